@@ -69,6 +69,7 @@ func (s *scratch) enter(e *book.Entry) {
 
 type evaluationReader struct{ family int8 }
 
+// read notes an evaluation for the account of its run.
 func (r evaluationReader) read(span ptrace.Span, _ view.Kind, s *scratch) {
 	ns, possible := length(span)
 	if !possible {
@@ -94,30 +95,31 @@ type accountSeries struct {
 type run struct {
 	*book.Book
 
-	key      resourceKey
-	service  string // service of the series: the first to report the run
-	slot     int    // of the storage
-	end      pcommon.Timestamp
-	updated  int64 // ns, time of the latest span
-	changed  bool  // since the last report
-	reported int   // number of steps in the last report
-	kept     kept
+	key      resourceKey       // resourceKey.home: the run, whatever the service
+	service  string            // service of the series: the first to report the run
+	slot     int               // index in slots, and in the names of the storage's keys
+	end      pcommon.Timestamp // of the last span, by the log
+	updated  int64             // ns, by our clock: when the latest span came
+	changed  bool              // since the last report
+	reported int               // number of steps in the last report
+	kept     kept              // what of the run is stored
 
-	pulse   pulse.Pulse
-	live    bool  // steps arrived while the run went on
-	came    int64 // ns, by our clock: when the latest step came
-	outcome int64 // index in outcomes
-	at      int64 // ns: time of the outcome, by the log
-	fresh   bool  // came, outcome or at changed since the last report
+	pulse   pulse.Pulse // of the run's steps
+	live    bool        // steps arrived while the run went on
+	came    int64       // ns, by our clock: when the latest step came
+	outcome int64       // index in outcomes
+	at      int64       // ns: time of the outcome, by the log
+	fresh   bool        // came, outcome or at changed since the last report
 }
 
+// accountAdder has the accounts of the latest mostRuns runs.
 type accountAdder struct {
 	groups[runKey, accountSeries]
 
-	runs  map[resourceKey]*run
-	slots []*run // of the storage; nil: free
-	gone  []kept // stored state of evicted runs
-	final bool   // nothing will come any more
+	runs  map[resourceKey]*run // by resourceKey.home
+	slots []*run               // of the storage; nil: free
+	gone  []kept               // stored state of evicted runs
+	final bool                 // nothing will come any more
 }
 
 // add does nothing: apply enters the time of spans of every family.
@@ -140,7 +142,8 @@ func (a *accountAdder) runOf(s *store, of resourceKey) *run {
 	return r
 }
 
-// beat notes the arrival of a step.
+// beat notes the arrival of a step: whether the run is live, and whether it has ended. The last planned step is a success; a step after the ending says that
+// the run went on.
 func (a *accountAdder) beat(s *store, o *observation, v *stepValues, in *scratch) {
 	r := a.runOf(s, in.resources[o.resource])
 	end := int64(o.end)
@@ -157,7 +160,8 @@ func (a *accountAdder) beat(s *store, o *observation, v *stepValues, in *scratch
 	}
 }
 
-// noteEvent notes a line about the end of a run. Training that reported success has not failed, whatever its processes log while they exit.
+// noteEvent notes a line about the end of a known run. Training that reported success has not failed, whatever its processes log while they exit; and a line
+// from before the run's last span says nothing about the end.
 func (a *accountAdder) noteEvent(s *store, o *observation, class events.Class, in *scratch) {
 	outcome := int64(running)
 	switch {
@@ -167,7 +171,10 @@ func (a *accountAdder) noteEvent(s *store, o *observation, class events.Class, i
 		outcome = failed
 	}
 	r := a.runs[in.resources[o.resource].home()]
-	if r == nil || outcome == running || outcome == failed && r.outcome == succeeded || int64(o.end) < int64(r.end)-clocksApart {
+	if r == nil || outcome == running || outcome == failed && r.outcome == succeeded {
+		return
+	}
+	if int64(o.end) < int64(r.end)-clocksApart {
 		return
 	}
 	r.outcome, r.at, r.fresh, r.updated, r.kept.stale = outcome, int64(o.end), true, s.now, true
@@ -192,9 +199,10 @@ func (a *accountAdder) open(key resourceKey, service string) *run {
 	return r
 }
 
-// fit bounds the steps of all runs together.
+// fit bounds the steps of all runs together, by merging neighbouring ones of the longest.
 func (a *accountAdder) fit() { book.Fit(a.books(), book.MostSteps) }
 
+// books are the books of all runs.
 func (a *accountAdder) books() iter.Seq[*book.Book] {
 	return func(yield func(*book.Book) bool) {
 		for _, r := range a.slots {
@@ -205,7 +213,8 @@ func (a *accountAdder) books() iter.Seq[*book.Book] {
 	}
 }
 
-// report sets the series of runs with news.
+// report sets the series of the runs with news, before a flush. The account of a long run, some ms of work, is not made for every step (Due), but at the end.
+// Runs that ended long before they were read are noted in s.past.
 func (a *accountAdder) report(s *store) {
 	for _, r := range a.slots {
 		if r != nil && r.fresh && r.live {
@@ -225,7 +234,7 @@ func (a *accountAdder) report(s *store) {
 	}
 }
 
-// state sets when the latest step of a run came, and whether the run has ended.
+// state sets the series of a live run's state: when the latest step came, and for each outcome whether the run has ended so.
 func (a *accountAdder) state(s *store, r *run) {
 	g := a.look(s, resourceKey{r.service, r.key.run}, runKey{}, stepLastTime)
 	series, over := seriesOf[accountSeries](g, a.family), seriesOf[accountSeries](&s.overflow, a.family)
@@ -242,7 +251,7 @@ func (a *accountAdder) state(s *store, r *run) {
 	r.fresh = false
 }
 
-// set sets the series of a run.
+// set sets the series of a run's account: the time in each state, and goodput. A state without time has no series until it has some.
 func (a *accountAdder) set(s *store, r *run) {
 	reported, ok := r.Ledger.Account()
 	if !ok || reported.Wall <= 0 {
@@ -251,7 +260,7 @@ func (a *accountAdder) set(s *store, r *run) {
 	g := a.look(s, resourceKey{r.service, r.key.run}, runKey{}, runTime)
 	series, over := seriesOf[accountSeries](g, a.family), seriesOf[accountSeries](&s.overflow, a.family)
 	s.change(g)
-	o := observation{origin: origin{end: r.end}}
+	o := observation{origin: origin{end: r.end}} // a gauge keeps the value of the last span to end
 	for state, seconds := range reported.Seconds {
 		if at := &series.states[state]; seconds > 0 || *at != nil {
 			s.set(slot(s, runTime, g, at, &over.states[0]), seconds, &o)

@@ -37,6 +37,7 @@ type breakdownValues struct {
 	from, to int
 }
 
+// breakdownReader reads breakdowns.
 type breakdownReader struct {
 	family    int8
 	values    []breakdownValues
@@ -50,6 +51,7 @@ func (r *breakdownReader) reset() {
 	r.values, r.times, r.breakdown = r.values[:0], r.times[:0], view.Breakdown{}
 }
 
+// read notes a breakdown with the times that are possible, for the metric and for the account of the run.
 func (r *breakdownReader) read(span ptrace.Span, _ view.Kind, s *scratch) {
 	b := &r.breakdown
 	if b.Read(span); b.Partial { // the missing time would be counted as unattributed
@@ -76,12 +78,14 @@ func (r *breakdownReader) read(span ptrace.Span, _ view.Kind, s *scratch) {
 	}
 }
 
+// breakdownSeries are the series of a kind of window: a counter per part.
 type breakdownSeries struct{ times []named[counter] }
 
 type breakdownAdder struct {
 	groups[breakdownKey, breakdownSeries]
 }
 
+// add puts the times of a breakdown into the counters of its parts.
 func (a *breakdownAdder) add(s *store, o *observation, from reader, in *scratch) {
 	r := from.(*breakdownReader)
 	v := &r.values[o.values]

@@ -18,6 +18,7 @@ type codec struct {
 	b           []byte // output
 }
 
+// reading: false when writing, and for a nil codec.
 func (c *codec) reading() bool { return c != nil && c.reads }
 
 // text returns the text read, or s, cloned to outlive the batch.
@@ -32,6 +33,7 @@ func (c *codec) text(s string) string {
 	return s
 }
 
+// num writes n and returns n, or returns the number read.
 func (c *codec) num(n int64) int64 {
 	switch {
 	case c == nil:
@@ -43,6 +45,7 @@ func (c *codec) num(n int64) int64 {
 	return n
 }
 
+// float is num for a float.
 func (c *codec) float(x float64) float64 {
 	switch {
 	case c == nil:
@@ -54,6 +57,7 @@ func (c *codec) float(x float64) float64 {
 	return x
 }
 
+// flag is num for a bool.
 func (c *codec) flag(is bool) bool {
 	var n int64
 	if is {
@@ -62,7 +66,8 @@ func (c *codec) flag(is bool) bool {
 	return c.num(n) != 0
 }
 
-// length is the length of a list whose elements take a byte at least.
+// length is num for the length of a list whose elements take a byte at least: a length read that is longer than the rest of the input fails, before memory is
+// taken for the list.
 func (c *codec) length(n int) int {
 	m := c.num(int64(n))
 	if c.reading() && (m < 0 || m > int64(len(c.Rest))) {
@@ -72,7 +77,7 @@ func (c *codec) length(n int) int {
 	return int(m)
 }
 
-// value goes through a value of a histogram.
+// value is num for a value of a histogram, of either type.
 func value[T uint64 | float64](c *codec, n T) T {
 	switch v := any(n).(type) {
 	case float64:
@@ -82,6 +87,7 @@ func value[T uint64 | float64](c *codec, n T) T {
 	}
 }
 
+// code takes the life of a series through the codec.
 func (l *life) code(c *codec) {
 	l.start, l.updated = c.num(l.start), c.num(l.updated)
 	if c.reads { // reported before, perhaps with its value
@@ -89,6 +95,7 @@ func (l *life) code(c *codec) {
 	}
 }
 
+// code takes a histogram through the codec, without exemplars. count is not stored: it is the sum of all buckets.
 func (h *histogram[T]) code(c *codec, _ *store, _ metricID) {
 	h.life.code(c)
 	h.coarser, h.offset, h.zeros = int(c.num(int64(h.coarser))), int(c.num(int64(h.offset))), uint64(c.num(int64(h.zeros)))

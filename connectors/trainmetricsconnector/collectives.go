@@ -66,15 +66,16 @@ func (k collectiveKey) labels(m pcommon.Map, own label) {
 // collectiveValues are the values of a collective's root. Missing numbers are NaN.
 type collectiveValues struct {
 	key         collectiveKey
-	timed, late bool
-	ns, lateNS  uint64
-	cost, size  float64 // s, By
-	bandwidth   [len(bandwidthKinds)]float64
-	last        view.Int // the last rank of the communicator to arrive, and its host
+	timed, late bool                         // ns and lateNS are known
+	ns, lateNS  uint64                       // the duration; how long after the first rank the last one came
+	cost, size  float64                      // of the last rank's lateness, s of all ranks that waited; of the data, By
+	bandwidth   [len(bandwidthKinds)]float64 // By/s
+	last        view.Int                     // the last rank of the communicator to arrive, and its host
 	host        string
 	counts      [len(collectiveCounts)]float64 // errors, retries, missing ranks; 0 where the root has no such number
 }
 
+// collectiveReader reads the roots of collectives.
 type collectiveReader struct {
 	family     int8
 	values     []collectiveValues
@@ -86,7 +87,8 @@ func (r *collectiveReader) reset() {
 	r.values, r.collective = r.values[:0], view.Collective{}
 }
 
-// read reads the root of a collective, or a Send or Recv. Durations are the root's attributes: the span itself begins by the first rank's clock.
+// read reads the root of a collective, or a Send or Recv. Durations are the root's attributes: the span itself begins by the first rank's clock, so its length
+// is no duration. Impossible values are unknown, and the span counts as invalid.
 func (r *collectiveReader) read(span ptrace.Span, _ view.Kind, s *scratch) {
 	c, bad := &r.collective, false
 	c.Read(span)
@@ -106,8 +108,8 @@ func (r *collectiveReader) read(span ptrace.Span, _ view.Kind, s *scratch) {
 	if bad { // the span's remaining values still count
 		s.invalid++
 	}
-	ns, _ := length(span)
-	s.note(span, r.family, &c.Head, len(r.values)-1, ns)
+	const noLength = 0 // add takes v.ns
+	s.note(span, r.family, &c.Head, len(r.values)-1, noLength)
 }
 
 // orNone is 0 for an unknown number: a log without errors had none.

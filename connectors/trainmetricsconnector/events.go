@@ -31,6 +31,7 @@ func (k eventKey) labels(m pcommon.Map, own label) {
 	own.put(m)
 }
 
+// eventReader reads events.
 type eventReader struct {
 	family int8
 	values []eventKey
@@ -56,6 +57,7 @@ type eventSeries struct{ count *counter }
 
 type eventAdder struct{ groups[eventKey, eventSeries] }
 
+// add counts an event, and notes for the run's account how the run ended.
 func (a *eventAdder) add(s *store, o *observation, from reader, in *scratch) {
 	key := from.(*eventReader).values[o.values]
 	s.accounts.noteEvent(s, o, events.Class(key.class), in)

@@ -32,6 +32,7 @@ const (
 	mostUnnamed = 1 << 14
 )
 
+// unread is the reader of a family without spans of its own.
 type unread struct{}
 
 func (unread) read(ptrace.Span, view.Kind, *scratch) {}
@@ -91,11 +92,11 @@ type fabricSeries struct {
 	named     bool // late is of one rank
 }
 
-// lateRanks is the cost of the ranks of a run. It is not stored: after a restart a rank without a series has to earn one anew.
+// lateRanks are the costs of the late ranks of a run. Costs are not stored: after a restart a rank without a series has to earn one anew.
 type lateRanks struct {
-	named   int
-	all     float64 // s
-	unnamed map[fabricKey]float64
+	named   int                   // ranks with a series
+	all     float64               // s, the cost of all ranks
+	unnamed map[fabricKey]float64 // s, by rank, of ranks without a series
 }
 
 type fabricAdder struct {
@@ -118,7 +119,7 @@ func (a *fabricAdder) measure(s *store, o *observation, v *collectiveValues, in 
 	}
 }
 
-// blame adds the cost of the rank that came last.
+// blame adds the cost of the rank that came last in a collective to the rank's series, or to that of all ranks without one.
 func (a *fabricAdder) blame(s *store, o *observation, v *collectiveValues, in *scratch) {
 	if math.IsNaN(v.cost) || v.cost <= 0 || !v.last.OK {
 		return
@@ -135,7 +136,8 @@ func (a *fabricAdder) blame(s *store, o *observation, v *collectiveValues, in *s
 	s.count(slot(s, rankLateCost, g, &fs.late, &over.late), v.cost, o)
 }
 
-// earns reports whether a rank has a series of its own.
+// earns adds a late rank's cost to the costs of its run, and reports whether the rank gets, or has, a series of its own. At most mostLateRanks ranks of a run
+// do: in small communicators the first, in larger ones those with lateShare of the run's cost.
 func (a *fabricAdder) earns(r *resource, key fabricKey, v *collectiveValues) bool {
 	l := &r.late
 	l.all += v.cost
@@ -147,13 +149,15 @@ func (a *fabricAdder) earns(r *resource, key fabricKey, v *collectiveValues) boo
 	}
 	if v.key.size > mostLateRanks {
 		cost, known := l.unnamed[key]
-		if cost += v.cost; cost < lateShare*l.all || l.all == v.cost {
+		cost += v.cost
+		first := l.all == v.cost // of the run: the share is always 1
+		if cost < lateShare*l.all || first {
 			if l.unnamed == nil {
 				l.unnamed = map[fabricKey]float64{}
 			}
 			if known || len(l.unnamed) < mostUnnamed {
 				if !known {
-					key = key.code(nil)
+					key = key.code(nil) // a clone: the key's texts belong to the batch
 				}
 				l.unnamed[key] = cost
 			}
@@ -164,7 +168,8 @@ func (a *fabricAdder) earns(r *resource, key fabricKey, v *collectiveValues) boo
 	return true
 }
 
-// emit writes the series of an operation and size, or of a rank.
+// emit writes the series of an operation and size, or of a rank, and keeps the number of ranks with a series right: a stored one comes back, an expired one
+// makes room.
 func (a *fabricAdder) emit(e *emitter, g *group) {
 	fs := seriesOf[fabricSeries](g, a.family)
 	for i := range fs.bandwidth {

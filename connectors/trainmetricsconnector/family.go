@@ -11,6 +11,7 @@ import (
 // families are the domains with metrics. A new domain is a file and a line here.
 var families = [...]family{steps, rpc, collectives, fabric, transferQueue, breakdowns, accounts, runEvents}
 
+// family is a domain: the kinds of spans read, and what makes the reader and the adder, with the family's index in families.
 type family struct {
 	kinds  []view.Kind
 	reader func(family int8) reader
@@ -74,41 +75,44 @@ type key[K any] interface {
 // operation and communicator, and the methods of RPCs alternate: hence the cache of two groups.
 type groups[K key[K], S any] struct {
 	family int8
-	by     map[groupKey[K]]*group
-	over   *S // of the overflow
-	found  [2]foundGroup[K, S]
-	last   int // in found
+	by     map[groupKey[K]]*group // but for bare keys: resource.bare
+	over   *S                     // the series of the overflow
+	found  [2]foundGroup[K, S]    // the cache, of the batch being applied
+	last   int                    // index in found of the group found last
 }
 
 // foundGroup is a cached group and its key. A nil group means an empty entry.
 type foundGroup[K key[K], S any] struct {
 	group  *group
 	series *S
-	in     int32
+	in     int32 // index of the resource in the batch
 	key    K
 }
 
+// is reports whether the entry is of a resource and a key.
 func (f *foundGroup[K, S]) is(in int32, key K) bool {
 	return f.group != nil && f.in == in && f.key == key
 }
 
+// groupKey is the labels of a group with its resource.
 type groupKey[K key[K]] struct {
 	resource *resource
 	key      K
 }
 
+// begin empties the cache: indexes of resources are those of a batch.
 func (gs *groups[K, S]) begin() { clear(gs.found[:]) }
 
-// find finds or makes the group of an observation, and its series. Without room for the first metric of a new group, the group is the overflow; over is the
-// overflow's series.
+// find finds or makes the group of an observation by its labels, and the family's series in the group. Without room for first, the metric that a new group is
+// certain to need, the group is the overflow. over are the overflow's series, for a single metric without room (slot).
 func (gs *groups[K, S]) find(s *store, o *observation, in *scratch, key K, first metricID) (g *group, series, over *S) {
 	f := &gs.found[gs.last]
 	if !f.is(o.resource, key) {
-		gs.last ^= 1
+		gs.last ^= 1 // the other entry
 		f = &gs.found[gs.last]
 		if !f.is(o.resource, key) {
 			g := gs.look(s, in.resources[o.resource], key, first)
-			s.change(g) // once per batch and group: the cache is empty when a batch begins
+			s.change(g) // also of a known group: each batch misses the cache once, as the cache is empty when a batch begins
 			*f = foundGroup[K, S]{g, seriesOf[S](g, gs.family), o.resource, key}
 			gs.over = seriesOf[S](&s.overflow, gs.family)
 		}
@@ -117,6 +121,8 @@ func (gs *groups[K, S]) find(s *store, o *observation, in *scratch, key K, first
 	return f.group, f.series, gs.over
 }
 
+// look finds or makes a group by its labels. The group of a bare key is common to all families of the resource. Without room for the metric first, the group is
+// the overflow.
 func (gs *groups[K, S]) look(s *store, of resourceKey, key K, first metricID) *group {
 	r := s.byKey[of]
 	if r != nil {
@@ -132,7 +138,7 @@ func (gs *groups[K, S]) look(s *store, of resourceKey, key K, first metricID) *g
 	if g == &s.overflow {
 		return g
 	}
-	key = key.code(nil)
+	key = key.code(nil) // a clone: the key's texts belong to the batch
 	g.labels, g.family = key.labels, gs.family
 	g.code = func(c *codec) { key.code(c) }
 	if key.bare() {
@@ -148,10 +154,12 @@ func (gs *groups[K, S]) look(s *store, of resourceKey, key K, first metricID) *g
 	return g
 }
 
+// restore makes the group of a stored key.
 func (gs *groups[K, S]) restore(s *store, of resourceKey, c *codec) *group {
 	var none K
-	g := gs.look(s, of, none.code(c), 0)
-	if g.code == nil || g.at != "" {
+	g := gs.look(s, of, none.code(c), 0) // any metric: while restoring there is room
+	known := g.at != ""
+	if g.code == nil || known { // without a code: the overflow
 		return nil
 	}
 	return g

@@ -17,8 +17,8 @@ const attrOverflow = "otel.metric.overflow"
 // labels are the attributes of a series.
 type labels struct {
 	of      *group
-	verdict seriesName
-	own     label
+	verdict seriesName // of a counter of verdicts
+	own     label      // of only some series of the group
 }
 
 func (l labels) overflow() bool { return l.of.resource == nil }
@@ -37,22 +37,25 @@ func (e *emitter) put(l labels, m pcommon.Map) {
 	l.of.labels(m, l.own)
 }
 
+// emitter goes through series, group by group, for one of three purposes: to write the points of a flush and empty the slots of expired series; with a codec,
+// to store or restore the series; as a survey, to find the bounds of explicit histograms.
 type emitter struct {
 	s      *store
-	list   pmetric.MetricSlice
-	metric []pmetric.Metric // by metricID
-	begun  []bool           // as above
+	list   pmetric.MetricSlice // output
+	metric []pmetric.Metric    // by metricID: the metric in list
+	begun  []bool              // by metricID: whether metric is in list yet
 	now    pcommon.Timestamp
-	codec  *codec // replaces writing points
-	kept   int    // series of the current group that live on
-	lives  int64  // ns from a series' last span to its end
-	id     metricID
-	survey bool // nothing is written: bounds of explicit histograms are looked for
+	codec  *codec   // nil: no storing
+	kept   int      // series of the current group that live on
+	lives  int64    // ns from a series' last span to its end
+	id     metricID // of the current series
+	survey bool
 }
 
 // day is how long the end or the silence of a run stays visible, and the longest lifetime of a series without spans.
 const day = int64(24 * time.Hour)
 
+// lifetime is how long a series of a metric lives without a new value, ns.
 func (e *emitter) lifetime(m metricID) int64 {
 	if m == runEnded || m == stepLastTime {
 		return max(e.lives, day)
@@ -70,13 +73,15 @@ func (g *group) takes(ns int64) {
 // patience is the number of its longest steps that a run may be silent before its series end: a log may have only every hundredth step, and jobs pause.
 const patience = 4
 
+// newEmitter writes points of a time into a list.
 func newEmitter(s *store, list pmetric.MetricSlice, now int64) *emitter {
 	return &emitter{
 		s: s, list: list, metric: make([]pmetric.Metric, len(metrics)), begun: make([]bool, len(metrics)), now: pcommon.Timestamp(now), lives: s.expiration,
 	}
 }
 
-// build makes the metrics of all series and forgets the expired ones.
+// build makes the metrics of all series, a resource of the output for each resource, and forgets expired series, groups without series, and resources without
+// groups. The bounds of explicit histograms, common to all series of a metric, are found in a survey before.
 func (s *store) build(now time.Time) pmetric.Metrics {
 	out := pmetric.NewMetrics()
 	s.now = now.UnixNano()
@@ -88,6 +93,7 @@ func (s *store) build(now time.Time) pmetric.Metrics {
 		e.survey = true
 		e.all()
 	}
+	// scope begins the output of a resource.
 	scope := func(key resourceKey, job []label) *emitter {
 		rm := out.ResourceMetrics().AppendEmpty()
 		key.put(rm.Resource().Attributes())
@@ -178,10 +184,11 @@ func (e *emitter) place() {
 	}
 }
 
+// group goes through all series of a group. kept is the number of those that live on.
 func (e *emitter) group(g *group) {
 	e.kept = 0
 	for i, a := range e.s.adders {
-		if e.codec.flag(g.series[i] != nil) {
+		if e.codec.flag(g.series[i] != nil) { // stored: which families have series in the group
 			a.emit(e, g)
 		}
 	}
@@ -197,13 +204,14 @@ type series[S any] interface {
 	code(c *codec, s *store, m metricID)
 }
 
-// emit writes the series in a slot, if any, or the mark of its end, and then empties the slot.
+// emit goes through the slot of a series, which may be empty. With a codec the series is stored, or restored into the slot. Else an expired series gets its
+// mark of the end, and the slot is emptied; any other is written by point, or surveyed.
 func emit[S any, P series[S]](e *emitter, m metricID, l labels, at *P, point func(*emitter, pmetric.Metric, P, labels)) {
 	if e.codec != nil {
 		if c := e.codec; c.flag(*at != nil) {
 			if c.reads {
 				*at = new(S)
-				if !l.overflow() {
+				if !l.overflow() { // the overflow's room is always taken
 					e.s.room.take(m, l.of.resource)
 				}
 			}
@@ -236,7 +244,7 @@ func emit[S any, P series[S]](e *emitter, m metricID, l labels, at *P, point fun
 	point(e, e.metric[m], series, l)
 }
 
-// emitNamed writes a list of series, each with its name as a label.
+// emitNamed is emit for a list of series, each with its name as a label. Series that have ended leave the list.
 func emitNamed[S any, P series[S]](e *emitter, m metricID, list *[]named[S], of func(name seriesName) labels, point func(*emitter, pmetric.Metric, P, labels)) {
 	if n := e.codec.length(len(*list)); e.codec.reading() {
 		*list = make([]named[S], n)
@@ -253,6 +261,7 @@ func emitNamed[S any, P series[S]](e *emitter, m metricID, list *[]named[S], of 
 	*list = slices.DeleteFunc(*list, func(v named[S]) bool { return v.series == nil })
 }
 
+// begin adds a metric to the output.
 func (e *emitter) begin(m metricID) pmetric.Metric {
 	out := e.list.AppendEmpty()
 	metrics[m].Declare(out)
@@ -293,15 +302,18 @@ func head[P dataPoint](e *emitter, p P, l labels, start int64) {
 	p.SetTimestamp(e.now)
 }
 
+// ended writes a point without a value: the mark for the end of a series.
 func ended[P dataPoint](e *emitter, p P, l labels, start int64) {
 	head(e, p, l, start)
 	p.SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
 }
 
+// durationPoint writes a histogram of durations: counted in ns, reported in s.
 func durationPoint(e *emitter, m pmetric.Metric, h *histogram[uint64], l labels) {
 	histogramPoint(e, m, h, l, 1e9)
 }
 
+// numberPoint writes a histogram of numbers.
 func numberPoint(e *emitter, m pmetric.Metric, h *histogram[float64], l labels) {
 	histogramPoint(e, m, h, l, 1)
 }
@@ -393,6 +405,7 @@ func sumPoint(e *emitter, m pmetric.Metric, c *counter, l labels) {
 	c.write(p.Exemplars())
 }
 
+// countPoint begins the point of a counter.
 func countPoint(e *emitter, m pmetric.Metric, c *counter, l labels) pmetric.NumberDataPoint {
 	p := m.Sum().DataPoints().AppendEmpty()
 	head(e, p, l, c.start)
@@ -406,12 +419,14 @@ func upDownPoint(e *emitter, m pmetric.Metric, g *gauge, l labels) {
 	p.SetDoubleValue(g.value)
 }
 
+// gaugePoint writes a gauge.
 func gaugePoint(e *emitter, m pmetric.Metric, g *gauge, l labels) {
 	p := m.Gauge().DataPoints().AppendEmpty()
 	head(e, p, l, 0)
 	p.SetDoubleValue(g.value)
 }
 
+// write writes the largest and the latest value as exemplars, a single one if the same, and marks them as sent.
 func (e *exemplars) write(out pmetric.ExemplarSlice) {
 	if !e.any {
 		return
@@ -423,6 +438,7 @@ func (e *exemplars) write(out pmetric.ExemplarSlice) {
 	}
 }
 
+// write writes an exemplar.
 func (x *exemplar) write(out pmetric.Exemplar) {
 	out.SetTimestamp(x.end)
 	out.SetTraceID(x.trace)

@@ -27,9 +27,9 @@ const (
 	// storedForm is raised with every change of the stored form, but for changes in layout.
 	storedForm = 6
 
-	chunkIDs  = 1 << 15
-	chunks    = 17 // the last chunk is not full: at least 2¹⁹ ids, as many as without a restart
-	mostParts = 64 // of a chunk, before it is stored whole
+	chunkIDs  = 1 << 15 // ids of a full chunk
+	chunks    = 17      // of the ring. The last chunk is not full: at least 2¹⁹ ids, as many as without a restart
+	mostParts = 64      // of a chunk, before it is stored whole
 
 	mostGroups = 1 << 20
 )
@@ -48,9 +48,9 @@ type journal struct {
 	runs   int // slots of runs when restored
 }
 
-// ring is how far the ids are stored.
+// ring is how far the ids are stored, in chunks under keys that are used again in turn.
 type ring struct {
-	chunk  int64    // the one not full
+	chunk  int64    // number of the chunk that is not full
 	parts  int      // number of its stored parts
 	recent []uint64 // its ids
 }
@@ -70,18 +70,19 @@ func (s *store) change(g *group) {
 	}
 }
 
-// write is one write to the storage.
+// write is one write to the storage, and what is needed to take the write back if it fails.
 type write struct {
 	ops     []*storage.Operation
-	groups  []*group
-	ids     []uint64
-	deleted []string // keys of groups
-	before  ring
-	runs    []*runWrite
-	gone    []kept // runs
+	groups  []*group    // stored
+	ids     []uint64    // stored
+	deleted []string    // keys of groups that are gone
+	before  ring        // before the write
+	runs    []*runWrite // stored
+	gone    []kept      // runs that are deleted
 }
 
-// changes returns the next write; nil: nothing changed. A call of stored or failed has to follow.
+// changes returns the next write, with everything that has changed since the last; nil: nothing. Changes count as stored from now on: a call of stored or
+// failed has to follow.
 func (s *store) changes() *write {
 	j := &s.journal
 	if len(j.changed)+len(j.counted) == 0 && !s.accounts.stale() {
@@ -110,9 +111,10 @@ func (s *store) changes() *write {
 	return w
 }
 
+// stored ends a write that was stored: keys of deleted groups may be used again.
 func (s *store) stored(w *write) { s.journal.free = append(s.journal.free, w.deleted...) }
 
-// failed returns a failed write to the changes, for the next write.
+// failed returns a failed write to the changes, for the next write. Of the ids the latest are kept, as many as the ring holds.
 func (s *store) failed(w *write) {
 	for _, g := range w.groups {
 		s.change(g)
@@ -126,6 +128,7 @@ func (s *store) failed(w *write) {
 	}
 }
 
+// newKey is the key for a group that was never stored: a deleted group's, else a new one.
 func (j *journal) newKey() string {
 	if n := len(j.free) - 1; n >= 0 {
 		key := j.free[n]
@@ -140,7 +143,8 @@ func groupKeyOf(i int) string { return "group-" + strconv.Itoa(i) }
 func chunkKey(n int64) string { return "ids-" + strconv.FormatInt(n%chunks, 10) }
 func partKey(i int) string    { return "part-" + strconv.Itoa(i) }
 
-// add stores the ids of a write, as a part of the last chunk or with the whole chunk: the number of parts is bounded, however small batches are.
+// add adds the ids of a write to the ring and to the operations of the write: as one more part of the last chunk, or, if the chunk is full or has mostParts
+// parts, by storing the chunk whole in place of its parts. A full chunk begins the next one, in place of the oldest.
 func (r *ring) add(w *write) {
 	if len(w.ids) == 0 {
 		return
@@ -165,6 +169,7 @@ func (r *ring) add(w *write) {
 	}
 }
 
+// bytesOf is the stored form of ids.
 func bytesOf(ids []uint64) []byte {
 	b := make([]byte, 0, 8*len(ids))
 	for _, id := range ids {
@@ -173,6 +178,7 @@ func bytesOf(ids []uint64) []byte {
 	return b
 }
 
+// idsOf are the ids stored by bytesOf.
 func idsOf(b []byte) []uint64 {
 	ids := make([]uint64, 0, len(b)/8)
 	for ; len(b) >= 8; b = b[8:] {
@@ -191,6 +197,7 @@ func layoutOf() int64 {
 	return int64(h.Sum64())
 }
 
+// codeState takes the numbers under stateKey through a codec: how many groups, chunks and runs are stored. Another layout fails.
 func (s *store) codeState(c *codec) {
 	j := &s.journal
 	if c.num(j.layout) != j.layout {
@@ -201,7 +208,7 @@ func (s *store) codeState(c *codec) {
 	j.runs = int(c.num(int64(len(s.accounts.slots))))
 }
 
-// write encodes a group.
+// write is the stored form of a group: resource, family, labels, and all series.
 func (s *store) write(g *group) []byte {
 	c := &codec{}
 	if r := g.resource; r != nil {
@@ -223,7 +230,7 @@ func (s *store) write(g *group) []byte {
 // overflowFamily is stored in place of the family of a group.
 const overflowFamily = -1
 
-// read restores the group stored under a key.
+// read restores the group stored under a key, with its series. Anything that write would not have written is an error.
 func (s *store) read(key string, b []byte) error {
 	c := &codec{Cursor: wire.Cursor{Rest: b}, reads: true}
 	of := resourceKey{service: c.text(""), run: c.text("")}
@@ -253,7 +260,8 @@ var (
 	errLayout = errors.New("it is of another version, or of another type of histograms")
 )
 
-// restore restores the stored state.
+// restore restores the stored state of an empty store: groups with their series, ids of counted spans, and accounts of runs. After an error the store is in
+// part restored, and of no use.
 func (s *store) restore(ctx context.Context, from storage.Client, now time.Time) error {
 	j := &s.journal
 	b, err := from.Get(ctx, stateKey)
@@ -275,7 +283,7 @@ func (s *store) restore(ctx context.Context, from storage.Client, now time.Time)
 	for n := max(0, j.ring.chunk-chunks+1); n <= j.ring.chunk; n++ {
 		get(chunkKey(n))
 	}
-	last := len(ops) - 1
+	last := len(ops) - 1 // the chunk that is not full; its parts follow
 	for i := range j.ring.parts {
 		get(partKey(i))
 	}
@@ -287,7 +295,7 @@ func (s *store) restore(ctx context.Context, from storage.Client, now time.Time)
 	defer func() { s.room.limit = limit }()
 	for i, op := range ops {
 		switch {
-		case i >= j.groups:
+		case i >= j.groups: // chunks and parts
 			ids := idsOf(op.Value)
 			for _, id := range ids {
 				s.seen.Known(id, now.UnixNano())
@@ -295,7 +303,7 @@ func (s *store) restore(ctx context.Context, from storage.Client, now time.Time)
 			if i >= last {
 				j.ring.recent = append(j.ring.recent, ids...)
 			}
-		case len(op.Value) == 0:
+		case len(op.Value) == 0: // a deleted group's key
 			j.free = append(j.free, op.Key)
 		default:
 			if err := s.read(op.Key, op.Value); err != nil {
@@ -307,7 +315,7 @@ func (s *store) restore(ctx context.Context, from storage.Client, now time.Time)
 	return s.restoreRuns(ctx, from)
 }
 
-// restoreRuns takes back the books of runs.
+// restoreRuns restores the accounts of runs, slot by slot.
 func (s *store) restoreRuns(ctx context.Context, from storage.Client) error {
 	get := func(keys ...string) ([][]byte, error) {
 		ops := make([]*storage.Operation, len(keys))
@@ -333,7 +341,7 @@ func (s *store) restoreRuns(ctx context.Context, from storage.Client) error {
 	return nil
 }
 
-// open restores the counts of the last process, with a storage.
+// open opens the storage, if one is configured, and restores the counts of the last process. Counts that cannot be used are no error: counting begins anew.
 func (c *trainMetrics) open(ctx context.Context, host component.Host) (err error) {
 	if c.cfg.Storage == nil {
 		return nil
@@ -360,7 +368,7 @@ func (c *trainMetrics) open(ctx context.Context, host component.Host) (err error
 	return nil
 }
 
-// save stores all changes, those of concurrent calls too: calls that wait for one write share the next.
+// save stores all changes, those of concurrent calls too: calls that wait for one write share the next. A failed write is warned of once, until one succeeds.
 func (c *trainMetrics) save(ctx context.Context) {
 	if c.storage == nil {
 		return

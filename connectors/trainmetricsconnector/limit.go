@@ -21,8 +21,8 @@ const (
 	maxNames = 256
 )
 
-// costs are the series of one point by metric, as Prometheus counts them: a native histogram is one; an explicit one has a series per possible bound, for +Inf,
-// its sum and its count.
+// costs are how many series one point of each metric is, as Prometheus counts them, and their sum: a native histogram is one; an explicit one has a series per
+// possible bound, for +Inf, its sum and its count.
 func costs(t HistogramType) (cost []int, sum int) {
 	for _, m := range metrics {
 		if m.Instrument == spans.Histogram && t == Explicit {
@@ -45,9 +45,10 @@ type room struct {
 	taken int   // series in use, or kept for a metric
 	cost  []int // of one point, by metric
 	used  []int // series in use, by metric, always with the overflow's point
-	kept  []int // series kept, by metric: a multiple of cost
+	kept  []int // series kept for the metric alone, used or not: a multiple of cost
 }
 
+// newRoom is the room of a number of series, of which each metric gets its own part.
 func newRoom(limit int, t HistogramType) room {
 	r := room{limit: limit}
 	var sum int
@@ -61,13 +62,14 @@ func newRoom(limit int, t HistogramType) room {
 	return r
 }
 
-// fits reports whether a point of a metric has room in a resource; nil: a new resource.
+// fits reports whether there is room for one more point of a metric in a resource (nil: a new resource): in what is kept for the metric, or in the rest, as far
+// as the share of the resource goes.
 func (r *room) fits(m metricID, of *resource) bool {
 	cost := r.cost[m]
 	if r.used[m] < r.kept[m] {
 		return true
 	}
-	has := cost
+	has := cost // the resource's series with the point
 	if of != nil {
 		has += of.series
 	}
@@ -75,6 +77,7 @@ func (r *room) fits(m metricID, of *resource) bool {
 	return free >= 0 && has <= resourceShare*free
 }
 
+// take takes the room of a point. Series within those kept for the metric are in taken already.
 func (r *room) take(m metricID, of *resource) {
 	if r.used[m] >= r.kept[m] {
 		r.taken += r.cost[m]

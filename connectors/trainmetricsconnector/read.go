@@ -21,17 +21,18 @@ type resourceKey struct{ service, run string }
 // observation is the part of a span common to all families.
 type observation struct {
 	resource   int32 // index in scratch.resources
-	values     int32 // index in the list of the family's reader
-	entry      int32 // as above, in scratch.entries, from 1; 0: nothing for the account
+	values     int32 // index in the list of the family's reader, which knows the list
+	entry      int32 // index in scratch.entries plus 1; 0: nothing for the account
 	family     int8
 	incomplete bool
 	recordOnly bool // no backend has the span
 	verdicts   []seriesName
 	origin
 	id uint64 // seen.ID of the span; 0 for a span without an id
-	ns uint64
+	ns uint64 // duration, of several steps together that of one
 }
 
+// scratch has what is read of a batch before the lock is taken; reused from batch to batch.
 type scratch struct {
 	resources    []resourceKey
 	jobs         []label       // of all resources: their attributes of jobs
@@ -45,6 +46,7 @@ type scratch struct {
 	invalid      int64
 }
 
+// newScratch is a scratch with a reader for each family.
 func newScratch() *scratch {
 	s := new(scratch)
 	for i, f := range families {
@@ -70,7 +72,7 @@ func (s *scratch) reset() {
 	}
 }
 
-// read reads the spans with metrics, without a lock.
+// read turns the spans with metrics into observations, without a lock. Details, such as the parts of calls, are only added to the call before.
 func (s *scratch) read(td ptrace.Traces) {
 	for _, rs := range td.ResourceSpans().All() {
 		s.resource.Read(rs.Resource().Attributes())
@@ -98,14 +100,14 @@ func (s *scratch) read(td ptrace.Traces) {
 	}
 }
 
-// length is the duration of a span, ns. A negative one or one above maxDuration is not ok.
+// length is the duration of a span, ns; ok is false for a negative one, or one above maxDuration.
 func length(span ptrace.Span) (ns uint64, ok bool) {
 	start, end := span.StartTimestamp(), span.EndTimestamp()
 	ns = uint64(end - start)
 	return ns, end >= start && ns <= uint64(maxDuration)
 }
 
-// note adds an observation. values is the index of the reader's values, ns the duration.
+// note adds the observation of a span, for the adder of a family. values says where the family's reader keeps the rest, ns is the duration.
 func (s *scratch) note(span ptrace.Span, family int8, head *view.Head, values int, ns uint64) {
 	s.observations = append(s.observations, observation{}) // filled in place, for its size
 	o := &s.observations[len(s.observations)-1]

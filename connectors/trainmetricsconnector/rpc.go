@@ -59,6 +59,7 @@ type groupValues struct {
 	share               [view.RPCStages]float64
 }
 
+// rpcReader reads calls, their parts, and groups of calls. An observation's values is the index of a call, or the complement (^) of the index of a group.
 type rpcReader struct {
 	family int8
 	last   pcommon.SpanID // of the latest call, followed by its parts; empty: none
@@ -82,7 +83,7 @@ func (r *rpcReader) read(span ptrace.Span, kind view.Kind, s *scratch) {
 	}
 }
 
-// readPart adds a part to the call before: zmq_rpc writes a call, then its parts.
+// readPart adds the time of a part's span to the call before: zmq_rpc writes a call, then its parts. Not needed if the call states its parts itself (readCall).
 func (r *rpcReader) readPart(span ptrace.Span) {
 	if r.last.IsEmpty() || span.ParentSpanID() != r.last {
 		return
@@ -94,6 +95,8 @@ func (r *rpcReader) readPart(span ptrace.Span) {
 	}
 }
 
+// readCall notes the client's span of a ZeroMQ call, with its sizes and the times of its parts. The server's part is within the time of receiving, and is not
+// added.
 func (r *rpcReader) readCall(span ptrace.Span, s *scratch) {
 	r.last = pcommon.SpanID{}
 	c := &r.call
@@ -112,13 +115,14 @@ func (r *rpcReader) readCall(span ptrace.Span, s *scratch) {
 		r.last = span.SpanID()
 		for i, took := range c.Duration {
 			if ns, ok := nanoseconds(took, &bad); ok && view.RPCStage(i) != view.RPCServer {
-				v.parts[i], r.last = ns, pcommon.SpanID{}
+				v.parts[i], r.last = ns, pcommon.SpanID{} // no last call: the spans of the parts say the same again
 			}
 		}
 		r.calls = append(r.calls, v)
 	}
 }
 
+// readGroup notes the root of a group of calls: a pass, a session, or calls of no pass.
 func (r *rpcReader) readGroup(span ptrace.Span, kind view.Kind, s *scratch) {
 	g, bad := &r.group, false
 	g.Read(span, &s.resource)
@@ -151,6 +155,7 @@ type rpcSeries struct {
 
 type rpcAdder struct{ groups[callKey, rpcSeries] }
 
+// add puts a call or a group of calls into the series of its labels.
 func (a *rpcAdder) add(s *store, o *observation, from reader, in *scratch) {
 	r := from.(*rpcReader)
 	if o.values < 0 {
@@ -160,6 +165,7 @@ func (a *rpcAdder) add(s *store, o *observation, from reader, in *scratch) {
 	}
 }
 
+// addCall puts a call into the series of its method and transport.
 func (a *rpcAdder) addCall(s *store, o *observation, v *callValues, in *scratch) {
 	g, rs, over := a.find(s, o, in, v.key, primary(o, callDuration))
 	s.judge(g, o)
@@ -177,6 +183,7 @@ func (a *rpcAdder) addCall(s *store, o *observation, v *callValues, in *scratch)
 	addParts(s, o, g, rs, over, v)
 }
 
+// addParts adds the times of a call's parts to the counters by stage.
 func addParts(s *store, o *observation, g *group, rs, over *rpcSeries, v *callValues) {
 	for i, ns := range v.parts {
 		if ns > 0 {
@@ -185,6 +192,7 @@ func addParts(s *store, o *observation, g *group, rs, over *rpcSeries, v *callVa
 	}
 }
 
+// addGroup puts a group of calls into the series of all groups: durations and numbers of calls only of passes, shares of stages of any.
 func (a *rpcAdder) addGroup(s *store, o *observation, v *groupValues, in *scratch) {
 	g, rs, over := a.find(s, o, in, callKey{}, primary(o, passDuration))
 	g.takes(int64(o.ns))

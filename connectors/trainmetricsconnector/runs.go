@@ -18,15 +18,16 @@ import (
 
 const stepsOfChunk = 256
 
-// kept is the stored state of a run.
+// kept is how much of a run is stored.
 type kept struct {
 	slot    int
 	stale   bool // the run changed since it was stored
-	chunks  int
-	writers int
+	chunks  int  // of steps
+	writers int  // names of sources and writers
 	pauses  int
 }
 
+// The keys of a run's parts: "run-3", "run-3-writers", "run-3-pauses", and "run-3-0" and so on for the chunks of steps.
 func (k *kept) head() string       { return "run-" + strconv.Itoa(k.slot) }
 func (k *kept) names() string      { return k.head() + "-writers" }
 func (k *kept) times() string      { return k.head() + "-pauses" }
@@ -40,14 +41,14 @@ func (k *kept) all() (keys []string) {
 	return keys
 }
 
-// runWrite is one run in a write.
+// runWrite is one run in a write, and what was stored before.
 type runWrite struct {
 	run    *run
 	before kept
-	same   int
+	same   int // how many of the first steps were stored, and have not changed
 }
 
-// changes adds all changes of runs to a write.
+// changes adds all changes of runs to a write: the parts of evicted runs are deleted, those of changed runs stored.
 func (a *accountAdder) changes(w *write) {
 	for i := range a.gone {
 		for _, key := range a.gone[i].all() {
@@ -72,7 +73,8 @@ func (a *accountAdder) stale() bool {
 	return len(a.gone) > 0
 }
 
-// failed returns a failed write to the changes.
+// failed returns a failed write to the changes. Nothing is known of which keys were written: as many chunks as before or after the write may be there, to be
+// deleted, and only steps stored before the write count as stored.
 func (a *accountAdder) failed(w *write) {
 	a.gone = append(w.gone, a.gone...)
 	for _, of := range w.runs {
@@ -84,6 +86,7 @@ func (a *accountAdder) failed(w *write) {
 	}
 }
 
+// write adds what has changed of a run to a write: the chunks from the first changed step on, names and pauses if there are new ones, and the head.
 func (r *run) write(w *write) *runWrite {
 	steps, same := r.Ledger.Steps()
 	k := &r.kept
@@ -122,7 +125,7 @@ func (r *run) write(w *write) *runWrite {
 	return out
 }
 
-// code goes through the head of a run.
+// code takes the head of a run through a codec, with the number of its steps.
 func (r *run) code(c *codec, steps *int) {
 	r.key.service, r.key.run, r.service = c.text(r.key.service), c.text(r.key.run), c.text(r.service)
 	r.end, r.updated = pcommon.Timestamp(c.num(int64(r.end))), c.num(r.updated)
@@ -133,6 +136,8 @@ func (r *run) code(c *codec, steps *int) {
 	r.changed, r.reported, *steps = c.flag(r.changed), int(c.num(int64(r.reported))), int(c.num(int64(*steps)))
 }
 
+// codeStep takes a step of a run's book through a codec. The end is stored as a difference, and times of checkpoints and evaluations only if there are any:
+// most numbers are small. Offset, a place in the log, is not kept.
 func codeStep(c *codec, s *account.Step) {
 	s.Start = c.num(s.Start)
 	s.End = s.Start + c.num(s.End-s.Start)
@@ -156,6 +161,7 @@ func codeStep(c *codec, s *account.Step) {
 	}
 }
 
+// codeNames takes the names of sources (formats) and writers (files and ranks) through a codec; steps have their numbers.
 func codeNames(c *codec, sources *[]string, writers *[]book.Writer) {
 	if n := c.length(len(*sources)); c.reading() {
 		*sources = make([]string, n)
@@ -178,6 +184,7 @@ type pauseOf struct {
 	start, end int64
 }
 
+// codePauses takes the pauses of a run through a codec.
 func codePauses(c *codec, pauses *[]pauseOf) {
 	if n := c.length(len(*pauses)); c.reading() {
 		*pauses = make([]pauseOf, n)
@@ -193,7 +200,7 @@ func codePauses(c *codec, pauses *[]pauseOf) {
 	}
 }
 
-// takeBack restores the run of a slot. head is its stored head; empty: the slot is free.
+// takeBack restores the run of a slot, the next one in slots. head is the stored head of the run (empty: the slot is free); get reads the rest of its keys.
 func (a *accountAdder) takeBack(slot int, head []byte, get func(keys ...string) ([][]byte, error)) error {
 	a.slots = append(a.slots, nil)
 	if len(head) == 0 {
@@ -214,7 +221,7 @@ func (a *accountAdder) takeBack(slot int, head []byte, get func(keys ...string) 
 		sources []string
 		writers []book.Writer
 		pauses  []pauseOf
-		all     = make([]account.Step, 0, len(head))
+		all     []account.Step
 	)
 	bad := func(c *codec) bool { return c.Bad || len(c.Rest) > 0 }
 	if c := reads(values[0]); len(values[0]) > 0 {
@@ -247,4 +254,5 @@ func (a *accountAdder) takeBack(slot int, head []byte, get func(keys ...string) 
 	return nil
 }
 
+// reads is a codec that reads b.
 func reads(b []byte) *codec { return &codec{Cursor: wire.Cursor{Rest: b}, reads: true} }

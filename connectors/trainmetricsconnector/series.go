@@ -10,10 +10,11 @@ import (
 // life is common to all series. Times are Unix ns.
 type life struct {
 	start   int64 // nothing was in the series before
-	updated int64
-	newborn int // flushes that reported a 0
+	updated int64 // when the last value came
+	newborn int   // flushes so far that reported a 0 (zeroFlushes)
 }
 
+// age is the life of any series, which embeds life.
 func (l *life) age() *life { return l }
 
 // cover has nothing to do for a gauge or a counter.
@@ -36,9 +37,11 @@ type exemplar struct {
 // the flush and the scrape interval.
 type exemplars struct {
 	largest, latest exemplar
-	any, sent       bool
+	any             bool // there is a value
+	sent            bool // the values were sent: the next one begins anew
 }
 
+// add takes a counted value; values of spans that no backend has are no exemplars.
 func (e *exemplars) add(value float64, o *observation) {
 	if o.recordOnly { // no backend has the span
 		return
@@ -71,7 +74,7 @@ func (h *histogram[T]) observe(value T, x float64) {
 	h.min, h.max = min(h.min, value), max(h.max, value)
 }
 
-// cover has the bounds of the metric stand around the values.
+// cover adds the bounds of the values' buckets to those of the metric, for explicit histograms.
 func (h *histogram[T]) cover(e *emitter) { h.buckets.cover(&e.s.bounds[e.id]) }
 
 // gauge is the value of the last span to end.
@@ -94,12 +97,15 @@ type named[S any] struct {
 	series *S
 }
 
+// seriesName is a verdict, or a value of a label in Name.
 type seriesName view.Said
 
+// code clones the name, or takes the name through a codec.
 func (n seriesName) code(c *codec) seriesName {
 	return seriesName{c.text(n.Name), c.text(n.Severity), c.text(n.Cause), c.text(n.Stage)}
 }
 
+// put writes the labels of a verdict.
 func (n seriesName) put(m pcommon.Map) {
 	for _, label := range [...]struct{ name, value string }{
 		{spans.AttrVerdictName, n.Name}, {spans.AttrVerdictSeverity, n.Severity}, {spans.AttrVerdictCause, n.Cause}, {spans.AttrTQStage, n.Stage},
@@ -112,20 +118,21 @@ func (n seriesName) put(m pcommon.Map) {
 
 // group has all series with the same labels of one resource: of a function, a source of training steps, a method of ZeroMQ calls, …
 type group struct {
-	resource   *resource // nil: the overflow
-	family     int8      // its maker
-	labels     func(m pcommon.Map, own label)
-	code       func(c *codec) // of the key
-	forget     func()         // when all series have ended
-	series     []any          // by family: see seriesOf
+	resource   *resource                      // nil: the overflow
+	family     int8                           // the family that made the group
+	labels     func(m pcommon.Map, own label) // writes the labels: key.labels
+	code       func(c *codec)                 // of the key; nil: the overflow
+	forget     func()                         // when all series have ended
+	series     []any                          // by family: see seriesOf
 	incomplete *counter
 	verdicts   []named[counter]
 
-	at      string // its key in the storage, if any
+	at      string // its key in the storage; "": never stored
 	changed bool   // since it was stored
 	gone    bool   // all series have ended
 }
 
+// resource is a run of a service: its groups of series.
 type resource struct {
 	key     resourceKey
 	series  int   // as Prometheus counts them

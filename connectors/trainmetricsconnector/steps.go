@@ -44,6 +44,7 @@ type sourceKey struct {
 	rank view.Int
 }
 
+// bare: a step without any label.
 func (k sourceKey) bare() bool { return k == sourceKey{} }
 
 func (k sourceKey) code(c *codec) sourceKey {
@@ -63,6 +64,7 @@ func (k sourceKey) labels(m pcommon.Map, own label) {
 	}
 }
 
+// sourceOf are the labels of a step, or of a part of a step.
 func sourceOf(s *view.Source, res *view.Resource) sourceKey {
 	return sourceKey{spans.Label(s.Format), spans.Label(cmp.Or(s.Host, res.Host)), s.Rank}
 }
@@ -71,7 +73,7 @@ func sourceOf(s *view.Source, res *view.Resource) sourceKey {
 type stepValues struct {
 	source       sourceKey
 	part         string     // name of the part; "": a step
-	timed        bool       // observation.ns is the duration of one step
+	timed        bool       // the log states a time: observation.ns is the duration of one step
 	covers       int64      // ns, of the whole span
 	number       int64      // of the step; below 0: not known
 	planned      int64      // steps of the run; 0: not known
@@ -80,6 +82,7 @@ type stepValues struct {
 	disagreement float64
 }
 
+// stepReader reads steps and parts of steps.
 type stepReader struct {
 	family int8
 	values []stepValues
@@ -93,24 +96,35 @@ func (r *stepReader) reset() {
 }
 
 func (r *stepReader) read(span ptrace.Span, kind view.Kind, s *scratch) {
-	ns, possible := length(span)
 	if kind == view.KindPart {
-		if !possible {
-			s.invalid++
-			return
-		}
-		p := &r.part
-		p.Read(span, &s.resource)
-		if p.Name == "" {
-			return
-		}
-		s.note(span, r.family, &p.Head, len(r.values), ns)
-		if e, ok := book.Part(span, p.Name, &s.resource); ok {
-			s.enter(&e)
-		}
-		r.values = append(r.values, stepValues{source: sourceOf(&p.Source, &s.resource), part: spans.Label(p.Name)})
+		r.readPart(span, s)
+	} else {
+		r.readStep(span, s)
+	}
+}
+
+// readPart notes the time of a part of a step, for the metric and for the account of the run. A part without a name, or with an impossible time, is left out.
+func (r *stepReader) readPart(span ptrace.Span, s *scratch) {
+	ns, possible := length(span)
+	if !possible {
+		s.invalid++
 		return
 	}
+	p := &r.part
+	p.Read(span, &s.resource)
+	if p.Name == "" {
+		return
+	}
+	s.note(span, r.family, &p.Head, len(r.values), ns)
+	if e, ok := book.Part(span, p.Name, &s.resource); ok {
+		s.enter(&e)
+	}
+	r.values = append(r.values, stepValues{source: sourceOf(&p.Source, &s.resource), part: spans.Label(p.Name)})
+}
+
+// readStep notes a step, or a record about several, with the values that are possible: an impossible one is unknown, and the span counts as invalid.
+func (r *stepReader) readStep(span ptrace.Span, s *scratch) {
+	ns, possible := length(span)
 	st, bad := &r.step, false
 	st.Read(span, &s.resource)
 	v := stepValues{
@@ -141,6 +155,7 @@ func (r *stepReader) read(span ptrace.Span, kind view.Kind, s *scratch) {
 	r.values = append(r.values, v)
 }
 
+// stepSeries are the series of the steps of a source.
 type stepSeries struct {
 	duration     *histogram[uint64]
 	parts        []named[histogram[uint64]]
@@ -151,7 +166,7 @@ type stepSeries struct {
 
 type stepAdder struct{ groups[sourceKey, stepSeries] }
 
-// add puts a step, or a part of a step, into the series of its source.
+// add puts a step, or a part of a step, into the series of its source. Of an incomplete span only the verdicts and the span itself count.
 func (a *stepAdder) add(s *store, o *observation, from reader, in *scratch) {
 	v := &from.(*stepReader).values[o.values]
 	first := stepCounts[0]

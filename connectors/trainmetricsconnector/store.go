@@ -9,7 +9,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// warmChunk is how many spans have their slots in the cache at a time.
+// warmChunk is how many spans have their slots of seen ids read into the CPU's cache at a time (seen.Warm).
 const warmChunk = 256
 
 // store has the series. It is not safe for concurrent use.
@@ -25,20 +25,21 @@ type store struct {
 	fabric    *fabricAdder  // another
 	resources []*resource   // in order of arrival
 	byKey     map[resourceKey]*resource
-	overflow  group
-	lastFlush int64
-	zeros     int // flushes in which a new counter or histogram is 0
+	overflow  group // of all that has found no room
+	lastFlush int64 // Unix ns
+	zeros     int   // flushes in which a new counter or histogram is 0
 	journal   journal
 	past      []string // runs that ended long before they were read, to be logged
 
 	// Of the batch being applied.
-	now       int64
-	spilled   bool
-	spills    int64
-	full      int // the first metric without room; −1: none
-	duplicate int64
+	now       int64 // Unix ns
+	spilled   bool  // the current span found no room, in whole or in part
+	spills    int64 // spans without room
+	full      int   // the first metric without room; −1: none
+	duplicate int64 // spans counted before
 }
 
+// newStore is a store without series.
 func newStore(cfg *Config, now time.Time) *store {
 	s := &store{
 		collector: spans.Label(cfg.Collector), expiration: int64(cfg.MetricsExpiration), room: newRoom(cfg.CardinalityLimit, cfg.Histogram.Type),
@@ -62,7 +63,7 @@ func newStore(cfg *Config, now time.Time) *store {
 	return s
 }
 
-// apply adds the observations of one batch. spills and duplicate count this batch only.
+// apply adds the observations of one batch, but for spans counted before, each through the adder of its family. spills and duplicate count this batch only.
 func (s *store) apply(in *scratch, now time.Time) {
 	s.now, s.spills, s.duplicate, s.full = now.UnixNano(), 0, 0, -1
 	if s.journal.taken { // the window begins with the first batch, however late
@@ -86,7 +87,7 @@ func (s *store) apply(in *scratch, now time.Time) {
 			s.duplicate++
 			continue
 		}
-		s.spilled = false
+		s.spilled = false // set by find, slot and newGroup
 		s.journal.note(o.id)
 		s.adders[o.family].add(s, o, in.readers[o.family], in)
 		if o.entry > 0 {
@@ -100,7 +101,7 @@ func (s *store) apply(in *scratch, now time.Time) {
 	s.accounts.fit()
 }
 
-// noteJobs keeps the job of each run, by the first resource with a job.
+// noteJobs keeps the attributes of the job (SLURM's, for example) of each resource, from the first batch that has some.
 func (s *store) noteJobs(in *scratch) {
 	if len(in.jobs) == 0 {
 		return
@@ -126,8 +127,8 @@ func primary(o *observation, whole metricID) metricID {
 	return whole
 }
 
-// newGroup makes a group of r, or of a new resource where r is nil. Names are cloned to outlive their batch. Without room for the first metric the group is the
-// overflow: groups without series would be unbounded.
+// newGroup makes a group of the resource r, or, if r is nil, of a new resource with a key, cloned to outlive the batch. Without room for the first metric of
+// the group, the group is the overflow: groups without series would be unbounded.
 func (s *store) newGroup(r *resource, key resourceKey, first metricID) *group {
 	if !s.room.fits(first, r) || r == nil && !s.room.fits(targetInfo(), nil) {
 		s.spill(first)
@@ -153,13 +154,14 @@ func seriesOf[S any](g *group, family int8) *S {
 	return g.series[family].(*S)
 }
 
-// slot makes the series in an empty slot, or returns the overflow's series where no room is left.
-func slot[S any](s *store, m metricID, fs *group, at, overflow **S) *S {
+// slot returns the series in a slot of a group. In an empty slot the series of the metric is made, if there is room; else the series is that of the overflow's
+// slot.
+func slot[S any](s *store, m metricID, g *group, at, overflow **S) *S {
 	if *at != nil {
 		return *at
 	}
-	if fs.resource != nil && s.room.fits(m, fs.resource) {
-		s.room.take(m, fs.resource)
+	if g.resource != nil && s.room.fits(m, g.resource) {
+		s.room.take(m, g.resource)
 	} else {
 		s.spill(m)
 		at = overflow
@@ -170,7 +172,7 @@ func slot[S any](s *store, m metricID, fs *group, at, overflow **S) *S {
 	return *at
 }
 
-// spill notes a series of a metric without room.
+// spill notes that a metric has found no room, for the span at hand, for the warning, and for storing the overflow.
 func (s *store) spill(m metricID) {
 	s.change(&s.overflow)
 	s.spilled = true
@@ -190,6 +192,7 @@ func (s *store) touch(l *life) {
 // observe adds the duration of a span.
 func (s *store) observe(h *histogram[uint64], o *observation) { s.observeNS(h, o.ns, o) }
 
+// observeNS adds a duration, ns.
 func (s *store) observeNS(h *histogram[uint64], ns uint64, o *observation) {
 	s.touch(&h.life)
 	seconds := float64(ns) / 1e9
@@ -197,20 +200,22 @@ func (s *store) observeNS(h *histogram[uint64], ns uint64, o *observation) {
 	h.exemplars.add(seconds, o)
 }
 
+// record adds a number to a histogram.
 func (s *store) record(h *histogram[float64], value float64, o *observation) {
 	s.touch(&h.life)
 	h.observe(value, value)
 	h.exemplars.add(value, o)
 }
 
+// count adds n to a counter.
 func (s *store) count(c *counter, n float64, o *observation) {
 	s.touch(&c.life)
 	c.n += n
 	c.add(n, o)
 }
 
-// set ignores a span that ended before the gauge's own: logs are read concurrently, and late. Nor does an older span keep the gauge alive: an end in the future
-// cannot hold the gauge for ever.
+// set sets a gauge to the value of a span, unless the span ended before the gauge's own: logs are read concurrently, and late. Nor does an older span keep the
+// gauge alive: an end in the future cannot hold the gauge for ever.
 func (s *store) set(g *gauge, value float64, o *observation) {
 	if o.end < g.end {
 		return
@@ -231,7 +236,7 @@ func (s *store) lose(g *group, o *observation) {
 	s.count(slot(s, incompleteCount, g, &g.incomplete, &s.overflow.incomplete), 1, o)
 }
 
-// byName finds or makes the series of a name in a list.
+// byName finds or makes the series of a name in a list of a group. Beyond maxNames names, or without room, the series is the overflow's.
 func byName[S any](s *store, m metricID, g *group, list, overflow *[]named[S], name seriesName) *S {
 	for i := range *list {
 		if (*list)[i].name == name {
@@ -243,7 +248,7 @@ func byName[S any](s *store, m metricID, g *group, list, overflow *[]named[S], n
 		*overflow = make([]named[S], 1)
 	}
 	if len(*list) >= maxNames {
-		g = &s.overflow
+		g = &s.overflow // slot then takes the overflow's series
 	}
 	var made *S
 	series := slot(s, m, g, &made, &(*overflow)[0].series)

@@ -58,6 +58,7 @@ type functionShares struct {
 	overhead, disagreement float64
 }
 
+// tqReader reads the spans of TransferQueue.
 type tqReader struct {
 	family   int8
 	values   []tqValues
@@ -72,6 +73,7 @@ func (r *tqReader) reset() {
 	r.function, r.stage = view.Function{}, view.Stage{}
 }
 
+// read notes a function with its shares, or a stage or client operation with its throughput: the recomputed one, else the log's.
 func (r *tqReader) read(span ptrace.Span, kind view.Kind, s *scratch) {
 	ns, ok := length(span)
 	if !ok {
@@ -113,7 +115,8 @@ type tqSeries struct {
 
 type tqAdder struct{ groups[functionKey, tqSeries] }
 
-// add puts a span into the series of its function. Overflow series have no labels: one slot stands for all stages.
+// add puts a span into the series of its function: durations, and of a function the shares of the stages. Overflow series have no labels: there, a single slot
+// (spill) stands for all stages.
 func (a *tqAdder) add(s *store, o *observation, from reader, in *scratch) {
 	r := from.(*tqReader)
 	v := &r.values[o.values]
@@ -154,8 +157,8 @@ func (a *tqAdder) add(s *store, o *observation, from reader, in *scratch) {
 	}
 }
 
-// addTime adds a function with known shares to the counters behind TransferQueue's share of the time. A function without the lines of a stage is incomplete,
-// but its FUNCTION_END still has the durations of the stages.
+// addTime adds a function with known shares to the counters of time, in all and by stage, whose ratio is TransferQueue's share over any range. Also called for
+// an incomplete function: without the lines of a stage, its FUNCTION_END still has the durations of the stages.
 func (ts *tqSeries) addTime(s *store, g *group, over *tqSeries, o *observation, f *functionShares) {
 	if math.IsNaN(f.overhead) {
 		return

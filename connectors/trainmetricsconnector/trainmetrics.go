@@ -40,14 +40,15 @@ type trainMetrics struct {
 
 	crowded sync.Once // for the warning about missing room
 
-	cancel   context.CancelFunc
-	done     chan struct{}
+	cancel   context.CancelFunc // ends the flushing goroutine; nil before Start
+	done     chan struct{}      // closed when the goroutine has ended
 	shutdown sync.Once
 	warned   time.Time // when a refused flush was logged last; owned by the flushing goroutine, then by Shutdown
 }
 
 var _ connector.Traces = (*trainMetrics)(nil)
 
+// newTrainMetrics makes a connector that is not started.
 func newTrainMetrics(cfg *Config, set connector.Settings, next consumer.Metrics) (*trainMetrics, error) {
 	telemetry, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
 	if err != nil {
@@ -96,7 +97,7 @@ func (c *trainMetrics) Start(ctx context.Context, host component.Host) error {
 	return nil
 }
 
-// Shutdown sends the last values. It may be called twice, or without Start.
+// Shutdown sends the last values, accounts of runs included, and closes the storage. It may be called twice, or without Start.
 func (c *trainMetrics) Shutdown(ctx context.Context) (err error) {
 	c.shutdown.Do(func() {
 		defer c.telemetry.Shutdown()
@@ -126,10 +127,10 @@ func (c *trainMetrics) ConsumeTraces(ctx context.Context, td ptrace.Traces) erro
 	s.read(td)
 
 	c.mu.Lock()
-	early := c.store.seen.Early
+	before := c.store.seen.Early
 	c.store.apply(s, c.now())
 	duplicate, spills, full := c.store.duplicate, c.store.spills, c.store.full
-	early = c.store.seen.Early - early
+	early := c.store.seen.Early - before // generations of ids that this batch ended by their size
 	c.mu.Unlock()
 	c.save(ctx)
 
@@ -155,7 +156,7 @@ func (c *trainMetrics) ConsumeTraces(ctx context.Context, td ptrace.Traces) erro
 	return nil
 }
 
-// flush sends all series. A refused flush loses nothing: the values are cumulative.
+// flush sends all series, and forgets the expired ones. A refused flush loses nothing: the values are cumulative.
 func (c *trainMetrics) flush(ctx context.Context) {
 	now := c.now()
 	c.mu.Lock()

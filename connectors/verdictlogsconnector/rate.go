@@ -11,6 +11,7 @@ type rate struct {
 	last              time.Time
 }
 
+// newRate is a bucket of burst seconds' tokens.
 func newRate(perSecond float64, now time.Time) rate {
 	return rate{perSecond: perSecond, tokens: perSecond * burst.Seconds(), last: now}
 }
@@ -21,7 +22,7 @@ func (r *rate) fill(now time.Time) {
 	r.last = now
 }
 
-// take reports whether one more record may leave.
+// take reports whether one more record may leave, and takes its token.
 func (r *rate) take() bool {
 	if r.tokens < 1 {
 		return false

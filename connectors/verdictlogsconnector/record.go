@@ -43,11 +43,13 @@ type recorder struct {
 	recordOnly bool // the spans of the resource at hand are not drawn
 }
 
+// newRecorder begins the records of a batch, observed now.
 func newRecorder(now time.Time) *recorder {
 	return &recorder{logs: plog.NewLogs(), now: pcommon.NewTimestampFromTime(now), resource: -1}
 }
 
-// add makes the record of a verdict. Verdicts arrive grouped by resource.
+// add makes the record of a verdict or an event, on a copy of the span's resource. Verdicts arrive grouped by resource, so the copy is made when the resource
+// changes. The body is the verdict's sentence, attributes say on what; the severity is the verdict's, else the span's worst.
 func (r *recorder) add(td ptrace.Traces, f *found) {
 	if f.resource != r.resource {
 		from, to := td.ResourceSpans().At(f.resource), r.logs.ResourceLogs().AppendEmpty()

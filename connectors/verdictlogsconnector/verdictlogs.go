@@ -28,7 +28,7 @@ type verdictLogs struct {
 	next      consumer.Logs
 	logger    *zap.Logger
 	telemetry *metadata.TelemetryBuilder
-	seed      maphash.Seed
+	seed      maphash.Seed // for the hash of verdicts' names in their ids
 	now       func() time.Time
 
 	mu   sync.Mutex // guards the fields below
@@ -42,6 +42,7 @@ type verdictLogs struct {
 
 var _ connector.Traces = (*verdictLogs)(nil)
 
+// newVerdictLogs makes the connector.
 func newVerdictLogs(cfg *Config, set connector.Settings, next consumer.Logs) (*verdictLogs, error) {
 	telemetry, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
 	if err != nil {
@@ -85,7 +86,7 @@ func (c *verdictLogs) ConsumeTraces(ctx context.Context, td ptrace.Traces) error
 	return err
 }
 
-// refused counts lost records, and warns once.
+// refused counts the records of a batch as refused for good, and no longer as chosen, and warns once.
 func (c *verdictLogs) refused(ctx context.Context, b *batch, err error) {
 	c.telemetry.ConnectorTrainVerdictsRefused.Add(ctx, b.chosen)
 	b.chosen = 0
@@ -114,7 +115,7 @@ func (c *verdictLogs) find(td ptrace.Traces) (all []found) {
 	return all
 }
 
-// ofSpan appends the verdicts about a span. Several verdicts of one name get different ids, by their order.
+// ofSpan appends the verdicts about a span of a resource, given by its index in the batch. Several verdicts of one name get different ids, by their order.
 func (c *verdictLogs) ofSpan(all []found, resource int, span ptrace.Span) []found {
 	first := len(all)
 	for v := range view.Verdicts(span) {
@@ -135,9 +136,11 @@ func (c *verdictLogs) ofSpan(all []found, resource int, span ptrace.Span) []foun
 
 // batch is the result of choose.
 type batch struct {
-	logs                     plog.Logs
-	ids                      map[uint64]struct{} // of all new verdicts
-	chosen, known, overLimit int64               // verdicts with a record now; with an earlier record; over the rate
+	logs      plog.Logs
+	ids       map[uint64]struct{} // of all new verdicts, those over the rate too
+	chosen    int64               // verdicts with a record in logs
+	known     int64               // verdicts that were dealt with before
+	overLimit int64               // verdicts over the rate, without a record
 }
 
 // choose makes records of the new verdicts within the rate.
@@ -168,7 +171,8 @@ func (c *verdictLogs) choose(td ptrace.Traces, all []found) batch {
 	return b
 }
 
-// settle remembers accepted verdicts. A refused batch is sent again, and counted then.
+// settle ends a batch. If its records were accepted, or refused for good, all its verdicts are remembered, those over the rate too, and counted. A batch
+// refused for now is sent again: nothing is remembered, and its records give back their tokens.
 func (c *verdictLogs) settle(ctx context.Context, b *batch, accepted bool) {
 	c.mu.Lock()
 	if !accepted {

@@ -33,7 +33,8 @@ func New(window time.Duration, now time.Time) Seen {
 // Begin has the window of all ids begin now, Unix ns.
 func (s *Seen) Begin(now int64) { s.since = now }
 
-// Advance starts a new generation when the current one is old enough. now is Unix ns.
+// Advance, called before ids are asked for, starts a new generation when the current one is a window old; after two windows without a call both generations
+// are forgotten. now is Unix ns.
 func (s *Seen) Advance(now int64) {
 	switch age := now - s.since; {
 	case age >= 2*s.window:
@@ -46,12 +47,13 @@ func (s *Seen) Advance(now int64) {
 	}
 }
 
+// rotate starts a new generation: the current one becomes the previous, and the one before is forgotten, its table reused.
 func (s *Seen) rotate() {
 	s.current, s.previous = s.previous, s.current
 	s.current.clear()
 }
 
-// Has reports whether the id was met before.
+// Has reports whether the id is known. Unlike Known, the call remembers nothing.
 func (s *Seen) Has(id uint64) bool { return s.current.has(id) || s.previous.has(id) }
 
 // Known reports whether the id is known, and remembers the id. An id that is asked for again and again (a batch retried for hours) stays known.
@@ -82,15 +84,17 @@ func ID(trace pcommon.TraceID, span pcommon.SpanID) uint64 {
 // idSet is a hash table of ids, at most half full, with linear probing.
 type idSet struct {
 	slots []uint64 // a power of two
-	n     int
+	n     int      // ids
 }
 
 const minSlots = 1 << 10
 
+// home is the slot where the search for an id begins: the upper bits of a multiplicative hash.
 func (s *idSet) home(id uint64) uint64 {
 	return (id * 0x9e3779b97f4a7c15) >> (64 - bits.TrailingZeros(uint(len(s.slots))))
 }
 
+// has reports whether an id is in the set.
 func (s *idSet) has(id uint64) bool {
 	if s.n == 0 {
 		return false
@@ -114,7 +118,7 @@ func (s *idSet) touch(id uint64) uint64 {
 	return s.slots[s.home(id)]
 }
 
-// add says whether the id is new in the set.
+// add adds an id, and reports whether the id is new in the set. A table that is half full is doubled first: searches stay short.
 func (s *idSet) add(id uint64) bool {
 	if 2*s.n >= len(s.slots) {
 		old := s.slots
