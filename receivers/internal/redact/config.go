@@ -50,6 +50,7 @@ func (c *Config) Validate() error {
 	return errors.Join(errs...)
 }
 
+// compile compiles the patterns of the list 'redact::<key>'. The error names each pattern that is wrong; a pattern that matches the empty text is, too.
 func compile(key string, patterns []string) ([]*regexp.Regexp, error) {
 	var errs []error
 	out := make([]*regexp.Regexp, 0, len(patterns))

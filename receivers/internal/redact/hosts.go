@@ -10,11 +10,11 @@ import (
 	"unicode/utf8"
 )
 
-// hosts hashes the names of hosts.
+// hosts replaces the names of hosts by a keyed hash: the same host has the same replacement in all collectors with the key.
 type hosts struct {
 	key   []byte
 	mu    sync.Mutex
-	known map[string]string
+	known map[string]string // replacements by name
 }
 
 // maxHosts bounds the cache of hashes.
@@ -23,7 +23,7 @@ const maxHosts = 1 << 14
 // hostBytes is the kept length of a hash: among a million hosts two are the same once in 37 million runs.
 const hostBytes = 8
 
-// hash is the replacement of a host, the same with the same key.
+// hash is the replacement of a host, such as host-0123456789abcdef. Upper and lower case, and a dot at the end, make no difference.
 func (h *hosts) hash(name string) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -40,13 +40,16 @@ func (h *hosts) hash(name string) string {
 	return out
 }
 
-// host hashes the value of a field for a host, with its port unchanged. A value such as localhost, common to all hosts, stays.
+// host hashes the value of a field for a host ("gpu-01", "gpu-01:29500", "10.0.0.1", "[fe80::1]"), with its port unchanged. A value common to all hosts
+// (localhost, 127.0.0.1, 0.0.0.0) stays, and so does a hash. In a value that is no single name (a path, a sentence) only the IP addresses are hashed.
 func (h *hosts) host(s string, n *Counts) string {
 	name, port := s, ""
-	if i := strings.LastIndexByte(s, ':'); i > 0 && strings.IndexByte(s, ':') == i {
+	if i := strings.LastIndexByte(s, ':'); i > 0 && strings.IndexByte(s, ':') == i { // a single colon: several are of IPv6
 		name, port = s[:i], s[i:]
 	}
-	if name == "" || strings.ToLower(name) == "localhost" || strings.ContainsAny(name, "/ ") || strings.HasPrefix(name, "host-") && len(name) == 5+2*hostBytes {
+	noName := name == "" || strings.ToLower(name) == "localhost" || strings.ContainsAny(name, "/ ")
+	hashed := strings.HasPrefix(name, "host-") && len(name) == len("host-")+2*hostBytes
+	if noName || hashed {
 		return h.addresses(s, n)
 	}
 	if a, err := netip.ParseAddr(strings.Trim(s, "[]")); err == nil {
@@ -64,13 +67,13 @@ func (h *hosts) host(s string, n *Counts) string {
 // local says that an address identifies no host.
 func local(a netip.Addr) bool { return a.IsLoopback() || a.IsUnspecified() || a.IsMulticast() }
 
-// addresses hashes the IP addresses in a text, each a word of its own, with or without a port.
+// addresses hashes the IP addresses in a text, each a word of its own, with or without a port. The rest of the text stays.
 func (h *hosts) addresses(s string, n *Counts) string {
 	if strings.IndexByte(s, '.') < 0 && strings.IndexByte(s, ':') < 0 {
 		return s
 	}
 	var out strings.Builder
-	from := 0
+	from := 0 // start of the text that is not in out yet
 	for i := 0; i < len(s); {
 		begin := i
 		for i < len(s) && ofWord(s[i]) {
@@ -82,7 +85,7 @@ func (h *hosts) addresses(s string, n *Counts) string {
 		}
 		word := strings.TrimRight(s[begin:i], ".:")
 		a, err := netip.ParseAddr(word)
-		if err != nil {
+		if err != nil { // "10.0.0.1:29500"
 			word = word[:max(0, strings.LastIndexByte(word, ':'))]
 			a, err = netip.ParseAddr(word)
 		}
@@ -101,6 +104,7 @@ func (h *hosts) addresses(s string, n *Counts) string {
 	return out.String()
 }
 
+// ofWord says whether a byte may belong to the word of an address: "v10.0.0.1" and "10.0.0.1_2" are words, too, and no addresses.
 func ofWord(c byte) bool {
 	return letter(c) || digit(c) || c == '.' || c == ':' || c == '_' || c >= utf8.RuneSelf
 }
@@ -108,12 +112,13 @@ func ofWord(c byte) bool {
 // ofHosts are the last words of the names of fields for a host.
 var ofHosts = set("host hostname hostnames fqdn nodename addr address ip ipaddr")
 
-// isHost says whether a field names a host: host.name, server.address, hostname, MASTER_ADDR, node_ip.
+// isHost says whether the values of a field are names of hosts, by the last word of the field's name: server.address, hostname, MASTER_ADDR, node_ip. The last
+// word "name" counts only behind host or node: host.name, not model_name.
 func isHost(name string) bool {
 	end := len(name)
 	last := strings.ToLower(strings.Trim(name[wordStart(name, end):], "_-."))
-	if last == "name" && end > 5 {
-		rest := strings.TrimRight(name[:len(name)-4], "_-.")
+	if last == "name" && end > len("name")+1 {
+		rest := strings.TrimRight(name[:end-len("name")], "_-.")
 		if rest == "" {
 			return false
 		}

@@ -9,8 +9,10 @@ import (
 // maxWords bounds the words that count, from the end of a name: the last words say the meaning of a field.
 const maxWords = 4
 
-// classify says which values of a field are secrets, by the name of the field: words in snake, camel or kebab case, with dots between the names of objects.
+// classify says which values of a field are secrets, by the name of the field (aws.secretAccessKey, HF_TOKEN, db-password-2): the last words decide. Words are
+// in snake, camel or kebab case, with dots between the names of objects.
 func classify(name string) secrets.Looks {
+	// Anything within an object of secrets is one.
 	for rest := name; ; {
 		parent, after, ok := strings.Cut(rest, ".")
 		if !ok {
@@ -34,18 +36,20 @@ func classify(name string) secrets.Looks {
 		}
 	}
 	w := words[:]
-	if n > 1 && asText[w[0]] {
+	if n > 1 && asText[w[0]] { // api_key_value
 		w = w[1:]
 	}
+	// A bare "token" needs the look at the word before, by ending: models have many tokens.
 	if looks, ok := known(w); ok && (w[0] != "token" || looks != secrets.Long) {
 		return looks
 	}
 	return ending(name, w[0], w[1])
 }
 
-// known looks the last words of a name up in the table of secrets. The longest match decides.
+// known looks the last words of a name up in the table of secrets: words has the last word first. The match of the most words decides: "access key" before
+// "key".
 func known(words []string) (looks secrets.Looks, ok bool) {
-	var joined [maxName]byte
+	var joined [maxName]byte // filled from its end, as the words come from the last on
 	at := len(joined)
 	for _, w := range words {
 		if w == "" || len(w) > at {
@@ -71,7 +75,8 @@ var named = func() map[string]secrets.Looks {
 	return out
 }()
 
-// ending classifies a name by the end of its last word, where the table does not have the words.
+// ending classifies a name by the end of its last word, where the table does not have the words: mytoken, MYCORP_KEY. before is the word before the last one.
+// Words that models and training use for other things (pad_token, cache_key, forward_pass) are no secrets.
 func ending(name, last, before string) secrets.Looks {
 	for _, end := range [...]string{
 		"key", "token", "pass", "pwd", "secret", "password", "passwd", "passphrase", "密码", "密钥", "秘钥", "私钥", "口令", "令牌",
@@ -106,7 +111,8 @@ func ending(name, last, before string) secrets.Looks {
 	return secrets.Nothing
 }
 
-// ofNoService classifies a name without a known service: by the word before, and more strictly for a name that is no environment variable.
+// ofNoService classifies a name such as MYCORP_KEY, of a service that the table does not have. models has the words that before a "key" or "token" mean none of
+// a service: then nothing is secret. A value of an environment variable need only look like env, any other value like other, which is stricter.
 func ofNoService(name, before string, models map[string]bool, env, other secrets.Looks) secrets.Looks {
 	switch {
 	case before == "" || models[before]:
@@ -117,7 +123,7 @@ func ofNoService(name, before string, models map[string]bool, env, other secrets
 	return other
 }
 
-// variable says whether a name is an environment variable's, such as MYCORP_KEY.
+// variable says whether a name is an environment variable's: capitals with an underscore, such as MYCORP_KEY.
 func variable(name string) bool {
 	name = name[strings.LastIndexByte(name, '.')+1:]
 	return strings.IndexByte(name, '_') > 0 && name == strings.ToUpper(name)
@@ -141,11 +147,13 @@ func wordStart(name string, end int) int {
 	return 0
 }
 
+// A byte below the first letter wraps to a large number: one comparison is enough.
 func upper(c byte) bool  { return c-'A' < 26 }
 func lower(c byte) bool  { return c-'a' < 26 }
 func letter(c byte) bool { return upper(c) || lower(c) }
 func digit(c byte) bool  { return c-'0' < 10 }
 
+// set makes a set of words between blanks.
 func set(words string) map[string]bool {
 	out := make(map[string]bool)
 	for w := range strings.FieldsSeq(words) {

@@ -45,7 +45,7 @@ func New(cfg Config) (*Redactor, error) {
 // sampleRoom is the length beyond the sample that is searched: a truncated secret would not be found.
 const sampleRoom = 4 << 10
 
-// Sample is the beginning of a line, with a bounded number of bytes, for the collector's own log.
+// Sample is the beginning of a line without secrets, at most most bytes, for the collector's own log.
 func (r *Redactor) Sample(line []byte, most int) string {
 	s := strings.ToValidUTF8(string(line[:min(len(line), most+sampleRoom)]), "\uFFFD")
 	if r != nil {
@@ -54,7 +54,7 @@ func (r *Redactor) Sample(line []byte, most int) string {
 	return cut(s, most)
 }
 
-// Line is a line without secrets, for a file as readable as the log.
+// Line is a line without secrets, for the file of dead letters, which is as readable as the log.
 func (r *Redactor) Line(line []byte) []byte {
 	if r == nil {
 		return line
@@ -62,7 +62,7 @@ func (r *Redactor) Line(line []byte) []byte {
 	return []byte(r.text(string(line), &Counts{}))
 }
 
-// Batch redacts all texts of a batch's future spans. After the batch has made its messages, done returns the counts.
+// Batch has all texts redacted that are added to the batch from now on. After the batch has made its messages, the caller calls done once, for the counts.
 func (r *Redactor) Batch(b *spans.Batch) (done func() Counts) {
 	if r == nil {
 		return func() Counts { return Counts{} }
@@ -75,7 +75,7 @@ func (r *Redactor) Batch(b *spans.Batch) (done func() Counts) {
 	}
 }
 
-// Metrics redacts the labels of points.
+// Metrics redacts the labels of points in place, with those of the resource, and returns the counts.
 func (r *Redactor) Metrics(md pmetric.Metrics) (n Counts) {
 	if r == nil {
 		return n
@@ -93,7 +93,7 @@ func (r *Redactor) Metrics(md pmetric.Metrics) (n Counts) {
 	return w.counts
 }
 
-// Attribute returns a text as it may stand in an attribute.
+// Attribute returns a text as redaction would leave it in an attribute of the name.
 func (r *Redactor) Attribute(name, text string) string {
 	if r == nil {
 		return text
@@ -106,33 +106,34 @@ func (r *Redactor) Attribute(name, text string) string {
 	return spans.AttrText(m, name)
 }
 
-// walker goes through the spans of a batch, with a cache of field names from batch to batch.
+// walker redacts the spans or points of one batch. Its cache of fields is kept from batch to batch: a log has few names, and their attributes mostly repeat.
 type walker struct {
 	*finder
-	counts Counts
-	recent [256]*field
-	fields map[string]*field
-	rename []*field
+	counts Counts            // of the batch
+	fields map[string]*field // by name
+	recent [256]*field       // a faster way to fields: slot
+	rename []*field          // fields of the current attributes with a secret in their name
 }
 
 // field is the cached knowledge about the attributes with one name.
 type field struct {
 	name  string
-	shown string // the name without secrets
-	named Counts // the secrets in the name
-	class secrets.Looks
-	skip  bool // not of the log, or needed to find the file
-	host  bool
-	last  string // last value: values repeat
-	clean string // its redacted form
-	n     Counts
+	shown string        // the name without secrets
+	named Counts        // the secrets in the name
+	class secrets.Looks // which values are secrets, by the name
+	skip  bool          // not of the log, or needed to find the file
+	host  bool          // the values are names of hosts, to be hashed
+	last  string        // last value: values repeat
+	clean string        // its redacted form
+	n     Counts        // the secrets in the last value
 }
 
 const (
-	maxFields = 4096
-	maxKept   = 256 // bytes of a remembered value
+	maxFields = 4096 // cached names
+	maxKept   = 256  // bytes of a remembered value
 )
 
+// walker is a walker with counts of zero, from the pool if possible.
 func (r *Redactor) walker() *walker {
 	w, ok := r.walkers.Get().(*walker)
 	if !ok {
@@ -151,13 +152,13 @@ var kept = map[string]bool{
 // prefixes stand before the names of a log's own fields.
 var prefixes = [...]string{spans.AttrTrainFieldPrefix, spans.AttrTQFieldPrefix, spans.AttrZMQFieldPrefix}
 
-// slot scatters names over walker.recent.
+// slot is the index in walker.recent of a name, which must not be empty: a hash of the length and two bytes, quicker than a map's.
 func slot(name string) uint8 {
 	n := len(name)
 	return uint8(n*37) ^ name[n-1] ^ name[n/2]<<3
 }
 
-// field returns the cached knowledge about a name, computed if new.
+// field returns the cached knowledge about the attributes with a name, computed if new. A full cache begins anew.
 func (w *walker) field(name string) *field {
 	if name == "" {
 		name = "?"
@@ -178,9 +179,10 @@ func (w *walker) field(name string) *field {
 	return f
 }
 
+// newField finds out about the attributes with a name.
 func (w *walker) newField(name string) *field {
 	name = strings.Clone(name) // outlives the batch
-	inLog := name
+	inLog := name              // as in the log: train.field.api_key is api_key
 	for _, p := range prefixes {
 		inLog = strings.TrimPrefix(inLog, p)
 	}
@@ -190,7 +192,8 @@ func (w *walker) newField(name string) *field {
 	return f
 }
 
-// value returns an attribute's text without its secrets.
+// value returns a value of a field without its secrets, and counts them: all of the value, if the field's name says that the value is secret; else the host;
+// else the secrets within the text.
 func (w *walker) value(f *field, s string) string {
 	switch {
 	case f.skip || s == "":
@@ -216,7 +219,7 @@ func (w *walker) value(f *field, s string) string {
 	return clean
 }
 
-// bounded truncates a text that redaction made longer than an attribute may be: a hash is longer than most addresses.
+// bounded truncates clean, the redacted form of s, if redaction made it longer than an attribute may be: a hash is longer than most addresses.
 func bounded(clean, s string) string {
 	if len(clean) > max(len(s), spans.MaxAttributeBytes) {
 		return spans.Text(clean)
@@ -224,12 +227,15 @@ func bounded(clean, s string) string {
 	return clean
 }
 
+// add adds other counts.
 func (c *Counts) add(o Counts) { c.Keys += o.Keys; c.Values += o.Values; c.Hosts += o.Hosts }
 
+// since is the difference to earlier counts.
 func (c Counts) since(o Counts) Counts {
 	return Counts{c.Keys - o.Keys, c.Values - o.Values, c.Hosts - o.Hosts}
 }
 
+// span redacts a span: its name, attributes, status, events and links. A secret in a span's name is counted as one in a field's name.
 func (w *walker) span(s ptrace.Span) {
 	name := s.Name()
 	if f := w.field(name); f.shown != f.name { // names of spans are as few as those of fields
@@ -249,13 +255,14 @@ func (w *walker) span(s ptrace.Span) {
 	}
 }
 
+// points redacts the labels of points.
 func (w *walker) points(points pmetric.NumberDataPointSlice) {
 	for _, p := range points.All() {
 		w.attributes(p.Attributes())
 	}
 }
 
-// attributes redacts values, then the names with secrets in them.
+// attributes redacts the values of attributes in place, then renames attributes with a secret in their name.
 func (w *walker) attributes(m pcommon.Map) {
 	for name, v := range m.All() {
 		switch v.Type() {
@@ -290,6 +297,7 @@ func (w *walker) attributes(m pcommon.Map) {
 			}
 		}
 	}
+	// After the loop: an attribute that is removed and added would be met again.
 	for _, f := range w.rename {
 		if v, ok := m.Get(f.name); ok {
 			kept := pcommon.NewValueEmpty()

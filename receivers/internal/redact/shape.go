@@ -8,11 +8,11 @@ import (
 	"github.com/trainbridge/trainbridge/internal/secrets"
 )
 
-// shape is a kind of secret with a recognizable form, with one of its prefixes.
+// shape is a kind of secret with a recognizable form, such as a GitHub token (ghp_…), with one of its prefixes.
 type shape struct {
-	begins string // lower case
-	re     *regexp.Regexp
-	looks  secrets.Looks
+	begins string         // the prefix, in lower case
+	re     *regexp.Regexp // the whole form; a group is the secret itself
+	looks  secrets.Looks  // the found text must look so, too
 }
 
 // shapesOf are the shapes by their first byte, in either case, and seconds are the possible second bytes.
@@ -34,7 +34,7 @@ var shapesOf, seconds = func() (by [256][]shape, second [256][256]bool) {
 	return by, second
 }()
 
-// cases are both cases of a letter.
+// cases are both cases of a small letter; any other byte alone.
 func cases(c byte) []byte {
 	if lower(c) {
 		return []byte{c, c - 'a' + 'A'}
@@ -42,7 +42,8 @@ func cases(c byte) []byte {
 	return []byte{c}
 }
 
-// beginsAt returns the shapes that may begin at s[i].
+// beginsAt returns the shapes that may begin at s[i]: the first of them does have its prefix there, of the others the caller must see. nil: none, as at nearly
+// all bytes.
 func beginsAt(s string, i int) []shape {
 	if i+1 >= len(s) || !seconds[s[i]][s[i+1]] || !startsWord(s, i) {
 		return nil
@@ -60,15 +61,15 @@ func hasPrefix(s, prefix string) bool {
 	return len(s) >= len(prefix) && (s[:len(prefix)] == prefix || strings.EqualFold(s[:len(prefix)], prefix))
 }
 
-// startsWord says whether a word or a sign may begin at s[i]: the byte before is no letter or digit, except as a part of an escaped sign (\n, \u0026, %3D) or
-// of a colour.
+// startsWord says whether a word or a sign begins at s[i]: the byte before is no letter or digit. Behind an escaped sign (\n, \u0026, %3D) or a terminal's
+// colour (ESC[1;31m) a word begins, too, though the byte before is a letter or digit.
 func startsWord(s string, i int) bool {
 	if i == 0 || !letter(s[i]) && !digit(s[i]) && s[i] != '-' {
 		return true
 	}
 	c := s[i-1]
 	if !letter(c) && !digit(c) {
-		return c != '-' || s[i] != '-'
+		return c != '-' || s[i] != '-' // a dash within dashes begins nothing
 	}
 	switch {
 	case i > 1 && s[i-2] == '\\':
@@ -77,9 +78,8 @@ func startsWord(s string, i int) bool {
 		return true
 	case i > 5 && s[i-6] == '\\' && s[i-5] == 'u':
 		return true
-	case c == 'm':
-		return strings.HasPrefix(strings.TrimRight(s[max(0, i-12):i-1], "0123456789;"), "\x1b[") ||
-			strings.HasSuffix(strings.TrimRight(s[max(0, i-12):i-1], "0123456789;"), "\x1b[")
+	case c == 'm': // the end of a colour, after its numbers: at most ESC[38;5;255
+		return strings.HasSuffix(strings.TrimRight(s[max(0, i-12):i-1], "0123456789;"), "\x1b[")
 	}
 	return false
 }
@@ -87,10 +87,10 @@ func startsWord(s string, i int) bool {
 // reach is the searched length of a shape. A longer secret is removed whole once found.
 const reach = 1024
 
-// shaped replaces the secrets with a recognizable form.
+// shaped replaces the secrets with a recognizable form, and counts them.
 func shaped(s string, n *Counts) string {
 	var out edit
-	open := isCut(s)
+	truncated := isCut(s)
 	for i := 0; i < len(s); i++ {
 		if bytesOf[s[i]]&begins == 0 {
 			continue
@@ -100,10 +100,14 @@ func shaped(s string, n *Counts) string {
 				continue
 			}
 			begin, end, ok := sh.find(s, i)
-			if !ok && open {
+			if !ok && truncated {
 				begin, end, ok = sh.beginning(s, i)
 			}
-			if !ok || redacted(s, begin) || (!open || end < len(s)) && !hides(sh.looks, s[begin:end]) {
+			if !ok || redacted(s, begin) {
+				continue
+			}
+			whole := !truncated || end < len(s) // the beginning of a secret need not look as the whole does
+			if whole && !hides(sh.looks, s[begin:end]) {
 				continue
 			}
 			out.put(s, begin, end, Redacted)
@@ -115,26 +119,28 @@ func shaped(s string, n *Counts) string {
 	return out.text(s)
 }
 
-// find returns the secret of a shape that begins at s[i].
+// find returns where the secret of a shape that begins at s[i] begins and ends: the group of the pattern if there is one, else the match. Within reach bytes
+// first, as the pattern costs time by the length of the text.
 func (sh *shape) find(s string, i int) (begin, end int, ok bool) {
 	until := min(len(s), i+reach)
 	for until < len(s) && !utf8.RuneStart(s[until]) {
 		until--
 	}
 	at := sh.re.FindStringSubmatchIndex(s[i:until])
-	if at != nil && i+at[1] == until && until < len(s) {
+	if at != nil && i+at[1] == until && until < len(s) { // goes on beyond reach
 		at = sh.re.FindStringSubmatchIndex(s[i:])
 	}
 	if at == nil {
 		return 0, 0, false
 	}
-	if len(at) > 2 {
+	if len(at) > 2 { // the group
 		at = at[2:]
 	}
 	return i + at[0], i + at[1], true
 }
 
-// beginning finds the secret of a shape whose end was truncated.
+// beginning finds the secret of a shape that begins at s[i] and whose end was truncated with the text: the text filled up with zeros has the shape, or all of
+// the rest is one word behind the prefix. The secret goes to the end of the text.
 func (sh *shape) beginning(s string, i int) (begin, end int, ok bool) {
 	begin, _, ok = sh.find(s+strings.Repeat("0", 80), i)
 	if !ok {

@@ -99,3 +99,12 @@ func TestShapesInLogs(t *testing.T) {
 	}
 	t.Logf("%d of %d secrets in %d texts found", found, all, len(shapes))
 }
+
+// A colour somewhere before does not make the end of a word the beginning of one.
+func TestColourFarBefore(t *testing.T) {
+	for text, redactions := range map[string]int64{"\x1b[1mstream{ghp}": 0, "stream{ghp}": 0, "\x1b[1m{ghp}": 1, "\x1b[38;5;255m{ghp}": 1} {
+		var n Counts
+		shaped(tokens.Replace(text), &n)
+		require.Equal(t, redactions, n.Values, text)
+	}
+}

@@ -19,14 +19,14 @@ const Redacted = "[redacted]"
 // minSecret is the length of the shortest searched text: k=v with a meaningful name.
 const minSecret = 8
 
-// finder looks for secrets in texts.
+// finder looks for secrets in texts, by the table of internal/secrets and by the patterns of the configuration.
 type finder struct {
-	builtIn      bool
-	keys, values []*regexp.Regexp
-	hosts        *hosts // nil: hosts stay
+	builtIn      bool             // with the table
+	keys, values []*regexp.Regexp // Config.Keys and Config.Values
+	hosts        *hosts           // nil: hosts stay
 }
 
-// class classifies a field by its name in the log.
+// class says which values of a field are secrets, by the field's name in the log.
 func (f *finder) class(name string) secrets.Looks {
 	for _, re := range f.keys {
 		if re.MatchString(name) {
@@ -39,7 +39,8 @@ func (f *finder) class(name string) secrets.Looks {
 	return secrets.Nothing
 }
 
-// text returns a text without its secrets, and counts the secrets and hosts.
+// text returns a text without its secrets, and adds to n the secrets and hosts: values behind a secret's name (api_key=…), texts of a secret's form (hf_…),
+// what Config.Values matches, and IP addresses, if hosts are hashed.
 func (f *finder) text(s string, n *Counts) string {
 	if f.builtIn && len(s) >= minSecret {
 		pairs, shapes := look(s)
@@ -59,7 +60,7 @@ func (f *finder) text(s string, n *Counts) string {
 	return s
 }
 
-// replace replaces each match, or its first group.
+// replace replaces each match of a pattern, or only its first group, if the pattern has groups.
 func replace(re *regexp.Regexp, s string, n *Counts) string {
 	var out edit
 	for _, at := range re.FindAllStringSubmatchIndex(s, -1) {
@@ -78,7 +79,7 @@ func replace(re *regexp.Regexp, s string, n *Counts) string {
 	return out.text(s)
 }
 
-// edit is a text with some parts replaced.
+// edit collects the replacements in a text, from its beginning to its end. Without one, text returns the text itself.
 type edit struct {
 	out  strings.Builder
 	from int // start of the unchanged rest
@@ -91,6 +92,7 @@ func (e *edit) put(s string, begin, end int, by string) {
 	e.from = end
 }
 
+// text is s with its replacements.
 func (e *edit) text(s string) string {
 	if e.from == 0 {
 		return s
@@ -119,7 +121,7 @@ func look(s string) (pairs, shapes bool) {
 	return pairs, shapes
 }
 
-// bytesOf is the possible meanings of a byte.
+// bytesOf is the possible meanings of a byte, separates and begins: most bytes of a text have none, and cost a look-up only.
 var bytesOf = func() (out [256]uint8) {
 	for _, c := range [...]byte{'=', ':', '|', ',', '%', '-', '.', fullWidth, boxDrawing} {
 		out[c] |= separates
@@ -139,7 +141,8 @@ const (
 	boxDrawing = 0xE2      // of │
 )
 
-// mayPair says whether a name and its value may stand at s[i], including an option or dots before a value.
+// mayPair says whether the separator of a name and its value may begin at s[i]: a sign (separator), the dashes of an option ("--token X"), or dots ("hub_token
+// .... X").
 func mayPair(s string, i int) bool {
 	if c := s[i]; c == '-' || c == '.' {
 		return s[i+1] == c
@@ -147,14 +150,19 @@ func mayPair(s string, i int) bool {
 	return separator(s, i) > 0
 }
 
-// separator is the number of bytes at s[i] that separate a name from its value; 0: none. A blank separates behind an option or dots, a comma between texts in
-// quotes.
+// separator is the number of bytes at s[i] that may separate a name from its value; 0: none. Signs are = : | and their full-width forms, and %3D and %3A of a
+// URL. A blank separates behind an option ("--token X") or dots ("hub_token .... X"), a comma behind a text in quotes ("'--token', 'X'").
 func separator(s string, i int) int {
 	switch c := s[i]; c {
 	case '=', ':', '|':
 		return 1
 	case ' ':
-		if i > 3 && (s[i-3:i] == "..." || (letter(s[i-1]) || digit(s[i-1])) && s[nameStart(s, i):][:2] == "--") {
+		if i <= 3 {
+			return 0
+		}
+		behindDots := s[i-3:i] == "..."
+		behindOption := (letter(s[i-1]) || digit(s[i-1])) && s[nameStart(s, i):][:2] == "--"
+		if behindDots || behindOption {
 			return 1
 		}
 	case ',':
@@ -162,7 +170,7 @@ func separator(s string, i int) int {
 			return 1
 		}
 	case '%':
-		if i+2 < len(s) && s[i+1] == '3' && (s[i+2]|0x20 == 'd' || s[i+2]|0x20 == 'a') {
+		if i+2 < len(s) && s[i+1] == '3' && (s[i+2]|0x20 == 'd' || s[i+2]|0x20 == 'a') { // 0x20 makes a letter small
 			return 3
 		}
 	case fullWidth, boxDrawing:
@@ -176,7 +184,7 @@ func separator(s string, i int) int {
 // assignments replaces the values of names in the text itself: JSON and Python's dicts, k=v, YAML, --options, argv, tables, the dots of Megatron's arguments.
 func (f *finder) assignments(s string, n *Counts) string {
 	var out edit
-	open := isCut(s)
+	truncated := isCut(s)
 	for i := 1; i < len(s)-1; i++ {
 		if bytesOf[s[i]]&separates == 0 && s[i] != ' ' {
 			continue
@@ -186,33 +194,43 @@ func (f *finder) assignments(s string, n *Counts) string {
 			continue
 		}
 		begin, end, looks := f.nameBefore(s, i)
-		if looks == secrets.Nothing || begin < out.from || s[i] == ',' && !listed(s, begin, i) {
+		inReplaced := begin < out.from
+		if looks == secrets.Nothing || inReplaced || s[i] == ',' && !listed(s, begin, i) {
 			continue
 		}
-		vb, ve := value(s, i+width, s[begin:end], looks)
-		if vb >= ve || s[i] == ' ' && strings.HasPrefix(s[vb:], "--") || !hides(looks, s[vb:ve]) && (!open || ve < len(s)) {
+		from, to := value(s, i+width, s[begin:end], looks)
+		if from >= to {
+			continue
+		}
+		if s[i] == ' ' && strings.HasPrefix(s[from:], "--") { // the next option: the one before has no value
+			continue
+		}
+		whole := !truncated || to < len(s) // the beginning of a secret need not look as the whole does
+		if whole && !hides(looks, s[from:to]) {
 			continue
 		}
 		by := Redacted
-		if q := s[end:i]; s[i] == ':' && s[vb-1] != '"' && s[vb-1] != '\'' && strings.Trim(q, `\"'`) == "" {
-			by = q + Redacted + q // {"password": 12345678} stays JSON
+		// {"password": 12345678} stays JSON: the quotes of the name are put around the replacement of a value without quotes.
+		if quotes := s[end:i]; s[i] == ':' && s[from-1] != '"' && s[from-1] != '\'' && strings.Trim(quotes, `\"'`) == "" {
+			by = quotes + Redacted + quotes
 		}
-		out.put(s, vb, ve, by)
+		out.put(s, from, to, by)
 		n.Keys++
-		i = ve - 1
+		i = to - 1
 	}
 	return out.text(s)
 }
 
-// nameBefore finds the name before a separator, with preceding words where they matter: API key: X.
+// nameBefore finds the name that ends before the separator at s[i], and which of its values are secrets. A name that alone means nothing, or little (key,
+// token), is taken with up to two words before, in a sentence: "API key: X". Quotes and brackets behind the name do not count.
 func (f *finder) nameBefore(s string, i int) (begin, end int, looks secrets.Looks) {
 	end = len(strings.TrimRight(s[:i], ` "'\].`))
-	for strings.HasSuffix(s[:end], "%22") {
+	for strings.HasSuffix(s[:end], "%22") { // a quote in a URL
 		end -= 3
 	}
 	begin = nameStart(s, end)
 	if begin == end {
-		if end > 2 && s[end-1] >= utf8.RuneSelf { // 密码
+		if end > 2 && s[end-1] >= utf8.RuneSelf { // 密码: the end of the text before decides, as no blank separates Chinese words
 			begin = end - min(end, maxName)
 			return end - 1, end, f.class(strings.ToValidUTF8(s[begin:end], ""))
 		}
@@ -220,7 +238,10 @@ func (f *finder) nameBefore(s string, i int) (begin, end int, looks secrets.Look
 	}
 	looks = f.class(s[begin:end])
 	for range 2 {
-		if last := s[begin:end]; looks != secrets.Nothing && looks != secrets.Long || begin < 2 || s[begin-1] != ' ' || len(last) > 16 || !letter(s[begin-2]) {
+		decided := looks != secrets.Nothing && looks != secrets.Long
+		behindWord := begin >= 2 && s[begin-1] == ' ' && letter(s[begin-2])
+		tooLong := end-begin > 16 // for words of a sentence
+		if decided || !behindWord || tooLong {
 			break
 		}
 		from := nameStart(s, begin-1)
@@ -232,7 +253,8 @@ func (f *finder) nameBefore(s string, i int) (begin, end int, looks secrets.Look
 	return begin, end, looks
 }
 
-// listed says whether a name in quotes and the text behind the comma at s[i] belong together: ['--api-key', 'X'] and ('api_key', 'X').
+// listed says whether the name that begins at s[begin], in quotes, and the text behind the comma at s[i] belong together: as an option of a command line,
+// ['--api-key', 'X'], or as a pair, ('api_key', 'X'). In any other list a text is not the value of the text before.
 func listed(s string, begin, i int) bool {
 	if s[begin] == '-' {
 		return true
@@ -243,13 +265,14 @@ func listed(s string, begin, i int) bool {
 	return begin > 0 && s[begin-1] == '(' && !strings.HasPrefix(strings.TrimLeft(s[i+1:], " "), "(")
 }
 
-// isCut says whether a text may have been truncated, by its length.
+// isCut says whether a text may have been truncated to the length of an attribute, and with it a secret at its end.
 func isCut(s string) bool { return len(s) > spans.MaxAttributeBytes-utf8.UTFMax }
 
 // maxName bounds the name before a value.
 const maxName = 64
 
-// nameStart is the start of the name that ends at s[end-1].
+// nameStart is the start of the name that ends at s[end-1]: letters, digits, _ - and dots, at most maxName bytes. Letters and digits of an escape before the
+// name (\n, %26, a terminal's colour) do not belong to the name.
 func nameStart(s string, end int) int {
 	i := end
 	for i > 0 && end-i < maxName {
@@ -274,8 +297,11 @@ func nameStart(s string, end int) int {
 	return i
 }
 
-// value finds the value at s[i:]: the text in quotes, a list, or up to a blank or the end of a list's member.
+// value finds the value of a name behind the separator, from s[i] on: the text in quotes, a list, or the word up to a blank or the end of a list's member. The
+// value of an HTTP header (looks is secrets.Text) may be several words: a scheme and its credentials, or the cookies. begin and end are without quotes; no
+// value: begin is end.
 func value(s string, i int, name string, looks secrets.Looks) (begin, end int) {
+	// Blanks, escaped quotes and the rest of => or := before the value.
 	for i < len(s) && strings.IndexByte(" \t>\\=:|", s[i]) >= 0 {
 		i++
 	}
@@ -317,10 +343,12 @@ func value(s string, i int, name string, looks secrets.Looks) (begin, end int) {
 	return i, end
 }
 
-// quoted is the end of the text whose quote is at s[i].
+// quoted is the end of the text whose opening quote is at s[i]: before the closing quote. An escaped quote ends a text only if the opening quote is escaped,
+// too: "{\"a\": \"X\"}" within a JSON text.
 func quoted(s string, i int) (end int) {
+	openingEscaped := i > 0 && s[i-1] == '\\'
 	for j := i + 1; j < len(s); j++ {
-		if s[j] == s[i] && (s[j-1] != '\\' || i > 0 && s[i-1] == '\\') {
+		if s[j] == s[i] && (s[j-1] != '\\' || openingEscaped) {
 			if s[j-1] == '\\' {
 				return j - 1
 			}
@@ -363,7 +391,7 @@ var ends = func() (out [256]bool) {
 	return out
 }()
 
-// hides says whether a value is a secret: not empty, and no placeholder for a secret.
+// hides says whether a value is a secret: it looks as the secrets of its name do, and is no placeholder for one, such as None, ***, {…} or <HUB_TOKEN>.
 func hides(looks secrets.Looks, v string) bool {
 	switch strings.ToLower(v) {
 	case "", "none", "null", "nil", "true", "false", "undefined", "unset", "n/a", Redacted, "{", "[", "(", "[]", "required", "optional":
@@ -378,7 +406,7 @@ func hides(looks secrets.Looks, v string) bool {
 	return looksLike(looks, v)
 }
 
-// looksLike says whether a text looks as a kind of secrets does.
+// looksLike says whether a text, not empty, looks as secrets.Looks describes.
 func looksLike(looks secrets.Looks, v string) bool {
 	switch looks {
 	case secrets.Anything:
@@ -402,11 +430,13 @@ func looksLike(looks secrets.Looks, v string) bool {
 	return false
 }
 
+// numeric says whether a text is a number.
 func numeric(v string) bool {
 	_, err := strconv.ParseFloat(v, 64)
 	return err == nil
 }
 
+// isPath says whether a text, not empty, is a path or a URL: /data, ./a, ~/a, https://…, C:\data.
 func isPath(v string) bool {
 	return strings.IndexByte("/.~", v[0]) >= 0 || strings.Contains(v, "://") || len(v) > 2 && v[1] == ':' && (v[2] == '\\' || v[2] == '/')
 }
@@ -416,7 +446,8 @@ func mixed(v string) bool {
 	return strings.ContainsAny(v, "0123456789") || v != strings.ToLower(v) && v != strings.ToUpper(v)
 }
 
-// random says whether a run of letters and digits, of both kinds, is long enough: no name in words, such as sk-learn-compatible-estimators-v2.
+// random says whether a text has a run of 12 or more letters and digits, of both kinds: a generated key has, and a name made of words, such as
+// sk-learn-compatible-estimators-v2, has not.
 func random(v string) bool {
 	const enough = 12
 	letters, digits := 0, 0 // of the current run
@@ -442,7 +473,7 @@ func isBasic(v string) bool {
 	return err == nil && slices.Contains(b, ':') && utf8.Valid(b) && !slices.ContainsFunc(b, func(c byte) bool { return c < ' ' })
 }
 
-// cut truncates a text to a length, at the edge of a rune.
+// cut truncates a text to at most most bytes, at the edge of a rune.
 func cut(s string, most int) string {
 	if len(s) <= most {
 		return s
