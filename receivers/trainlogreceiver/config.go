@@ -74,7 +74,7 @@ var metricName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.\-/]{0,254}$`)
 // Unmarshal refuses durations without a unit.
 func (c *Config) Unmarshal(conf *confmap.Conf) error { return duration.Unmarshal(conf, c) }
 
-// Validate names all wrong keys at once.
+// Validate checks the keys of the configuration. The error names all wrong keys at once, not only the first.
 func (c *Config) Validate() error {
 	_, err := c.Location()
 	errs := []error{c.Check(), err}
@@ -119,7 +119,7 @@ func (c *Config) patterns() (out []*pattern.Pattern) {
 	return out
 }
 
-// known is the target of a metric known to the receiver.
+// known returns the target of a value whose Metric is a name of the receiver's own, such as ml.train.loss. false: Metric is a new name, a gauge of the user's.
 func (f FieldConfig) known() (object.Target, bool) {
 	if f.Metric == spans.AttrGPUUtilization {
 		return object.MappedGPU(f.scale()), true
@@ -130,6 +130,7 @@ func (f FieldConfig) known() (object.Target, bool) {
 	return object.Target{}, false
 }
 
+// scale is Scale with its default. Validate lets 0 through: a key left out is 0.
 func (f FieldConfig) scale() float64 {
 	if f.Scale == 0 {
 		return 1
@@ -137,7 +138,9 @@ func (f FieldConfig) scale() float64 {
 	return f.Scale
 }
 
-// mapped are the targets of Fields and of TraceIDField.
+// mapped says, by a field's name in the log, where the field's value goes, as far as Fields and TraceIDField say. Names without an entry keep the receiver's
+// own meaning. With a TraceIDField of the user's own, the usual names of a trace id (trace_id, traceparent) get the zero Target: their values stay plain
+// fields, and a record has one trace id.
 func (c *Config) mapped() map[string]object.Target {
 	out := make(map[string]object.Target, len(c.Fields))
 	for name, f := range c.Fields {

@@ -12,34 +12,46 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/pattern"
 )
 
-// detect recognizes the records of a format, or of all formats.
+// detect makes the function that decides, line by line, whether a file found by its content belongs to train_log: a line does if the format, or any format for
+// formatAuto, finds a record in the line, and at least one of the line's records is certainly a training's.
 func detect(format string, mapped fields, patterns []*pattern.Pattern) tail.Detect {
 	p := newParser(format, mapped, patterns)
-	var w certainty
+	var seen certainty
 	return step.Detect(func(text []byte, out step.Out) tail.Reads {
-		w = certainty{Out: out, text: text}
-		if v, _ := p.Line(text, &w); v != tail.Record || w.ambiguous && !w.sure {
+		seen = certainty{Out: out, text: text}
+		v, _ := p.Line(text, &seen)
+		if v != tail.Record || seen.ambiguous && !seen.sure {
 			return tail.ReadsNot
 		}
 		return tail.ReadsOwn
 	})
 }
 
-// certainty distinguishes a training's own records from records of other programs: dicts of settings in a program's source or at its start ("CONFIG = {'lr':
-// 1e-4, 'epoch': 3}"), and objects of a step with numbers, possibly a step of anything.
+// certainty is the output of a parser that distinguishes a training's own records from records of other programs: dicts of settings in a program's source or at
+// the program's start ("CONFIG = {'lr': 1e-4, 'epoch': 3}"), and objects of a step with numbers, possibly a step of anything. No record goes further.
 type certainty struct {
 	step.Out
-	text            []byte // the line
-	ambiguous, sure bool   // kinds of records seen
+	text      []byte // the line
+	ambiguous bool   // a record of the line may be another program's
+	sure      bool   // a record of the line is a training's
 }
 
+// Emit notes whether a record is ambiguous: a dict without a loss that is called settings, or an object without a measurement of a training.
 func (w *certainty) Emit(rec *record.Record) {
-	ambiguous := rec.Kind == record.Step && (rec.Source == hf.Source && !rec.Has(record.Loss) && introduced(w.text, rec.Key) ||
-		rec.Source == jsonl.Source && !measures(rec))
-	w.ambiguous, w.sure = w.ambiguous || ambiguous, w.sure || !ambiguous
+	if rec.Kind != record.Step {
+		w.sure = true
+		return
+	}
+	settings := rec.Source == hf.Source && !rec.Has(record.Loss) && introduced(w.text, rec.Key)
+	anyStep := rec.Source == jsonl.Source && !measures(rec)
+	if settings || anyStep {
+		w.ambiguous = true
+	} else {
+		w.sure = true
+	}
 }
 
-// introduced says whether the text before a dict calls the dict settings.
+// introduced says whether the text before a dict calls the dict settings: "CONFIG = {", "Args({", "settings: {".
 func introduced(text, dict []byte) bool {
 	i := max(bytes.Index(text, dict), 0)
 	before := bytes.ToLower(bytes.TrimSpace(text[:i]))
@@ -53,7 +65,8 @@ var measured = [][]byte{
 	[]byte("score"), []byte("token"), []byte("perplexity"), []byte("ppl"), []byte("norm"),
 }
 
-// measures says whether a record has more than the number of its step, in words of trainings.
+// measures says whether a record has a value that only a training has: a field known to the receiver beside the numbers of the step and the rank, a part of the
+// step, or an unknown field whose name contains an entry of measured.
 func measures(rec *record.Record) bool {
 	for f := range rec.All() {
 		switch f {
@@ -79,11 +92,13 @@ func Losses(visit func(iteration, value float64)) func(text []byte) {
 	return func(text []byte) { read(text) }
 }
 
+// losses is the output of a parser that tells visit of the losses in the records.
 type losses struct {
 	step.Out
 	visit func(iteration, value float64)
 }
 
+// Emit calls visit with a step's loss, or else with its gradient norm.
 func (o *losses) Emit(rec *record.Record) {
 	for _, f := range []record.Field{record.Loss, record.GradientNorm} {
 		if rec.Kind == record.Step && rec.Has(f) {

@@ -76,7 +76,7 @@ func Formats() []string {
 	return names
 }
 
-// fields are the names with a meaning from the configuration.
+// fields says where the value of a field goes, by the name in the log: the meanings from the configuration (Config.mapped).
 type fields = map[string]object.Target
 
 // reader reads the lines of one stream in one format.
@@ -85,7 +85,8 @@ type reader struct {
 	line func(text []byte, out step.Out) (v tail.Verdict, reason string, mine bool)
 	// blank takes a line of blanks. nil: ignored.
 	blank func()
-	// others says that another format has found a record. nil: ignored.
+	// others tells the reader that another format has found a record in the stream, once for each such format: then bars without a loss, and rows of epochs,
+	// are no steps. nil: ignored.
 	others func()
 	// memory is the state from line to line. nil: none.
 	memory interface {
@@ -94,12 +95,14 @@ type reader struct {
 	}
 }
 
+// openDicts opens the format of Python dicts, as printed by Hugging Face's Trainer.
 func openDicts(f fields) reader {
 	p := hf.New(f)
 	return reader{line: rows(p.Line), blank: p.Blank}
 }
 
-// openObjects reads dicts too: print(row) for print(json.dumps(row)) is a usual mistake.
+// openObjects opens the format of JSON objects where the configuration names it, and reads Python dicts too: print(row) for print(json.dumps(row)) is a usual
+// mistake. With format auto, dicts have their own format.
 func openObjects(f fields) reader {
 	objects, dicts := rows(jsonl.New(f).Line), openDicts(f)
 	return reader{blank: dicts.blank, line: func(text []byte, out step.Out) (tail.Verdict, string, bool) {
@@ -115,7 +118,8 @@ func openMegatron(f fields) reader {
 	return withFields(reader{line: p.Line, memory: p}, f)
 }
 
-// openDeepSpeed skips the timers of steps without a record.
+// openDeepSpeed opens DeepSpeed's format. Timers of a later step, of which no record was printed (DeepSpeed prints one each steps_per_print), are ignored:
+// otherwise they would count as rejected.
 func openDeepSpeed(f fields) reader {
 	p := new(deepspeed.Parser)
 	line := single(p.Parse)
@@ -153,11 +157,13 @@ func openKeras(f fields) reader {
 	return reader{line: func(text []byte, out step.Out) (tail.Verdict, string, bool) { return p.Line(text, out) }, memory: p}
 }
 
+// openPatterns makes the open function of a format whose lines are patterns. The set of compiled patterns is large: without fields of the configuration, all
+// streams share one, made at first use.
 func openPatterns(patterns []*pattern.Pattern) func(fields) reader {
-	plain := sync.OnceValue(func() *pattern.Set { return pattern.NewSet(patterns, nil) }) // large, and the same for all streams
+	shared := sync.OnceValue(func() *pattern.Set { return pattern.NewSet(patterns, nil) })
 	return func(f fields) reader {
-		set := plain()
-		if len(f) > 0 {
+		set := shared()
+		if len(f) > 0 { // their names change what a placeholder means
 			set = pattern.NewSet(patterns, f)
 		}
 		return reader{line: single(set.New(f).Parse)}
@@ -174,7 +180,8 @@ func plain(parse func(text []byte, rec *record.Record) (found bool, reason strin
 	return func(f fields) reader { return withFields(reader{line: single(parse)}, f) }
 }
 
-// rows makes reader.line of a parser for any number of records in a line.
+// rows makes reader.line of a parser for any number of records in a line: the parser emits them itself. A line that begins as an object or a dict and is broken
+// is rejected; other reasons only say why the line is none of the format's.
 func rows(line func(text []byte, out object.Out) (found bool, reason string)) func([]byte, step.Out) (tail.Verdict, string, bool) {
 	return func(text []byte, out step.Out) (tail.Verdict, string, bool) {
 		found, reason := line(text, out)
@@ -188,7 +195,8 @@ func rows(line func(text []byte, out object.Out) (found bool, reason string)) fu
 	}
 }
 
-// single makes reader.line of a parser for one record in a line.
+// single makes reader.line of a parser for one record in a line: parse fills the record, and the record is emitted here. found false with a reason: the line is
+// the format's, but broken, and is rejected; without a reason: the line is another format's.
 func single(parse func(text []byte, rec *record.Record) (found bool, reason string)) func([]byte, step.Out) (tail.Verdict, string, bool) {
 	return func(text []byte, out step.Out) (tail.Verdict, string, bool) {
 		rec := out.Record()
@@ -214,11 +222,13 @@ func withFields(r reader, f fields) reader {
 	return r
 }
 
+// mapper is the output of a parser that gives unknown fields their meaning from the configuration.
 type mapper struct {
 	step.Out
 	fields fields
 }
 
+// Emit is as in step.Out.
 func (m mapper) Emit(rec *record.Record) {
 	object.Apply(rec, m.fields)
 	m.Out.Emit(rec)

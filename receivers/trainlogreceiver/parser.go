@@ -21,21 +21,21 @@ const notRecord = "not_a_record"
 // parser reads the lines of one stream, of one format or of any.
 type parser struct {
 	formats []format
-	readers []reader // of formats
-	last    int      // the format of the record before
-	found   []bool   // formats with a record so far
-	prefix  logger.Prefix
+	readers []reader      // of formats
+	last    int           // the index of the format of the record before, tried first
+	found   []bool        // formats with a record so far; nil: none
+	prefix  logger.Prefix // of the current line
 	clock   prefixClock
 	wrap    wrap
-	rows    int             // the format of objects; -1: none
-	objects envelope.Peeler // of messages in objects
-	depth   int             // objects around the current text
-	since   int             // lines in a row that began with the seconds since the line before
-	// inPasted: the current text is part of a line.
+	rows    int             // the index of the format of JSON objects; -1: not read
+	objects envelope.Peeler // takes a logger's message out of a JSON object
+	depth   int             // JSON objects around the current text
+	since   int             // lines in a row that began with the seconds since the line before (ts -i)
+	// inPasted: the current text is one of several records of a line (pasted).
 	inPasted bool
 }
 
-// newParser makes a parser of the format of a name, or of all for formatAuto. The patterns of the configuration come first.
+// newParser makes a parser of the format of a name, or of all for formatAuto. The patterns of the configuration come first, with any format.
 func newParser(name string, mapped fields, patterns []*pattern.Pattern) *parser {
 	p := &parser{rows: -1}
 	if len(patterns) > 0 {
@@ -58,30 +58,27 @@ func newParser(name string, mapped fields, patterns []*pattern.Pattern) *parser 
 	return p
 }
 
-// Line reads one line, without a possible logger's prefix.
+// Line reads one line, whose launcher's prefix was taken off (bridge/line). What may stand around a trainer's record is tried from the outside to the inside: a
+// bar before a text, a time of ts, a JSON object, rich's broken lines; then the whole text is tried as a record, then what stays without a logger's prefix.
 func (p *parser) Line(text []byte, out step.Out) (tail.Verdict, string) {
 	if len(text) == 0 || text[0] <= ' ' && len(bytes.TrimSpace(text)) == 0 {
-		for i := range p.readers {
-			if blank := p.readers[i].blank; blank != nil && len(text) > 0 {
-				blank()
-			}
-		}
+		p.blank(text)
 		return tail.Ignored, "empty"
 	}
-	if n := glued(text); n > 0 { // printed past a bar, drawn without a line's end
+	if n := barLen(text); n > 0 { // the verdict is that of the text behind the bar, unless the text is ignored
 		v, reason := p.Line(text[:n], out)
-		if of, why := p.Line(text[n:], out); of != tail.Ignored {
-			v, reason = of, why
+		if textV, textReason := p.Line(text[n:], out); textV != tail.Ignored {
+			v, reason = textV, textReason
 		}
 		return v, reason
 	}
 	p.prefix.Reset()
-	if bare := text[0] == '{'; !bare {
-		if rest, ok := p.stamped(text); ok && len(rest) > 0 { // a format that takes any text would take the time too
+	if text[0] != '{' {
+		if rest, ok := p.stamped(text); ok && len(rest) > 0 { // first of all: a format that takes any text would take the time for a value
 			text, out = rest, prefixed{out, p}
 		}
 	}
-	stamp := p.prefix
+	stamp := p.prefix // put back after each try: readers in the try change the prefix
 	if text[0] == '{' && p.depth < envelope.MaxDepth {
 		if v, reason, mine := p.object(text, out); mine {
 			return v, reason
@@ -97,7 +94,7 @@ func (p *parser) Line(text []byte, out step.Out) (tail.Verdict, string) {
 		return v, reason
 	}
 	p.prefix = stamp
-	var rests [maxPieces][]byte // possible messages: most likely the text behind all pieces
+	var rests [maxPieces][]byte // possible messages: most likely the text behind all pieces, so the last is tried first
 	n := p.strip(text, rests[:])
 	for i := n - 1; i >= 0; i-- {
 		if v, why, mine := p.message(rests[i], prefixed{out, p}); mine {
@@ -113,39 +110,61 @@ func (p *parser) Line(text []byte, out step.Out) (tail.Verdict, string) {
 	return tail.Ignored, reason
 }
 
+// blank tells the readers of a line of blanks. A line without a byte is not told of.
+func (p *parser) blank(text []byte) {
+	if len(text) == 0 {
+		return
+	}
+	for i := range p.readers {
+		if blank := p.readers[i].blank; blank != nil {
+			blank()
+		}
+	}
+}
+
 var lossMark = []byte("loss")
 
 const mostPasted = 4 << 10 // bytes
 
-// pasted reads records printed without a line's end between them, as two threads do: "step 1 loss 2.31step 2 loss 2.29". Their first words are the same.
+// pasted reads records printed without a line's end between them, as two threads do: "step 1 loss 2.31step 2 loss 2.29". The first word of the line ("step")
+// begins each record. Reading stops at the first text without a record; the result says whether a record was found before. Only a line with a loss is tried:
+// reading costs a try of all formats for each record.
 func (p *parser) pasted(text []byte, out step.Out) bool {
 	if p.inPasted || len(text) > mostPasted {
 		return false
 	}
-	n := 0
-	for n < len(text) && (text[n]|0x20 >= 'a' && text[n]|0x20 <= 'z' || text[n] == '[' || text[n] == '_') {
+	n := 0 // bytes of the first word
+	for n < len(text) && isWordByte(text[n]) {
 		n++
 	}
-	if n < 3 || !bytes.Contains(text[n:], text[:n]) || !bytes.Contains(text, lossMark) && !bytes.Contains(text, []byte("Loss")) {
+	hasLoss := bytes.Contains(text, lossMark) || bytes.Contains(text, []byte("Loss"))
+	if n < 3 || !bytes.Contains(text[n:], text[:n]) || !hasLoss {
 		return false
 	}
-	p.inPasted = true
+	p.inPasted = true // the records are read by Line, which would try them as pasted again
 	defer func() { p.inPasted = false }()
-	is := false
+	found := false
 	for len(text) > 0 {
-		end := bytes.Index(text[n:], text[:n]) + n
-		if end < n || text[end-1] == ' ' {
+		end := bytes.Index(text[n:], text[:n]) + n // of this record: where the word comes again
+		if end < n || text[end-1] == ' ' {         // the word does not come again, or is a word of this record
 			end = len(text)
 		}
 		if v, _ := p.Line(text[:end], out); v != tail.Record {
-			return is
+			return found
 		}
-		is, text = true, text[end:]
+		found, text = true, text[end:]
 	}
-	return is
+	return found
 }
 
-// broken reads a line of a message that rich broke into several lines.
+// isWordByte says whether a byte may be of a record's first word: a letter, "_", or the "[" before one.
+func isWordByte(c byte) bool {
+	lower := c | 0x20 // of a letter
+	return lower >= 'a' && lower <= 'z' || c == '[' || c == '_'
+}
+
+// broken reads a line of a message that rich broke into several lines (wrap): a further line of the message, or else the first line of one. mine is false for
+// other lines, and for a further line that adds no record; a line that is not indented ends the message.
 func (p *parser) broken(text []byte, out step.Out) (v tail.Verdict, reason string, mine bool) {
 	v, reason, mine = p.more(text, out)
 	if mine {
@@ -160,7 +179,8 @@ func (p *parser) broken(text []byte, out step.Out) (v tail.Verdict, reason strin
 	return v, reason, false
 }
 
-// strip removes a logger's pieces one by one, and keeps each remaining text from the first certain logger on. The result is the number of texts.
+// strip removes a logger's pieces one by one, and puts into rests the text that remains after each, from the first certain sign of a logger on. Of
+// "INFO train: loss 2.1", the texts are "train: loss 2.1" and "loss 2.1". n is the number of texts.
 func (p *parser) strip(text []byte, rests [][]byte) (n int) {
 	for range rests {
 		var ok bool
@@ -176,8 +196,10 @@ func (p *parser) strip(text []byte, rests [][]byte) (n int) {
 	return n
 }
 
-// glued returns the end of a bar with other text behind; 0: none. Dicts behind bars are the Trainer's (hf), and its parser reads both.
-func glued(text []byte) int {
+// barLen is the length of a tqdm bar at the beginning of a line with another text behind, printed before the bar's line ended:
+// "50%|##| 1/2 [00:01<00:01, 1.00it/s]step 1 loss 2.3". 0: no bar, or no other text; and 0 with a dict behind, since the parser of Hugging Face's dicts
+// reads both together.
+func barLen(text []byte) int {
 	if !bytes.Contains(text, percentMark) {
 		return 0
 	}
@@ -190,7 +212,8 @@ func glued(text []byte) int {
 
 var percentMark, dictMark = []byte("%|"), []byte("{'")
 
-// stamped removes the time of moreutils' ts. The seconds since the line before (ts -i) are no value if the line before also began with seconds.
+// stamped removes the time that moreutils' ts puts before a line. A number of seconds (ts -i, since the line before) may also be a trainer's own value: a number
+// is removed only if the line before began with one too, and words follow.
 func (p *parser) stamped(text []byte) (rest []byte, ok bool) {
 	rest, ok = logger.Stamp(text, &p.prefix)
 	if ok {
@@ -206,7 +229,8 @@ func (p *parser) stamped(text []byte) (rest []byte, ok bool) {
 	return rest, words && p.since > 1
 }
 
-// object reads an object: a record, or else the message in the object of a logger.
+// object reads a JSON object: a record, or else the message in the object of a logger ({"level": "info", "message": "step 1 loss 2.3"}), of one or more lines.
+// A record or a rejected line among them gives the verdict. mine is false for an object of a logger without either, if objects are not read as records.
 func (p *parser) object(text []byte, out step.Out) (v tail.Verdict, reason string, mine bool) {
 	if p.rows >= 0 {
 		v, reason, mine = p.readers[p.rows].line(text, out)
@@ -241,7 +265,8 @@ func (p *parser) object(text []byte, out step.Out) (v tail.Verdict, reason strin
 // maxPieces bounds a logger's pieces before a message.
 const maxPieces = 8
 
-// message reads a line of a trainer. The format of the record before comes first.
+// message reads a line of a trainer with the first format that takes the line. The format of the record before comes first, since a log mostly has one format;
+// a format whose lines many programs print (format.common) is not preferred. mine is false if no format takes the line; reason may then name the kind of line.
 func (p *parser) message(text []byte, out step.Out) (v tail.Verdict, reason string, mine bool) {
 	v, reason, mine = p.readers[p.last].line(text, out)
 	if mine {
@@ -267,9 +292,10 @@ func (p *parser) message(text []byte, out step.Out) (v tail.Verdict, reason stri
 	return v, reason, false
 }
 
-// note tells the other formats that one format has found a record.
+// note tells the other formats, once, that the format of an index has found its first record.
 func (p *parser) note(format int, v tail.Verdict) {
-	if v != tail.Record || p.found != nil && p.found[format] {
+	known := p.found != nil && p.found[format]
+	if v != tail.Record || known {
 		return
 	}
 	if p.found == nil {
@@ -283,55 +309,58 @@ func (p *parser) note(format int, v tail.Verdict) {
 	}
 }
 
-// prefixed gives a record the values of its logger: the rank, and the step's duration from the time before.
+// prefixed is the output of a parser behind a logger's prefix. A record gets the values of the prefix: the rank, and the step's duration from the stamps.
 type prefixed struct {
 	step.Out
 	p *parser
 }
 
-// Emit is as in step.Out.
+// Emit is as in step.Out. A record with a time of its own needs no duration from the prefix; a record that waits for further lines may get a time from them.
 func (o prefixed) Emit(rec *record.Record) {
 	pre := &o.p.prefix
 	if pre.HasRank && !rec.HasRank {
 		rec.Rank, rec.HasRank = pre.Rank, true
 	}
-	if rec.Kind == record.Step && rec.Stamp == nil && rec.Unix == 0 && !rec.Open { // further lines of an open record may have its time
+	timed := rec.Stamp != nil || rec.Unix != 0
+	if rec.Kind == record.Step && !timed && !rec.Open {
 		o.p.clock.note(pre, rec)
 	}
 	o.Out.Emit(rec)
 }
 
-// prefixClock makes times of steps from a logger's stamps without the year, or the day.
+// prefixClock makes durations of steps from a logger's stamps without the year, or the day ("12:14:31"): no date can be made of them, but differences can.
 type prefixClock struct {
 	clock count.Clock
-	last  float64
-	days  float64
-	rank  int64 // of the clock's lines
-	has   bool
+	last  float64 // the stamp before, s
+	days  float64 // midnights passed
+	rank  int64   // of the clock's lines; lines of other ranks are passed over
+	has   bool    // there was a stamp
 }
 
-// note sets the duration of a step from the stamps of its line and the line before. A stamp that falls by more than half a day belongs to the next day.
+// note sets the duration of a step from the stamps of the record's line and of the record before: the mean, if several steps lie between. A stamp that falls by
+// more than half a day belongs to the next day; a smaller fall is no new day, only lines out of order. A duration in the log is kept.
 func (c *prefixClock) note(pre *logger.Prefix, rec *record.Record) {
-	if math.IsNaN(pre.Seconds) || !rec.Has(record.Iteration) || c.has && pre.HasRank && pre.Rank != c.rank {
+	otherRank := c.has && pre.HasRank && pre.Rank != c.rank
+	if math.IsNaN(pre.Seconds) || !rec.Has(record.Iteration) || otherRank {
 		return
 	}
 	if c.has && pre.Seconds < c.last-halfDay {
 		c.days++
 	}
 	c.last, c.rank, c.has = pre.Seconds, pre.Rank, true
-	seconds, of := c.clock.Step(pre.Seconds+2*halfDay*c.days, rec.Get(record.Iteration))
+	seconds, steps := c.clock.Step(pre.Seconds+2*halfDay*c.days, rec.Get(record.Iteration))
 	if rec.Has(record.Duration) || !(seconds > 0) {
 		return
 	}
 	rec.Set(record.Duration, seconds)
-	if of > 1 {
+	if steps > 1 {
 		rec.Of = record.Mean
 	}
 }
 
 const halfDay = 12 * 3600 // s
 
-// Save is as in tail.Handler, with the state of each format under its name.
+// Save is as in tail.Handler: a JSON object with the state of each format under the format's name, and of a broken message under wrapKey. nil: no state.
 func (p *parser) Save() []byte {
 	states := make(map[string]json.RawMessage)
 	for i, r := range p.readers {
@@ -353,7 +382,7 @@ func (p *parser) Save() []byte {
 	return b
 }
 
-// Restore is as in tail.Handler.
+// Restore is as in tail.Handler. State of formats that are not read, as after a change of the configuration, is passed over.
 func (p *parser) Restore(saved []byte) {
 	var states map[string]json.RawMessage
 	if json.Unmarshal(saved, &states) != nil {
@@ -375,6 +404,7 @@ func (p *parser) Restore(saved []byte) {
 // documentParser reads files that are rewritten whole.
 type documentParser []reader
 
+// newDocumentParser opens the formats of documents.
 func newDocumentParser(mapped fields) documentParser {
 	var p documentParser
 	for _, f := range documents {

@@ -139,6 +139,7 @@ var (
 	)
 )
 
+// compile makes built-in patterns with the source of their records. A pattern with a mistake panics at the start of the program.
 func compile(source string, texts ...string) []*pattern.Pattern {
 	out := make([]*pattern.Pattern, len(texts))
 	for i, text := range texts {

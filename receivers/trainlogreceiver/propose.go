@@ -8,27 +8,33 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/pattern"
 )
 
-// ProposePattern makes a pattern of the most frequent lines, equal but for their numbers, of a log without a known format. "": none.
+// ProposePattern makes a pattern of the most frequent lines, equal but for their numbers, of a log without a known format: trainbridge check prints it for
+// train_log's 'patterns'. "": none.
 func ProposePattern(lines []string) string {
-	var peeler line.Peeler
-	bare := make([]string, len(lines))
+	var launchers line.Peeler
+	messages := make([]string, len(lines))
 	for i, text := range lines {
 		var prefix line.Prefix
-		b := peeler.Peel([]byte(text), &prefix)
-		var pre logger.Prefix
-		pre.Reset()
-		message := b
-		for range maxPieces {
-			rest, ok := logger.Next(b, &pre)
-			if !ok {
-				break
-			}
-			b = rest
-			if pre.Sure {
-				message = rest
-			}
-		}
-		bare[i] = string(bytes.TrimSpace(message))
+		messages[i] = withoutLogger(launchers.Peel([]byte(text), &prefix))
 	}
-	return pattern.Propose(bare)
+	return pattern.Propose(messages)
+}
+
+// withoutLogger takes off the pieces of a logger before a message ("INFO:trainer: "). Without a sure sign of a logger among the pieces, such as a level,
+// nothing is taken off: "step 1: " alone is the message's own.
+func withoutLogger(text []byte) string {
+	var pieces logger.Prefix
+	pieces.Reset()
+	message, rest := text, text
+	for range maxPieces {
+		var ok bool
+		rest, ok = logger.Next(rest, &pieces)
+		if !ok {
+			break
+		}
+		if pieces.Sure {
+			message = rest
+		}
+	}
+	return string(bytes.TrimSpace(message))
 }

@@ -17,11 +17,11 @@ import (
 //
 // The first line's record waits for the lines below: no line is known to be the last.
 type wrap struct {
-	Column int      `json:"column"`          // of the message
+	Column int      `json:"column"`          // where the message begins in its first line
 	Lines  int      `json:"lines"`           // lines of the message so far; 0: no message
-	Text   []byte   `json:"text"`            // of the lines
-	Has    bool     `json:"has,omitempty"`   // the lines hold a record
-	Known  [][]byte `json:"known,omitempty"` // names of fields unknown to objects
+	Text   []byte   `json:"text"`            // the lines so far, joined by blanks
+	Has    bool     `json:"has,omitempty"`   // a record was emitted of the lines so far
+	Known  [][]byte `json:"known,omitempty"` // names of the extra fields emitted so far: the joined text has them again
 }
 
 const (
@@ -29,13 +29,14 @@ const (
 	mostText    = 4 << 10 // bytes
 )
 
-// first reads a line of rich's.
+// first reads a line with rich's level and place in the source, whose message begins at a column: possibly the first of several. A name at the end without a
+// value ("lr:") is left for the next line. mine is false for a line without a record.
 func (p *parser) first(text []byte, column int, out step.Out) (v tail.Verdict, reason string, mine bool) {
-	before := p.wrap.Lines > 1
+	before := p.wrap.Lines > 1 // messages of this log are broken: the next may be too
 	p.wrap = wrap{}
 	p.prefix.Reset()
 	rest, ok := text, true
-	for pieces := 0; pieces < 2 && !richMessage(text, rest, column); pieces++ {
+	for pieces := 0; pieces < 2 && !richMessage(text, rest, column); pieces++ { // the time and the level
 		rest, ok = logger.Next(rest, &p.prefix)
 		if !ok {
 			return tail.Ignored, "", false
@@ -50,24 +51,28 @@ func (p *parser) first(text []byte, column int, out step.Out) (v tail.Verdict, r
 	if last := whole[len(whole)-1]; last == ':' || last == '=' { // the value is on the next line
 		whole = bytes.TrimRight(whole[:bytes.LastIndexByte(whole, ' ')+1], " ")
 	}
-	return p.message(whole, wrapped{prefixed{out, p}, p, len(whole) < len(message) || before})
+	continues := len(whole) < len(message) || before
+	return p.message(whole, wrapped{prefixed{out, p}, p, continues})
 }
 
-// richMessage says whether rest is the message: the pieces up to its column were removed.
+// richMessage says whether rest is the message: the pieces before the message's column were removed.
 func richMessage(text, rest []byte, column int) bool {
 	return bytes.Index(text, bytes.TrimSpace(rest)) >= column
 }
 
-// more reads a line that continues a message.
+// more reads a line that continues a message: indented to the message's column. All lines so far are read again as one text, since a number may be in the
+// next line of its name; wrapped passes on only the new values. mine is false for a line that does not continue, or adds no record.
 func (p *parser) more(text []byte, out step.Out) (v tail.Verdict, reason string, mine bool) {
 	w := &p.wrap
 	rest := bytes.TrimLeft(text, " ")
 	indent := len(text) - len(rest)
 	column := w.Column
-	if column == logger.RichLevel { // behind a removed time
+	if column == logger.RichLevel {
+		// A time before the level was taken off the first line, so the message's true column is unknown: any from timedColumn on.
 		column = max(indent, timedColumn)
 	}
-	if w.Lines == 0 || indent != column || w.Lines == mostWrapped || len(w.Text)+len(text) > mostText || logger.Rich(text) > 0 {
+	full := w.Lines == mostWrapped || len(w.Text)+len(text) > mostText
+	if w.Lines == 0 || indent != column || full || logger.Rich(text) > 0 {
 		return tail.Ignored, "", false
 	}
 	w.Lines++
@@ -75,39 +80,41 @@ func (p *parser) more(text []byte, out step.Out) (v tail.Verdict, reason string,
 	return p.message(w.Text, wrapped{prefixed{out, p}, p, true})
 }
 
-const timedColumn = 20 // the least of a message behind a time
+const timedColumn = 20 // the least column of a message behind a time and a level
 
-// wrapped adds records of wrapped lines to the record of the first.
+// wrapped is the output of a parser for the lines of a broken message: the first record waits for further lines, and later records add their values to the
+// first.
 type wrapped struct {
 	prefixed
-	p       *parser
-	certain bool // a line follows, or is the current one: the time may be on it
+	p         *parser
+	continues bool // another line follows, or the current one is a further line: a step's time may be in the message, and none is made from the stamps
 }
 
-// Emit is as in step.Out.
+// Emit is as in step.Out. A record after the first is made Side: values of the record before, without the extra fields already emitted.
 func (o wrapped) Emit(rec *record.Record) {
 	w := &o.p.wrap
 	if w.Has && rec.Kind != record.Summary {
-		kept := rec.Extra[:0]
+		fresh := rec.Extra[:0]
 		for _, e := range rec.Extra {
 			if !w.knows(e.Name) {
-				kept = append(kept, e)
+				fresh = append(fresh, e)
 			}
 		}
-		rec.Extra, rec.Kind = kept, record.Side
+		rec.Extra, rec.Kind = fresh, record.Side
 	} else if rec.Kind == record.Step || rec.Kind == record.Evaluation {
 		rec.Open, w.Has = true, true
 	}
 	for _, e := range rec.Extra {
 		w.Known = append(w.Known, bytes.Clone(e.Name))
 	}
-	if o.certain {
-		o.Out.Emit(rec)
+	if o.continues {
+		o.Out.Emit(rec) // without prefixed.Emit
 		return
 	}
 	o.prefixed.Emit(rec)
 }
 
+// knows says whether an extra field was emitted of an earlier line of the message.
 func (w *wrap) knows(name []byte) bool {
 	for _, n := range w.Known {
 		if bytes.Equal(n, name) {
@@ -120,6 +127,7 @@ func (w *wrap) knows(name []byte) bool {
 // wrapKey is the key of the state of wrapped lines, among those of the formats.
 const wrapKey = "wrap"
 
+// save adds the state of a message that may go on. A message with all lines it may have is over.
 func (w *wrap) save(states map[string]json.RawMessage) {
 	if w.Lines == 0 || w.Lines == mostWrapped {
 		return

@@ -45,10 +45,10 @@ const nothingNew = "progress_bar"
 
 // state is the memory of earlier drawings.
 type state struct {
-	Desc     []byte  `json:"desc,omitempty"`
-	At       float64 `json:"at,omitempty"` // the iteration of the last record
-	Training []byte  `json:"training,omitempty"`
-	Results  []byte  `json:"results,omitempty"`
+	Desc     []byte  `json:"desc,omitempty"`     // of the drawing before
+	At       float64 `json:"at,omitempty"`       // the iteration of the last record
+	Training []byte  `json:"training,omitempty"` // the last postfix: its pairs about the step
+	Results  []byte  `json:"results,omitempty"`  // and about an evaluation
 	// Before: the loop sets the postfix before the count advances. Zero: epochs count from 0.
 	Before bool   `json:"before,omitempty"`
 	Zero   bool   `json:"zero,omitempty"`
@@ -63,7 +63,7 @@ type bar struct {
 	Name   string     `json:"name"`
 	Clock  tqdm.Clock `json:"clock"`
 	Rounds int        `json:"rounds,omitempty"` // finished bars of the name
-	Held   []held     `json:"held,omitempty"`
+	Held   []held     `json:"held,omitempty"`   // drawings without a loss that may become steps
 	// FromN and FromAt are the clock's mark before the held drawings.
 	FromN  float64 `json:"from_n,omitempty"`
 	FromAt float64 `json:"from_at,omitempty"`
@@ -74,13 +74,13 @@ const maxBars = 4
 
 // Parser reads the lines of one stream. Not safe for concurrent use.
 type Parser struct {
-	objects  *object.Parser
-	names    *pairs.Parser
+	objects  *object.Parser // of the pairs in a postfix
+	names    *pairs.Parser  // of the numbers in a description
 	state    state
-	training []byte // pairs about the step in the current postfix
-	results  []byte // pairs about an evaluation
-	values   []pairs.Value
-	postfix  []byte // made of a description
+	training []byte        // pairs about the step in the current postfix: "loss=2.3, lr=1e-5, "
+	results  []byte        // pairs about an evaluation
+	values   []pairs.Value // memory for those of a description
+	postfix  []byte        // made of a description
 }
 
 // New returns a parser; mapped is as in object.New.
@@ -123,13 +123,14 @@ type drawing struct {
 	begins  bool // another bar of the name is over
 	source  string
 	epoch   float64 // as drawn; NaN: none
-	epochs  float64 // of the epochs before
-	changes bool    // the first changed postfix is the count's
-	eval    bool
-	none    bool // neither steps nor results
+	epochs  float64 // finished epochs before
+	changes bool    // the postfix belongs to the count from its first change on, not from the first drawing of the count
+	eval    bool    // an evaluation's
+	none    bool    // neither steps nor results
 }
 
-// Line reads one line with one drawing of a bar. mine is false for any other line.
+// Line reads one line with one drawing of a bar: a record if the drawing has news of a step or an evaluation. mine is false for any other line, and for a bar
+// that neither has a loss nor counts steps.
 func (p *Parser) Line(b []byte, out object.Out) (v tail.Verdict, reason string, mine bool) {
 	parsed, n := tqdm.Parse(b)
 	if n == 0 {
@@ -140,21 +141,21 @@ func (p *Parser) Line(b []byte, out object.Out) (v tail.Verdict, reason string, 
 	if epoch, step, loss, ok := torchtuneDesc(d.Desc); ok {
 		return p.torchtune(d, epoch, step, loss, out)
 	}
-	bare := false
+	withoutLoss := false
 	if !bytes.Contains(d.Postfix, lossMark) {
 		switch {
 		case p.describe(d):
 		case p.state.Others:
 			return tail.Ignored, "", false
 		case d.Per >= slow && isTraining(d.Desc):
-			bare = true
+			withoutLoss = true
 		case countsSteps(d):
 			return p.count(d, out)
 		default:
 			return tail.Ignored, "", false // the dicts of other trainers stand behind bars
 		}
 	}
-	d.bar.drop()
+	d.bar.drop() // drawings of this bar are steps of their own: those held are not needed
 	p.split(d.Postfix)
 	p.trainer(d)
 	found := false
@@ -165,7 +166,7 @@ func (p *Parser) Line(b []byte, out object.Out) (v tail.Verdict, reason string, 
 			found = p.emit(p.results, record.Evaluation, last(d.Desc), d, out)
 		}
 	default:
-		found = p.train(d, bare, out)
+		found = p.train(d, withoutLoss, out)
 	}
 	if len(p.training) > 0 && !d.none {
 		p.state.Training = append(p.state.Training[:0], p.training...)
@@ -180,7 +181,8 @@ func (p *Parser) Line(b []byte, out object.Out) (v tail.Verdict, reason string, 
 	return tail.Record, "", true
 }
 
-// follow finds the clock of a bar by its name, the description up to the first digit.
+// follow finds the bar of a drawing among those drawn before, by its total and its name, the description up to the first digit, and moves the bar's clock. An
+// unknown bar takes the place of the one not drawn for longest. The bar drawn last comes first.
 func (p *Parser) follow(d *drawing) {
 	name := d.Desc
 	if i := bytes.IndexAny(name, "0123456789"); i >= 0 {
@@ -202,15 +204,16 @@ func (p *Parser) follow(d *drawing) {
 	copy(bars[1:], bars[:at])
 	bars[0] = found
 	drawn := found.Clock.Seen
-	if found.Clock.Draw(&d.Bar, bytes.Contains(d.Postfix, version)) && drawn > 0 {
+	isLightning := bytes.Contains(d.Postfix, version) // whose bars show the mean speed
+	if found.Clock.Draw(&d.Bar, isLightning) && drawn > 0 {
 		found.Rounds++
 		d.begins = true
 	}
 	d.clock, d.bar = &found.Clock, found
 }
 
-// describe makes the postfix of a description with a loss: "Epoch 1/2 loss 0.67", and llama-cookbook's "Training Epoch: 1/2, step 19/20 completed (loss: 1.89)"
-// (meta-llama/llama-cookbook, src/llama_cookbook/utils/train_utils.py).
+// describe makes the postfix, and the epoch, of a description with a loss: "Epoch 1/2 loss 0.67", and llama-cookbook's "Training Epoch: 1/2, step 19/20
+// completed (loss: 1.89)" (meta-llama/llama-cookbook, src/llama_cookbook/utils/train_utils.py). false: the description has no loss.
 func (p *Parser) describe(d *drawing) bool {
 	if !bytes.Contains(bytes.ToLower(d.Desc), lossMark) {
 		return false
@@ -234,7 +237,8 @@ func (p *Parser) describe(d *drawing) bool {
 	return true
 }
 
-// trainer identifies the trainer of the bar.
+// trainer identifies the trainer of the bar by its description and postfix, and sets what follows from the trainer: the source, the epoch, what the bar counts,
+// and to which count a postfix belongs. Of an unknown trainer, the first epoch in the log says whether epochs count from 0.
 func (p *Parser) trainer(d *drawing) {
 	switch {
 	case bytes.HasPrefix(d.Desc, epochMark):
@@ -245,7 +249,7 @@ func (p *Parser) trainer(d *drawing) {
 		if rest, ok := bytes.CutPrefix(bytes.TrimLeft(d.Desc[len(composer):], " "), epochMark); ok {
 			d.epoch = number(bytes.TrimLeft(rest, " "))
 		}
-		if d.Done < d.Total {
+		if d.Done < d.Total { // the loss is of the batch after the finished ones
 			d.Done++
 		}
 	case bytes.HasPrefix(d.Desc, rlhfEval):
@@ -269,7 +273,8 @@ func (p *Parser) trainer(d *drawing) {
 	}
 }
 
-// epoch reads a bar called "Epoch 0": Lightning's, NeMo's or a loop's. Loops count epochs from 0 or 1, and set the postfix before the count advances.
+// epoch reads a bar called "Epoch 0": Lightning's, NeMo's or a loop's. Lightning has its version in the postfix, at least at times. A loop's bar has a new
+// postfix at count 0 (Before), the number of epochs ("Epoch 1/2") or more text, and keeps the general source.
 func (p *Parser) epoch(d *drawing) {
 	rest := d.Desc[len(epochMark):]
 	if !(d.epoch >= 0) {
@@ -285,7 +290,8 @@ func (p *Parser) epoch(d *drawing) {
 	case d.Done == 0 && len(p.training) > 0 && !bytes.Equal(p.training, p.state.Training):
 		p.state.Before = true
 	}
-	if !isLightning && (p.state.Before || bytes.IndexByte(rest, '/') >= 0 || len(rest) > 4) {
+	isLoop := p.state.Before || bytes.IndexByte(rest, '/') >= 0 || len(rest) > 4
+	if !isLightning && isLoop {
 		return
 	}
 	d.source, d.changes = Lightning, true
@@ -302,8 +308,9 @@ func isEvaluation(desc []byte) bool {
 	return false
 }
 
-// train hands over the news in a training's bar.
-func (p *Parser) train(d *drawing, bare bool, out object.Out) (found bool) {
+// train emits what a training's bar has news of: a step, if the count or the postfix is new, and the results of an evaluation in the postfix. withoutLoss: the
+// bar is a training's by its name, so the count alone is a step.
+func (p *Parser) train(d *drawing, withoutLoss bool, out object.Out) (found bool) {
 	at := d.Done
 	if d.epochs > 0 {
 		at += d.epochs * d.Total
@@ -313,17 +320,18 @@ func (p *Parser) train(d *drawing, bare bool, out object.Out) (found bool) {
 		isNew = (isNew || d.source != Source) && !bytes.Equal(p.training, p.state.Training)
 	}
 	// At 0 the bar shows the last postfix of the epoch before, or the first postfix before the bar advances.
-	if d.Done > 0 && isNew && (bare || hasLoss(p.training)) {
+	if d.Done > 0 && isNew && (withoutLoss || hasLoss(p.training)) {
 		p.state.At = at
 		found = p.step(at, d, out)
 	}
-	if len(p.results) > 0 && !bytes.Equal(p.results, p.state.Results) && p.emit(p.results, record.Evaluation, math.NaN(), d, out) {
+	newResults := len(p.results) > 0 && !bytes.Equal(p.results, p.state.Results)
+	if newResults && p.emit(p.results, record.Evaluation, math.NaN(), d, out) {
 		found = true
 	}
 	return found
 }
 
-// split separates the pairs about the step from the pairs about an evaluation, and leaves out pairs about neither.
+// split separates the pairs of a postfix about the step (training) from the pairs about an evaluation (results), and leaves out pairs about neither.
 func (p *Parser) split(postfix []byte) {
 	p.training, p.results = p.training[:0], p.results[:0]
 	for len(postfix) > 0 {
@@ -344,7 +352,7 @@ func (p *Parser) split(postfix []byte) {
 	}
 }
 
-// hasLoss says whether pairs have a numeric loss, and are not of a search over trials.
+// hasLoss says whether pairs have a loss that is a number. The best loss so far, as drawn by searches over trials, is none.
 func hasLoss(pairs []byte) bool {
 	for len(pairs) > 0 {
 		var pair []byte
@@ -354,17 +362,18 @@ func hasLoss(pairs []byte) bool {
 			continue
 		}
 		name := pair[:i]
-		if _, ok := decimal.Float(pair[i+1:]); ok && bytes.Contains(name, lossMark) && !bytes.Contains(name, []byte("best")) && !bytes.Contains(name, []byte("min")) {
+		isLoss := bytes.Contains(name, lossMark) && !bytes.Contains(name, []byte("best")) && !bytes.Contains(name, []byte("min"))
+		if _, isNumber := decimal.Float(pair[i+1:]); isNumber && isLoss {
 			return true
 		}
 	}
 	return false
 }
 
-// step emits the record of a step.
+// step emits the record of a step: at is its number by the bar's count. NeMo prints a number of its own, global_step, counted from 0; from 1000 on tqdm rounds
+// that number to three digits ("1.23e+3"), and the bar's count gives the step if both agree.
 func (p *Parser) step(at float64, d *drawing, out object.Out) bool {
 	if v, text, ok := value(p.training, globalStep); ok {
-		// NeMo counts steps from 0. From 1000 on tqdm rounds, and the bar's own count gives the step.
 		if bytes.IndexByte(text, 'e') < 0 {
 			at = v
 		} else if math.Abs(d.Done-1-v) <= 0.006*v {
@@ -382,7 +391,7 @@ func (p *Parser) step(at float64, d *drawing, out object.Out) bool {
 	return true
 }
 
-// time sets the number of steps of the record, and their mean time: of the first drawing, the bar's speed.
+// time sets the number of steps of the record (0: unknown), and the duration of a step if the log has none.
 func (d *drawing) time(rec *record.Record) {
 	steps, per, mean := d.took()
 	rec.Covers = steps
@@ -394,7 +403,8 @@ func (d *drawing) time(rec *record.Record) {
 	}
 }
 
-// took is the number of steps since the record before, and the time of each, s: the mean of several, or of a speed.
+// took is the number of steps since the record before, and the time of each, s, from the bar's clock. mean: the time is a mean of several steps. Where the
+// clock does not know, as at the first drawing, the time is the bar's speed. The clock's mark moves to this drawing.
 func (d *drawing) took() (steps int64, per float64, mean bool) {
 	took, n, guessed := d.clock.Since()
 	d.clock.Mark()
@@ -407,7 +417,7 @@ func (d *drawing) took() (steps int64, per float64, mean bool) {
 	return steps, d.Per, true
 }
 
-// emit emits a result.
+// emit emits a result of pairs. at is the step of an evaluation's own bar, whose elapsed time is the evaluation's; NaN for a result in a training's bar.
 func (p *Parser) emit(pairs []byte, kind record.Kind, at float64, d *drawing, out object.Out) bool {
 	rec := p.fill(pairs, kind, d.source, out)
 	if at >= 0 {
@@ -421,11 +431,11 @@ func (p *Parser) emit(pairs []byte, kind record.Kind, at float64, d *drawing, ou
 	return true
 }
 
-// fill makes a record of pairs.
+// fill makes a record of pairs. NeMo's global_step is left out, since step has read it. "step_loss" is the loss if the pairs have no other.
 func (p *Parser) fill(pairs []byte, kind record.Kind, source string, out object.Out) *record.Record {
 	rec := out.Record()
 	p.objects.Begin(rec)
-	alone := bytes.Count(pairs, lossMark) == 1
+	alone := bytes.Count(pairs, lossMark) == 1 // one name has "loss"
 	for len(pairs) > 0 {
 		var pair []byte
 		pair, pairs, _ = bytes.Cut(pairs, pairMark)
@@ -444,7 +454,7 @@ func (p *Parser) fill(pairs []byte, kind record.Kind, source string, out object.
 	return rec
 }
 
-// value finds the number of a name among pairs.
+// value finds the number of a name among pairs, and its text.
 func value(pairs, name []byte) (v float64, text []byte, ok bool) {
 	for len(pairs) > 0 {
 		var pair []byte
@@ -457,7 +467,7 @@ func value(pairs, name []byte) (v float64, text []byte, ok bool) {
 	return 0, nil, false
 }
 
-// number reads the digits at the beginning of b.
+// number reads the digits at the beginning of b. NaN: none.
 func number(b []byte) float64 {
 	n := 0
 	for n < len(b) && b[n]-'0' <= 9 {
@@ -470,7 +480,7 @@ func number(b []byte) float64 {
 	return v
 }
 
-// last reads the number at the end of "Eval stage of steps 100".
+// last reads the number at the end of "Eval stage of steps 100". NaN: none.
 func last(b []byte) float64 {
 	v, ok := decimal.Float(b[bytes.LastIndexByte(b, ' ')+1:])
 	if !ok {
@@ -491,7 +501,7 @@ func torchtuneDesc(b []byte) (epoch, step float64, loss []byte, ok bool) {
 	return epoch, step, rest, ok1 && ok2
 }
 
-// torchtune emits the record of a new description.
+// torchtune emits the record of torchtune's bar, whose step and loss are in the description. The same description again has no news.
 func (p *Parser) torchtune(d *drawing, epoch, step float64, loss []byte, out object.Out) (v tail.Verdict, reason string, mine bool) {
 	seen := bytes.Equal(d.Desc, p.state.Desc)
 	p.state.Desc = append(p.state.Desc[:0], d.Desc...)

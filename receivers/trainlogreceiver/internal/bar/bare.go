@@ -19,10 +19,10 @@ const mostHeld = 256
 // held is a drawing of a bar without a loss. The drawing waits until the bar is finished, or mostHeld are waiting: other lines may have the same steps with a
 // loss.
 type held struct {
-	At     float64  `json:"at"`
-	Covers int64    `json:"covers,omitempty"`
-	Per    float64  `json:"per,omitempty"` // s
-	Mean   bool     `json:"mean,omitempty"`
+	At     float64  `json:"at"`               // the iteration
+	Covers int64    `json:"covers,omitempty"` // number of steps since the drawing before
+	Per    float64  `json:"per,omitempty"`    // the time of each, s
+	Mean   bool     `json:"mean,omitempty"`   // Per is a mean
 	Epoch  *float64 `json:"epoch,omitempty"`
 	Source string   `json:"source"`
 	Pairs  []byte   `json:"pairs,omitempty"` // of the postfix
@@ -36,13 +36,14 @@ func isTraining(desc []byte) bool {
 // counting are the first words in names of bars that count steps, batches or epochs.
 var counting = []string{"training", "train", "epochs", "epoch", "steps", "step", "iterations", "iteration", "iters", "iter", "batches", "batch"}
 
-// others are parts of the descriptions, and of the units, of bars that count other units of work.
+// otherDescs and otherUnits are parts of the descriptions, and of the speeds, of bars that count other units of work.
 var (
 	otherDescs = []string{"val", "eval", "test", "data", "load", "split", "token", "exampl", "sampl", "download", "cach", "file", "process", "gen", "shard"}
 	otherUnits = []string{"B/s", "examples/s", "ex/s", "img/s", "images/s", "tok/s", "tokens/s", "files/s", "file/s", "samples/s", "rows/s"}
 )
 
-// countsSteps says whether a bar without a loss counts steps, by its name and its unit.
+// countsSteps says whether a bar without a loss counts steps, batches or epochs, by the first word of its description ("Training: 10%|…"), and because neither
+// description nor speed names other work ("train data", "examples/s").
 func countsSteps(d *drawing) bool {
 	if d.Total < 1 || len(d.Desc) > 64 || bytes.HasPrefix(d.Desc, composer) {
 		return false
@@ -71,7 +72,9 @@ func countsSteps(d *drawing) bool {
 	return true
 }
 
-// count takes a drawing of a bar that counts steps. Of nested bars the inner one counts: the inner bar finishes first.
+// count takes a drawing of a bar that counts steps. Drawings are held until a bar is finished, since a loss in the bar, or lines of another format, may still
+// have the steps. Then this bar is the log's count of steps: its held drawings are records, and further ones become records at once. Of nested bars the inner
+// one counts: the inner bar finishes first.
 func (p *Parser) count(d *drawing, out object.Out) (v tail.Verdict, reason string, mine bool) {
 	b := d.bar
 	if p.state.Counts != nil && *p.state.Counts != b.Name {
@@ -83,15 +86,16 @@ func (p *Parser) count(d *drawing, out object.Out) (v tail.Verdict, reason strin
 		return tail.Ignored, nothingNew, true
 	}
 	was := len(b.Held)
-	at := d.Done
+	at := d.Done // the iteration, over all epochs
 	switch {
 	case d.epochs > 0:
 		at += d.epochs * d.Total
-	case !(d.epoch >= 0):
+	case !(d.epoch >= 0): // the description has no epoch: finished bars of the name are the epochs before
 		at += float64(b.Rounds) * d.Total
 	}
-	if d.Done > 0 && (was == 0 || b.Held[was-1].At != at) && at != p.state.At {
-		if was == 0 {
+	isNew := at != p.state.At && (was == 0 || b.Held[was-1].At != at)
+	if d.Done > 0 && isNew {
+		if was == 0 { // drop puts the mark back
 			b.FromN, b.FromAt = b.Clock.FromN, b.Clock.FromAt
 		}
 		h := held{At: at, Source: d.source, Pairs: bytes.Clone(p.training)}
@@ -101,7 +105,9 @@ func (p *Parser) count(d *drawing, out object.Out) (v tail.Verdict, reason strin
 		}
 		b.Held = append(b.Held, h)
 	}
-	if p.state.Counts == nil && d.Done < d.Total && !d.begins && len(b.Held) < mostHeld || len(b.Held) == 0 {
+	finished := d.Done >= d.Total || d.begins
+	waits := p.state.Counts == nil && !finished && len(b.Held) < mostHeld
+	if waits || len(b.Held) == 0 {
 		return tail.Ignored, nothingNew, true
 	}
 	p.state.Counts = &b.Name
@@ -112,14 +118,14 @@ func (p *Parser) count(d *drawing, out object.Out) (v tail.Verdict, reason strin
 	return tail.Record, "", true
 }
 
-// drop forgets the held drawings: the bar has a loss.
+// drop forgets the held drawings, as if they were not taken from the clock: other drawings or lines have the steps, and the time since the mark is theirs.
 func (b *bar) drop() {
 	if len(b.Held) > 0 {
 		b.Clock.FromN, b.Clock.FromAt, b.Held = b.FromN, b.FromAt, nil
 	}
 }
 
-// emitHeld hands over the held drawings.
+// emitHeld emits the record of a held drawing.
 func (p *Parser) emitHeld(h *held, d *drawing, out object.Out) {
 	rec := p.fill(h.Pairs, record.Step, h.Source, out)
 	rec.Covers = h.Covers

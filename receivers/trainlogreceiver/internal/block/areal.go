@@ -24,7 +24,8 @@ var arealFields = map[string]record.Field{
 	"loss": record.Loss, "actor_loss": record.Loss, "grad_norm": record.GradientNorm, "lr": record.LearningRate,
 }
 
-// areal reads "(AReaL) 20260803-09:15:03.617 StatsLogger INFO: Epoch 1/2 Step 1/2 Train step 1/4 done.", followed by tables of names and values.
+// areal reads AReaL's header, "(AReaL) 20260803-09:15:03.617 StatsLogger INFO: Epoch 1/2 Step 1/2 Train step 1/4 done.", followed by tables of names and
+// values, and opens its block. The step is that of "Train step". false: another line.
 func (p *Parser) areal(b []byte, pre *line.Prefix) bool {
 	i := bytes.LastIndex(b, arealStep)
 	if i < 0 || !bytes.HasSuffix(b, arealDone) || !bytes.Contains(b[:i], []byte("StatsLogger")) {
@@ -53,7 +54,8 @@ func (p *Parser) areal(b []byte, pre *line.Prefix) bool {
 	return true
 }
 
-// stats reads a line of a table, drawn by tabulate with some pairs of cells in a row. The tables of a step are of its minibatches: the first one counts.
+// stats reads a line of a table, drawn by tabulate with some pairs of cells in a row. Rows are kept until the table's last rule, which makes the record. The
+// tables of a step are of its minibatches: the first one counts, and Far says that the record was made.
 func (p *Parser) stats(b []byte, out Out) (v tail.Verdict, reason string, mine bool) {
 	s := &p.state
 	switch {
@@ -70,7 +72,7 @@ func (p *Parser) stats(b []byte, out Out) (v tail.Verdict, reason string, mine b
 	s.Far = true
 	rec := out.Record()
 	p.objects.Begin(rec)
-	found := false
+	found := false // a value that is neither a field nor a time
 	for row := range bytes.SplitSeq(s.Lines, []byte("\n")) {
 		cells := bytes.Split(bytes.Trim(row, "│ "), arealRow)
 		for i := 0; i+1 < len(cells); i += 2 {

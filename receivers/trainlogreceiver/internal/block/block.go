@@ -78,9 +78,9 @@ const (
 
 // state is the memory from line to line of a block.
 type state struct {
-	In    int     `json:"in,omitempty"`
-	Step  float64 `json:"step,omitempty"`
-	Steps float64 `json:"steps,omitempty"`
+	In    int     `json:"in,omitempty"`    // the kind of the open block; none: no block
+	Step  float64 `json:"step,omitempty"`  // of the header
+	Steps float64 `json:"steps,omitempty"` // planned steps; 0: unknown
 	Epoch *epoch  `json:"epoch,omitempty"`
 	Stamp []byte  `json:"stamp,omitempty"` // of the header
 	Rank  *int64  `json:"rank,omitempty"`  // of the header
@@ -100,6 +100,7 @@ type state struct {
 	Clock  *clock `json:"clock,omitempty"`  // of boxes
 }
 
+// epoch is the number of an epoch, and of all epochs; Of 0: unknown.
 type epoch struct {
 	At float64 `json:"at"`
 	Of float64 `json:"of,omitempty"`
@@ -115,15 +116,16 @@ type clock struct {
 type Parser struct {
 	objects *object.Parser
 	state   state
-	time    count.Guess
-	name    []byte
-	number  []byte
+	time    count.Guess // tells a step's "time" from the run's
+	name    []byte      // memory for a name with its unit
+	number  []byte      // memory for a number without commas
 }
 
 // New returns a parser; mapped is as in object.New.
 func New(mapped map[string]object.Target) *Parser { return &Parser{objects: object.New(mapped)} }
 
-// Line reads one line. mine is false outside of blocks.
+// Line reads one line: a header, which opens a block, or a value of the open block. mine is false outside of blocks. Ranks print at a time, so a block takes
+// only the lines of its header's writer.
 func (p *Parser) Line(b []byte, out Out) (v tail.Verdict, reason string, mine bool) {
 	b = bytes.TrimRight(b, " \t\r")
 	if p.state.In == roll && p.same(out.Prefix()) {
@@ -142,7 +144,7 @@ func (p *Parser) Line(b []byte, out Out) (v tail.Verdict, reason string, mine bo
 	if p.head(b, out.Prefix()) {
 		return tail.Ignored, Head, true
 	}
-	if p.state.In == none || p.state.In == roll || p.state.In == areal || !p.same(out.Prefix()) { // ranks print at a time
+	if p.state.In == none || p.state.In == roll || p.state.In == areal || !p.same(out.Prefix()) {
 		p.state.open(b, out.Prefix())
 		return tail.Ignored, "", false
 	}
@@ -160,7 +162,7 @@ func (p *Parser) Line(b []byte, out Out) (v tail.Verdict, reason string, mine bo
 	return tail.Ignored, "", false
 }
 
-// other takes a line outside of blocks: the line ends a block of indented lines.
+// other takes a line without a value: the line ends a block of indented lines.
 func (p *Parser) other() {
 	switch p.state.In {
 	case banner:
@@ -171,7 +173,7 @@ func (p *Parser) other() {
 	}
 }
 
-// end forgets the block.
+// end forgets the block, but not what holds for all blocks.
 func (s *state) end() { *s = state{Banner: s.Banner, Zero: s.Zero, Clock: s.Clock} }
 
 // from notes the writer of the block.
@@ -192,28 +194,18 @@ func (p *Parser) same(pre *line.Prefix) bool {
 	return pre.PID == s.PID && pre.HasRank == (s.Rank != nil) && (s.Rank == nil || pre.Rank == *s.Rank)
 }
 
-// value takes a value of a block: before the record, at its beginning, or behind.
+// value takes a value of a block: b is the line, q what the line says. Values before the one that makes the record are kept (Lines); that value makes the
+// record, of those kept and itself; values behind are added to the record (later).
 func (p *Parser) value(b []byte, q pair, out Out) (v tail.Verdict, reason string, mine bool) {
 	s := &p.state
 	if s.Aside {
 		return p.result(b, q, out)
 	}
-	again := bytes.Equal(b, s.Began)
-	if len(s.Began) > 0 && !again {
-		rec := out.Record()
-		p.objects.Begin(rec)
-		p.add(rec, q)
-		if p.objects.End(); rec.Kind == record.Summary || rec.Has(record.Iteration) {
-			return tail.Ignored, Early, true
-		}
-		rec.Source, rec.Kind, rec.HasRank = Source, record.Side, false
-		if rec.Empty() {
-			return tail.Ignored, Early, true
-		}
-		out.Emit(rec)
-		return tail.Record, "", true
-	}
-	if !again && !p.begins(q) {
+	again := bytes.Equal(b, s.Began) // after a restart
+	switch {
+	case len(s.Began) > 0 && !again:
+		return p.later(q, out)
+	case !again && !p.begins(q):
 		if len(s.Lines)+len(b) > maxLines {
 			s.end()
 			return tail.Ignored, "", false
@@ -237,7 +229,23 @@ func (p *Parser) value(b []byte, q pair, out Out) (v tail.Verdict, reason string
 	return tail.Record, "", true
 }
 
-// result takes a value of an evaluation. NeMo-RL prints the evaluation's duration last.
+// later emits a value behind the one that made the record, as a value of that record. A value that would be another record is ignored.
+func (p *Parser) later(q pair, out Out) (v tail.Verdict, reason string, mine bool) {
+	rec := out.Record()
+	p.objects.Begin(rec)
+	p.add(rec, q)
+	if p.objects.End(); rec.Kind == record.Summary || rec.Has(record.Iteration) {
+		return tail.Ignored, Early, true
+	}
+	rec.Source, rec.Kind, rec.HasRank = Source, record.Side, false
+	if rec.Empty() {
+		return tail.Ignored, Early, true
+	}
+	out.Emit(rec)
+	return tail.Record, "", true
+}
+
+// result takes a value of an evaluation, and keeps the values (Results) until the last, which makes the record: NeMo-RL prints the evaluation's duration last.
 func (p *Parser) result(b []byte, q pair, out Out) (v tail.Verdict, reason string, mine bool) {
 	s := &p.state
 	took := bytes.EqualFold(q.name, []byte("total validation time"))
@@ -270,7 +278,7 @@ func (p *Parser) result(b []byte, q pair, out Out) (v tail.Verdict, reason strin
 	return tail.Record, "", true
 }
 
-// place gives a record its step.
+// place gives a record the step, the epoch and the time of the block's header, and its kind.
 func (p *Parser) place(rec *record.Record) {
 	s := &p.state
 	rec.Source, rec.HasRank, rec.Kind = Source, false, record.Step

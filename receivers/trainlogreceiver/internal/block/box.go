@@ -11,11 +11,12 @@ import (
 
 const shortRule = 20 // dashes: boxes are wider
 
+// isRule says whether a line is a rule of dashes.
 func isRule(b []byte) bool {
 	return len(b) >= shortRule && b[0] == '-' && bytes.Count(b, b[:1]) == len(b)
 }
 
-// open begins a box, where the line is a rule.
+// open opens a box, where the line is a rule and no other block is open.
 func (s *state) open(b []byte, pre *line.Prefix) {
 	if isRule(b) && (s.In == none || s.In == box) {
 		s.end()
@@ -40,15 +41,15 @@ func row(b []byte) (name, value []byte, group, ok bool) {
 func (p *Parser) boxed(b []byte, out Out) (v tail.Verdict, reason string, mine bool) {
 	s := &p.state
 	if isRule(b) {
-		is := len(s.Lines) > 0 && p.boxRecord(out)
+		found := len(s.Lines) > 0 && p.boxRecord(out)
 		s.open(b, out.Prefix()) // two adjacent boxes share a rule
-		if is {
+		if found {
 			return tail.Record, "", true
 		}
 		return tail.Ignored, "", false
 	}
 	_, value, group, ok := row(b)
-	if ok && len(s.Lines) == 0 && !group { // of no group: a table's header has names alone
+	if ok && len(s.Lines) == 0 && !group { // a first row with a name for a value is the header of another table
 		_, ok = decimal.Float(value)
 	}
 	if !ok || len(s.Lines)+len(b) > maxLines {
@@ -63,10 +64,11 @@ func (p *Parser) boxed(b []byte, out Out) (v tail.Verdict, reason string, mine b
 // earlier loggers (openai/baselines, logger.py; openai/spinningup, spinup/utils/logx.py; openai/improved-diffusion, logger.py).
 var boxSteps = [...]string{"time/total_timesteps", "train/n_updates", "time/iterations", "step", "total_timesteps", "totalenvinteracts", "iteration", "epoch"}
 
-// boxRecord hands over the record of a box about training. Boxes before the first update are not.
+// boxRecord emits the record of a box about training, and says whether there was one. Boxes before the first update have no values of training. The duration of
+// a step is the mean since the box before, by the run's clock in both.
 func (p *Parser) boxRecord(out Out) bool {
 	s := &p.state
-	var steps [len(boxSteps)]float64
+	var steps [len(boxSteps)]float64 // the number under each of the names of boxSteps; 0: none
 	training, elapsed := false, -1.0
 	rec := out.Record()
 	p.objects.Begin(rec)
@@ -92,7 +94,7 @@ func (p *Parser) boxRecord(out Out) bool {
 	}
 	p.objects.End()
 	s.Step, s.Steps, s.Epoch = 0, 0, nil
-	for i := len(steps) - 1; i >= 0; i-- {
+	for i := len(steps) - 1; i >= 0; i-- { // the surest name counts
 		if steps[i] > 0 {
 			s.Step = steps[i]
 		}
@@ -116,6 +118,7 @@ func (p *Parser) boxRecord(out Out) bool {
 	return true
 }
 
+// boxStep is the index of a name in boxSteps; -1: none.
 func boxStep(name []byte) int {
 	for i, n := range boxSteps {
 		if len(name) == len(n) && bytes.EqualFold(name, []byte(n)) {

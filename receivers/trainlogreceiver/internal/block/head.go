@@ -16,7 +16,8 @@ var (
 	finished  = []byte(" finished")
 )
 
-// head reads a header, and begins its block.
+// head reads a header, and opens its block: "[step=5/1000,…]" (olmo), "Train step 1/4 done." (areal), "pipeline step 1 start..." (roll), "Step 2/12", possibly
+// between rules ("==== Step 2/100 ====", a banner) or behind an arrow. A banner of an epoch alone gives the epoch of all steps below. false: another line.
 func (p *Parser) head(b []byte, pre *line.Prefix) bool {
 	last := b[len(b)-1]
 	switch {
@@ -27,7 +28,7 @@ func (p *Parser) head(b []byte, pre *line.Prefix) bool {
 	case last == '.' || last == 'd':
 		return p.roll(b, pre)
 	}
-	text, rules := b, 0
+	text, rules := b, 0                                                         // without the rules around, and their width
 	if arrow := bytes.TrimLeft(b, " "); bytes.HasPrefix(arrow, []byte("-->")) { // Coqui's TTS (trainer/logging/console_logger.py of coqui-ai/Trainer)
 		text = bytes.TrimLeft(arrow, "-> ")
 	} else if c := b[0]; c == '=' || c == '-' || c == '#' || c == '*' {
@@ -62,7 +63,7 @@ func (p *Parser) head(b []byte, pre *line.Prefix) bool {
 		s.Zero = s.Zero || e.At == 0
 		var c count.Counter
 		if s.Zero {
-			c.Iteration(0, 0, 0, 0)
+			c.Iteration(0, 0, 0, 0) // tells the counter that epochs count from 0
 		}
 		s.Step, s.Steps = c.Iteration(e.At, e.Of, h.step, h.steps)
 	}
@@ -70,7 +71,8 @@ func (p *Parser) head(b []byte, pre *line.Prefix) bool {
 	return true
 }
 
-// olmo reads "[step=5/1000,epoch=1,eta=20m6s]", behind a logger's fields with tabs, or in brackets.
+// olmo reads OLMo's header "[step=5/1000,epoch=1,eta=20m6s]", behind a logger's fields with tabs or in brackets, and opens its block. A time at the beginning
+// of the line is the record's. false: another line.
 func (p *Parser) olmo(b []byte, pre *line.Prefix) bool {
 	i := bytes.LastIndex(b, olmoMark)
 	before, in := b[:i], b[i+1:len(b)-1]
@@ -113,7 +115,7 @@ func (p *Parser) olmo(b []byte, pre *line.Prefix) bool {
 	return true
 }
 
-// roll reads "pipeline step 1 start...", and "pipeline step 1 finished".
+// roll reads ROLL's "pipeline step 1 start...", which opens a block, and "pipeline step 1 finished", which ends the block. false: another line.
 func (p *Parser) roll(b []byte, pre *line.Prefix) bool {
 	rest, ok := bytes.CutPrefix(b, rollMark)
 	if !ok {
@@ -139,6 +141,7 @@ func (p *Parser) roll(b []byte, pre *line.Prefix) bool {
 	return true
 }
 
+// whole says whether a number can be a count.
 func whole(v float64) bool { return v >= 0 && v == math.Trunc(v) && v < 1<<53 }
 
 // header is the content of a header. step is -1 without one; steps is 0 if unknown.
@@ -149,7 +152,8 @@ type header struct {
 
 const longestName = 16 // "training step" and the blanks around
 
-// names reads "Step: 1/12", "Epoch [1/2] Step [3/12]", "Iteration 5:". ok is false where the line has anything else.
+// names reads "Step: 1/12", "Epoch [1/2] Step [3/12]", "Iteration 5:". ok is false where the line has anything else. A step of the whole run ("global step")
+// comes before one of the epoch.
 func names(b []byte) (h header, ok bool) {
 	h.step = -1
 	b = bytes.TrimSuffix(b, []byte(":"))
@@ -184,7 +188,7 @@ func names(b []byte) (h header, ok bool) {
 	return h, h.step >= 0 || h.epoch != nil
 }
 
-// fraction reads "1/12" or "1", whole numbers of up to 12 digits.
+// fraction reads "1/12" or "1", whole numbers of up to 12 digits; of is 0 without the second. rest is the text behind. ok is false for another text.
 func fraction(b []byte) (at, of float64, rest []byte, ok bool) {
 	at, n := integer(b)
 	if n == 0 {
@@ -205,6 +209,7 @@ func fraction(b []byte) (at, of float64, rest []byte, ok bool) {
 	return at, of, rest, true
 }
 
+// integer reads up to 12 digits at the beginning of b; n is their number.
 func integer(b []byte) (v float64, n int) {
 	for n < len(b) && b[n]-'0' <= 9 && n < 12 {
 		v = 10*v + float64(b[n]-'0')

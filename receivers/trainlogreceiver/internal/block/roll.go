@@ -7,8 +7,9 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 )
 
-// metrics reads the object that ROLL prints between the lines at the beginning and the end of a step. Names end with the reduction over ranks:
-// "actor_train/total_loss@sum".
+// metrics reads the object that ROLL prints between the lines at the beginning and the end of a step, and emits the step's record. Names end with the reduction
+// over ranks: "actor_train/total_loss@sum". time/step_* are parts of the step. mine is false for another line, and for an object without a loss, or with those
+// of several models.
 func (p *Parser) metrics(b []byte, out Out) (v tail.Verdict, mine bool) {
 	b = bytes.TrimPrefix(b, []byte("metrics: "))
 	if len(b) == 0 || b[0] != '{' {
@@ -18,7 +19,7 @@ func (p *Parser) metrics(b []byte, out Out) (v tail.Verdict, mine bool) {
 	if n, _ := p.objects.Parse(b, rec); n != len(b) || len(rec.Extra) == 0 {
 		return tail.Ignored, false
 	}
-	sum, found := 0.0, 0
+	loss, losses := 0.0, 0
 	kept := rec.Extra[:0]
 	for _, e := range rec.Extra {
 		name, _, _ := bytes.Cut(e.Name, []byte("@"))
@@ -31,17 +32,17 @@ func (p *Parser) metrics(b []byte, out Out) (v tail.Verdict, mine bool) {
 			rec.Stages = append(rec.Stages, record.Stage{Name: part, Seconds: e.Value})
 			continue
 		case bytes.HasSuffix(name, []byte("_train/total_loss")), bytes.HasSuffix(name, []byte("_train/loss")):
-			sum, found = e.Value, found+1
+			loss, losses = e.Value, losses+1
 		case bytes.HasSuffix(name, []byte("_train/grad_norm")):
 			rec.Set(record.GradientNorm, e.Value)
 		}
 		kept = append(kept, e)
 	}
 	rec.Extra = kept
-	if found != 1 {
+	if losses != 1 {
 		return tail.Ignored, false
 	}
-	rec.Set(record.Loss, sum)
+	rec.Set(record.Loss, loss)
 	p.place(rec)
 	out.Emit(rec)
 	return tail.Record, true

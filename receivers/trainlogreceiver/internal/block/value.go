@@ -21,7 +21,8 @@ type pair struct {
 
 const maxWords = 6 // of a name
 
-// split reads a value's line: " loss: 2.3641", " train/CE loss=10.62", " • Total step time: 69.39s". ok is false for any other line, or without a number.
+// split reads a value's line: " loss: 2.3641", " train/CE loss=10.62", " • Total step time: 69.39s". ok is false for any other line, or without a number. A
+// value is indented or has a bullet; far below a banner, a bullet alone makes a value.
 func (p *Parser) split(b []byte) (q pair, ok bool) {
 	text := bytes.TrimLeft(b, " \t")
 	indented := len(text) < len(b)
@@ -37,7 +38,7 @@ func (p *Parser) split(b []byte) (q pair, ok bool) {
 	case !indented:
 		return q, false
 	}
-	i := bytes.IndexByte(text, '=')
+	i := bytes.IndexByte(text, '=') // the sign behind the name: OLMo's names may have a colon
 	if c := bytes.Index(text, []byte(": ")); p.state.In != olmo && c >= 0 && (i < 0 || c < i) {
 		i = c
 	}
@@ -50,12 +51,12 @@ func (p *Parser) split(b []byte) (q pair, ok bool) {
 
 // isName says whether b may be the name of a value. OLMo's are free: parentheses and signs are allowed.
 func isName(b []byte, free bool) bool {
-	if len(b) == 0 || len(b) > 128 || (b[0]|0x20 < 'a' || b[0]|0x20 > 'z') || bytes.Count(b, []byte(" ")) >= maxWords {
+	if len(b) == 0 || len(b) > 128 || !isLetter(b[0]) || bytes.Count(b, []byte(" ")) >= maxWords {
 		return false
 	}
 	for _, c := range b {
 		switch {
-		case c|0x20 >= 'a' && c|0x20 <= 'z', c-'0' <= 9, c == '_', c == '/', c == ' ', c == '-', c == '.', c == '@':
+		case isLetter(c), c-'0' <= 9, c == '_', c == '/', c == ' ', c == '-', c == '.', c == '@':
 		case free && c >= ' ':
 		case c == '(' || c == ')' || c == '%':
 		default:
@@ -65,9 +66,12 @@ func isName(b []byte, free bool) bool {
 	return true
 }
 
-// take reads "1,234.5 ms (12.3%)".
+// isLetter says whether a byte is an ASCII letter. The bit 0x20 makes a capital small.
+func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
+
+// take reads "1,234.5 ms (12.3%)" into the pair: a number, a unit and a share. false: another text.
 func (q *pair) take(b []byte) bool {
-	n := 0
+	n := 0 // length of the number
 	for n < len(b) && (b[n]-'0' <= 9 || bytes.IndexByte([]byte("+-.,eE"), b[n]) >= 0) {
 		n++
 	}
@@ -116,10 +120,8 @@ func isUnit(b []byte) bool {
 		return false
 	}
 	for _, c := range b {
-		if c|0x20 < 'a' || c|0x20 > 'z' {
-			if c != '/' && c != '%' && c != '_' {
-				return false
-			}
+		if !isLetter(c) && c != '/' && c != '%' && c != '_' {
+			return false
 		}
 	}
 	return true
@@ -146,7 +148,7 @@ var known = map[string]string{
 // perSecond is OLMo-core's number of steps per second, of the step itself.
 const perSecond = "throughput/device/bps"
 
-// canonical is a name in the form of objects.
+// canonical returns a name in small letters, and the equivalent in objects, which is the name itself if there is none.
 func canonical(name []byte) (lower string, out []byte) {
 	lower = string(bytes.ToLower(name))
 	if n, ok := known[lower]; ok {
@@ -161,7 +163,8 @@ func (p *Parser) begins(q pair) bool {
 	return p.objects.About(name).Loss || lower == "total step time" || string(name) == "step_time"
 }
 
-// add adds a value to the record.
+// add adds a value to the record. The field of a number is that of the name with the unit ("memory_gb"), of the name alone, or of the unit ("tokens/s"). A time
+// with a share of the step is a part of the step. A value with an unknown unit is kept as text.
 func (p *Parser) add(rec *record.Record, q pair) {
 	lower, name := canonical(q.name)
 	p.number = p.number[:0]
@@ -177,18 +180,18 @@ func (p *Parser) add(rec *record.Record, q pair) {
 	case p.objects.About(name).Step: // already in the header
 	case lower == perSecond && q.number > 0:
 		rec.Set(record.Duration, 1/q.number)
-	case isTime(lower) && (timed || len(q.unit) == 0 && bytes.IndexByte(q.value, '.') >= 0):
+	case isTime(lower) && (timed || len(q.unit) == 0 && bytes.IndexByte(q.value, '.') >= 0): // a whole number without a unit may be anything
 		if !timed {
 			per = 1
 		}
 		p.took(rec, q.number*per)
-	case timed && q.share:
+	case timed && q.share: // "generation: 33.93s (48.9%)"
 		rec.Stages = append(rec.Stages, record.Stage{Name: name, Seconds: q.number * per})
 	case timed && p.known(name, "_s"):
 		p.objects.Number(p.objects.Name(p.name), q.number*per, p.number)
 	case hasSuffix && p.known(name, suffix):
 		p.objects.Field(p.name, p.number)
-	case big && p.state.In == olmo:
+	case big && p.state.In == olmo: // "1.2M"
 		p.objects.Number(p.objects.Name(name), q.number*scale, p.number)
 	case len(q.unit) == 0:
 		p.objects.Number(p.objects.Name(name), q.number, p.number)
@@ -205,7 +208,7 @@ func (p *Parser) known(name []byte, suffix string) bool {
 	return p.objects.Known(p.name)
 }
 
-// took takes a loop's "time", s: of the step, or of the run so far.
+// took sets the duration of a step from a loop's "time", s: of the step, or of the run so far, as count.Guess finds.
 func (p *Parser) took(rec *record.Record, s float64) {
 	v, of := p.time.Step(s, p.state.Step)
 	if !(v > 0) || math.IsInf(v, 0) || rec.Has(record.Duration) {

@@ -34,16 +34,17 @@ type Out interface {
 
 // The last part of a block so far.
 const (
-	none = iota
-	head // of a training block
-	training
-	evaluation
+	none       = iota
+	head       // the first line of a training block, before its record
+	training   // the record of a batch
+	evaluation // the record of an evaluation
 )
 
+// state is the memory from line to line.
 type state struct {
-	In         int     `json:"in,omitempty"`
-	Epoch      float64 `json:"epoch,omitempty"`
-	Iterations float64 `json:"iterations,omitempty"`
+	In         int     `json:"in,omitempty"`         // the part of a block: none, head, training or evaluation
+	Epoch      float64 `json:"epoch,omitempty"`      // of the block's head; 0: none
+	Iterations float64 `json:"iterations,omitempty"` // planned batches of the job; 0: unknown
 	// Batch is the number of finished batches, once time/batch was read: the next metric of the step begins its record.
 	Batch *float64 `json:"batch,omitempty"`
 	// Away counts other lines since the last line of the block.
@@ -66,7 +67,8 @@ var (
 	labelName = []byte("data")
 )
 
-// Line reads one line. mine is false for a line of another format.
+// Line reads one line of ConsoleLogger, the head of a block or a metric below, or of FileLogger. mine is false for a line of another format; a few such lines
+// do not end a block.
 func (p *Parser) Line(b []byte, out Out) (v tail.Verdict, reason string, mine bool) {
 	if rest, ok := bytes.CutPrefix(b, metricMark); ok {
 		return p.file(rest, out)
@@ -84,7 +86,8 @@ func (p *Parser) Line(b []byte, out Out) (v tail.Verdict, reason string, mine bo
 	// journalctl expands the tab, and Loki's client drops blanks at the beginning.
 	text := bytes.TrimLeft(b, " \t")
 	rest, ok := bytes.CutPrefix(text, prefix)
-	if !ok || len(text) == len(b) && !isMetric(rest) {
+	indented := len(text) < len(b)
+	if !ok || !indented && !isMetric(rest) {
 		if p.state.Away++; p.state.Away > maxAway {
 			p.state.In, p.state.Away = none, 0
 		}
@@ -101,7 +104,9 @@ func isMetric(b []byte) bool {
 	return ok && isNumber && bytes.IndexByte(name, '/') > 0 && bytes.IndexByte(name, ' ') < 0
 }
 
-// head reads the first line of a block.
+// head reads the first line of a block: "[epoch=1][batch=3/8]:" begins a training block, whose record comes with its first metric;
+// "[Eval batch=4/4] Eval on eval data:" is the record of an evaluation, to which the metrics below are added. Without the colon, the line of an evaluation is a
+// progress bar.
 func (p *Parser) head(b []byte, out Out) (v tail.Verdict, reason string, mine bool) {
 	if rest, ok := bytes.CutPrefix(b, evalMark); ok {
 		_, label, ok := bytes.Cut(rest, evalOn)
@@ -156,7 +161,8 @@ var (
 	trainerMark = []byte("trainer/")
 )
 
-// metric reads "loss/train/total: 16.1129", of a block.
+// metric reads "loss/train/total: 16.1129", of a block. The numbers under time/ come first, and time/batch gives the batch. The first metric of a batch behind
+// them makes the record, and further ones are added as Side. Of a head without time/batch, the metric's batch is unknown.
 func (p *Parser) metric(b []byte, out Out) (v tail.Verdict, reason string, mine bool) {
 	name, value, ok := bytes.Cut(b, []byte(": "))
 	if !ok {
@@ -170,7 +176,7 @@ func (p *Parser) metric(b []byte, out Out) (v tail.Verdict, reason string, mine 
 		return tail.Ignored, "position", true
 	}
 	if p.state.In == head && p.state.Batch == nil {
-		return tail.Ignored, "position", true // the metric's batch is unknown
+		return tail.Ignored, "position", true
 	}
 	rec := out.Record()
 	rec.Source, rec.Kind = Source, record.Side
@@ -182,7 +188,7 @@ func (p *Parser) metric(b []byte, out Out) (v tail.Verdict, reason string, mine 
 	return tail.Record, "", true
 }
 
-// step makes rec the record of a batch. At the end of an epoch time/batch comes twice, and only once do metrics of a batch follow.
+// step makes rec the record of the batch after the finished ones. At the end of an epoch time/batch comes twice, and only once do metrics of a batch follow.
 func (p *Parser) step(rec *record.Record) {
 	rec.Kind, rec.Open = record.Step, true
 	rec.Set(record.Iteration, *p.state.Batch+1)
@@ -195,7 +201,8 @@ func (p *Parser) step(rec *record.Record) {
 	p.state.In, p.state.Batch = training, nil
 }
 
-// file reads "2]: loss/train/total: 16.1129", of FileLogger. Metrics that callbacks log at the end of a batch have the number of the next one.
+// file reads "2]: loss/train/total: 16.1129", of FileLogger. The number is that of an evaluation's record; metrics of a batch take theirs from time/batch,
+// since metrics that callbacks log at the end of a batch have the number of the next batch in brackets.
 func (p *Parser) file(b []byte, out Out) (v tail.Verdict, reason string, mine bool) {
 	number, rest, ok := bytes.Cut(b, []byte("]: "))
 	at, isNumber := decimal.Float(number)
@@ -226,6 +233,7 @@ func (p *Parser) file(b []byte, out Out) (v tail.Verdict, reason string, mine bo
 
 const gigabyte = 1e9
 
+// set puts the value of a metric into its field, or keeps an unknown one under its name.
 func set(name, value []byte, rec *record.Record) {
 	v, ok := decimal.Float(value)
 	if !ok {

@@ -4,7 +4,9 @@ package count
 import "math"
 
 // Counter counts the steps of one log. The zero value is ready.
-type Counter struct{ zero bool }
+type Counter struct {
+	zero bool // the log counts epochs from 0
+}
 
 // Iteration is the number of a step and of all planned steps; 0: unknown. Without the number of epochs in the log, steps may already count over all epochs, and
 // the number stays unchanged. epoch is NaN without one in the log; the other arguments are 0 if unknown. Loops that count epochs from 0 and from 1 look alike
@@ -24,11 +26,12 @@ func (c *Counter) Iteration(epoch, epochs, step, steps float64) (iteration, iter
 
 // Clock makes the times of steps from the running time of a run. The zero value is ready.
 type Clock struct {
-	at, step float64
-	begun    bool
+	at, step float64 // running time, s, and number of the step of the record before
+	begun    bool    // there was a record
 }
 
-// Step is the time of a step, s, and the number of steps since the record before, whose mean it is; NaN: unknown. elapsed is in s, number the step's.
+// Step takes the running time of a record, s, and the number of the record's step. seconds is the mean time of a step since the record before, of the number of
+// those steps. NaN and 0: unknown, for a first record or if the clock or the number has not risen.
 func (c *Clock) Step(elapsed, number float64) (seconds, of float64) {
 	was := *c
 	*c = Clock{elapsed, number, true}
@@ -43,10 +46,10 @@ func (c *Clock) Step(elapsed, number float64) (seconds, of float64) {
 // enough rows in a row have risen for a clock.
 type Guess struct {
 	clock       Clock
-	first, last float64
+	first, last float64 // values: of the first row of the rises, and of the row before
 	least, most float64 // rise of a row above the row before
-	rises       int
-	is          bool // a clock
+	rises       int     // rows in a row above the row before
+	is          bool    // the values are a clock
 
 	seconds, of float64 // the answer to the last value
 }
@@ -57,15 +60,17 @@ const (
 	even      = 4 // largest ratio of the rises of a clock's rows
 )
 
-// Step is the time of a step, s, from a value, with the number of steps in the mean; NaN: unknown.
+// Step is the time of a step, s, from the value of a row and the number of the row's step. of is the number of steps in the mean; NaN: unknown. The same row
+// again has the same answer: a parser may read a line again together with the lines after.
 func (g *Guess) Step(value, number float64) (seconds, of float64) {
-	if value != g.last || !g.clock.begun || number != g.clock.step { // otherwise a line is read again, with the lines after
+	if value != g.last || !g.clock.begun || number != g.clock.step {
 		g.seconds, g.of = g.next(value, number)
 	}
 	return g.seconds, g.of
 }
 
-// next updates the guess from a new row. A falling value is no clock, unless another run has restarted the clock near its first value.
+// next updates the guess from a new row. Values are a clock after many rows that rose, or after a few if they at least doubled in even rises: times of steps
+// may rise for some rows, but hardly so. A falling value is no clock, unless another run has restarted the clock near its first value.
 func (g *Guess) next(value, number float64) (seconds, of float64) {
 	switch {
 	case value > g.last && g.last > 0:

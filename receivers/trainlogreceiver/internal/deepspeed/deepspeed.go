@@ -46,10 +46,10 @@ const LaterStep = "later_step"
 //
 // The engine logs a record every steps_per_print steps, but timers after each micro batch: repeated timers after a record are of a step without one.
 type Parser struct {
-	step  float64
-	known bool  // a record was read
-	count int64 // records
-	parts map[part]*int64
+	step  float64         // of the latest record
+	known bool            // a record was read
+	count int64           // of steps with a record
+	parts map[part]*int64 // by timer: the count at the time it was last printed
 }
 
 // part is a timer of a rank. The parser knows the last record with the timer.
@@ -61,7 +61,8 @@ type part struct {
 // maxParts bounds the known timers. A step has fewer.
 const maxParts = 1024
 
-// Parse is as the function Parse, and gives LaterStep for timers without a record in the log.
+// Parse is as the function Parse, but takes of repeated timers only those printed first after a record. A line of repeated timers alone is of a later step,
+// without a record in the log: found is false, with LaterStep.
 func (p *Parser) Parse(b []byte, rec *record.Record) (found bool, reason string) {
 	found, reason = Parse(b, rec)
 	switch {
@@ -87,11 +88,12 @@ func (p *Parser) Parse(b []byte, rec *record.Record) (found bool, reason string)
 	return found, reason
 }
 
-// first says whether a timer comes for the first time since the latest record began.
+// first says whether a timer comes for the first time since the latest record began, and notes the timer. The map holds pointers so that a known timer costs
+// no allocation.
 func (p *Parser) first(rank int64, name []byte) bool {
 	last := p.parts[part{rank, string(name)}]
 	switch {
-	case last == nil && len(p.parts) == maxParts:
+	case last == nil && len(p.parts) == maxParts: // cannot be noted
 		return true
 	case last == nil:
 		if p.parts == nil {
@@ -134,6 +136,7 @@ func Parse(b []byte, rec *record.Record) (found bool, reason string) {
 	return true, ""
 }
 
+// mark says whether b has the mark m, and sets at to its position.
 func mark(b, m []byte, at *int) bool {
 	*at = bytes.Index(b, m)
 	return *at >= 0
@@ -145,7 +148,8 @@ func step(rec *record.Record) {
 	rec.Rank, rec.HasRank = 0, true
 }
 
-// progress reads engine._report_progress. at is the position of ", skipped=", and on return the beginning of the record.
+// progress reads engine._report_progress: "[Rank 0] step=10, skipped=4, lr=[5e-05], mom=[(0.9, 0.95)]". at is the position of ", skipped=", and on return the
+// beginning of the record. The results are as in Parse.
 func progress(b []byte, at *int, rec *record.Record) (bool, string) {
 	i := bytes.LastIndex(b[:*at], []byte("step="))
 	if i < 0 || i > 0 && isWord(b[i-1]) {
@@ -232,7 +236,9 @@ func valueLen(b []byte) int {
 	return len(b)
 }
 
-// throughput reads ThroughputTimer.stop. The old "0/20" counts the micro steps of the epoch, equal to its steps unless gradients are accumulated.
+// throughput reads ThroughputTimer.stop: "epoch=0/micro_step=40/global_step=10, RunningAvgSamplesPerSec=25.0, …". The old "0/20" counts the micro steps of the
+// epoch, equal to its steps unless gradients are accumulated. at is the position of RunningAvgSamplesPerSec, and on return the beginning of the record. The
+// results are as in Parse.
 func throughput(b []byte, at *int, rec *record.Record) (bool, string) {
 	head, ok := bytes.CutSuffix(b[:*at], separator)
 	if !ok {
@@ -276,7 +282,7 @@ func throughput(b []byte, at *int, rec *record.Record) (bool, string) {
 	return true, ""
 }
 
-// position reads "epoch=0/micro_step=40/global_step=10" and "0/20".
+// position reads the place of a step, "epoch=0/micro_step=40/global_step=10" or "0/20". false: there is no step.
 func position(b []byte, rec *record.Record) bool {
 	if epoch, n, ok := bytes.Cut(b, []byte("/")); ok {
 		e, ok1 := whole(epoch)
@@ -307,8 +313,9 @@ func position(b []byte, rec *record.Record) bool {
 	return rec.Has(record.Iteration)
 }
 
-// pipeline reads PipelineEngine.train_batch: keys may have several words, values have no blanks. iter time is the time since the last line of this format
-// divided by the steps since. at is the position of "iter time (s):", and on return the beginning of the record.
+// pipeline reads PipelineEngine.train_batch: "steps: 200 loss: 5.5508 lm loss: 5.5103 iter time (s): 0.936 samples/sec: 136.706". Keys may have several words,
+// values have no blanks. iter time is the time since the last line of this format divided by the steps since. at is the position of "iter time (s):", and on
+// return the beginning of the record. The results are as in Parse.
 func pipeline(b []byte, at *int, rec *record.Record) (bool, string) {
 	i := bytes.LastIndex(b[:*at], []byte("steps: "))
 	if i < 0 || i > 0 && isWord(b[i-1]) {
@@ -376,8 +383,9 @@ step
     optimizer_allgather
 `)
 
-// timers reads SynchronizedWallClockTimer.log and print_forward_breakdown. A line without a rank is of an old Megatron. The *_microstep timers are of one micro
-// step. The line belongs to the step logged before, if any.
+// timers reads SynchronizedWallClockTimer.log and print_forward_breakdown: "[Rank 0] time (ms) | fwd_microstep: 12.34 | bwd_microstep: 25.10", parts of the
+// step logged before, if any (Side). The *_microstep timers are of one micro step. A line without a rank is of an old Megatron, and not read. at is the
+// position of "time (ms) | "; the results are as in Parse.
 func timers(b []byte, at *int, rec *record.Record) (bool, string) {
 	i := *at
 	rank, ok := rankIn(b[:i])
@@ -465,7 +473,7 @@ func overflow(b []byte, at *int, rec *record.Record) (bool, string) {
 	return true, ""
 }
 
-// rankIn finds the last "[Rank 3]". Ranks below 0 are log_dist's "not initialized".
+// rankIn finds the rank in the last "[Rank 3]". -1 is log_dist's "not initialized". false: none.
 func rankIn(b []byte) (int64, bool) {
 	i := bytes.LastIndex(b, rankMark)
 	if i < 0 {
@@ -492,6 +500,7 @@ func whole(b []byte) (float64, bool) {
 	return decimal.Float(b)
 }
 
+// isWord says whether a byte may be part of a name.
 func isWord(c byte) bool {
 	return c == '_' || c == '/' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }

@@ -26,8 +26,8 @@ const (
 // Parser reads the lines of one stream. Not safe for concurrent use.
 type Parser struct {
 	objects  *object.Parser
-	progress progress
-	step     bool // the record that waits for its write is of a step
+	progress progress // finds the step of a record, which the dict lacks, from the bar drawn around
+	step     bool     // the record that waits for its write is of a step
 }
 
 // New returns a parser; mapped is as in object.New.
@@ -38,8 +38,8 @@ const maxTries = 16
 
 var open = []byte("{'")
 
-// Line reads one line, with dicts anywhere in it. found: at least one record was handed to out. Otherwise BadDict means a broken line, and any other reason a
-// line of another format.
+// Line reads one line, with dicts anywhere in it, possibly behind a bar. found: at least one record was handed to out. Otherwise BadDict means a broken line,
+// and any other reason a line of another format.
 func (p *Parser) Line(b []byte, out object.Out) (found bool, reason string) {
 	rest := b
 	bar, n := tqdm.Parse(b)
@@ -60,7 +60,7 @@ func (p *Parser) Line(b []byte, out object.Out) (found bool, reason string) {
 			// A comma at the end is from settings that pprint spreads over lines.
 			if ok && !found && !bytes.HasSuffix(bytes.TrimSpace(rest), []byte(",")) {
 				reason = BadDict
-				p.progress.record(math.NaN())
+				p.progress.record(math.NaN()) // takes up the write of the broken record
 			}
 			n = len(open)
 		case ok:
@@ -74,7 +74,7 @@ func (p *Parser) Line(b []byte, out object.Out) (found bool, reason string) {
 	if found {
 		return true, ""
 	}
-	if n == 0 && reason == "" {
+	if n == 0 && reason == "" { // neither bar nor dict
 		p.progress.text()
 	}
 	return false, reason
@@ -83,7 +83,8 @@ func (p *Parser) Line(b []byte, out object.Out) (found bool, reason string) {
 // Blank takes a line of blanks: tqdm erases a bar with blanks.
 func (p *Parser) Blank() { p.progress.blank() }
 
-// bar takes a progress bar, and says whether the bar completed a record.
+// bar takes a progress bar, and says whether the bar completed a record: the bar drawn after a dict has the step of the dict's record, and emits the step and
+// the time as values of that record (Side).
 func (p *Parser) bar(b *tqdm.Bar, out object.Out) bool {
 	// Other bars have names: "Map", "Loading checkpoint shards". ms-swift calls the bar of the training Train.
 	if b.Total == 0 || len(b.Desc) > 0 && string(b.Desc) != "Train" {
@@ -100,7 +101,8 @@ func (p *Parser) bar(b *tqdm.Bar, out object.Out) bool {
 	return ok
 }
 
-// number gives a record the numbers of its write, which may come later.
+// number gives a record the step and the time from the bar of its write, if drawn already; else the record waits, if there is a bar at all. The duration of an
+// evaluation is taken off the next step's time.
 func (p *Parser) number(rec *record.Record) {
 	w, ok, waits := p.progress.record(rec.Get(record.Epoch))
 	rec.Several = true
@@ -108,7 +110,7 @@ func (p *Parser) number(rec *record.Record) {
 		p.progress.aside += rec.Get(record.Duration)
 	}
 	switch {
-	case rec.Kind == record.Summary || rec.Has(record.Iteration):
+	case rec.Kind == record.Summary || rec.Has(record.Iteration): // needs no number
 	case ok:
 		w.put(rec)
 		p.time(&w, rec.Kind == record.Step, rec)
@@ -118,6 +120,7 @@ func (p *Parser) number(rec *record.Record) {
 	}
 }
 
+// put sets the step and the planned steps of a record from the bar.
 func (w *write) put(rec *record.Record) {
 	rec.Set(record.Iteration, w.step)
 	rec.Set(record.Iterations, w.steps)

@@ -24,7 +24,7 @@ import (
 
 // write has the numbers of the bar drawn after a record was written.
 type write struct {
-	step, steps float64
+	step, steps float64 // drawn count and total
 	took        float64 // s since the write before, NaN: unknown
 	covers      float64 // steps since the write before
 }
@@ -32,11 +32,14 @@ type write struct {
 // series is the drawings of one bar, in ascending order.
 type series struct {
 	clock tqdm.Clock
-	// The first count drawn after 0, if more than 1: a resumed job skips the earlier steps in one move, and a fast job does not draw its first steps.
+	// The first count drawn after 0, if more than 1, and its time, s: a resumed job skips the earlier steps in one move, and a fast job does not draw its first
+	// steps.
 	firstDone, firstElapsed float64
-	moved, marked           bool
+	moved                   bool // a count above 0 was drawn
+	marked                  bool // a write was taken
 }
 
+// fits says whether a drawing may be the next one of the series: the same total, and neither count nor time falls.
 func (s *series) fits(b *tqdm.Bar) bool {
 	return s.clock.Begun && s.clock.Total == b.Total && b.Done >= s.clock.Seen && b.Elapsed >= s.clock.Elapsed
 }
@@ -46,8 +49,9 @@ func (s *series) near(b *tqdm.Bar) bool {
 	return s.clock.Per == 0 || b.Per == 0 || b.Per < 2*s.clock.Per && s.clock.Per < 2*b.Per
 }
 
+// move takes a drawing into the series.
 func (s *series) move(b *tqdm.Bar) {
-	if s.clock.Draw(b, false) {
+	if another := s.clock.Draw(b, false); another {
 		*s = series{clock: s.clock}
 	}
 	if !s.moved && b.Done > 0 {
@@ -58,7 +62,8 @@ func (s *series) move(b *tqdm.Bar) {
 	}
 }
 
-// write returns the numbers of the write before the bar's drawing.
+// write returns the numbers of the write before the bar's drawing, with the steps and the time since the write before. The steps that a resumed job skipped are
+// not counted. took is 0 if no step was made since, and NaN if the clock only guesses.
 func (s *series) write(b *tqdm.Bar) write {
 	w := write{step: b.Done, steps: b.Total}
 	took, steps, guessed := s.clock.Since()
@@ -84,7 +89,8 @@ const (
 	longer = 3   // times
 )
 
-// resumed says whether the first steps were done before.
+// resumed says whether the steps up to firstDone were done by an earlier job: they took much less time each than the later steps; without later steps, whether
+// the first drawing came too late for a fast job.
 func (s *series) resumed() bool {
 	if more := s.clock.N - s.firstDone; more > 0 {
 		return (s.clock.At-s.firstElapsed)/more > longer*s.firstElapsed/s.firstDone
@@ -94,12 +100,12 @@ func (s *series) resumed() bool {
 
 // progress follows the bars of a log: the training's, and the bar of an evaluation, drawn below the training's meanwhile.
 type progress struct {
-	training, other series
-	last            *series // the bar drawn last
+	training, other series  // the training's bar, and another: an evaluation's, or that of the next job
+	last            *series // the bar drawn last; nil: none
 	known           bool    // the bar in training is the training's for sure
 
 	state     writing
-	blanks    int   // at cleared
+	blanks    int   // lines of blanks in a row, at cleared
 	uncertain write // at ambiguous
 	below     bool  // another bar was drawn since the training's moved
 
@@ -125,7 +131,7 @@ const (
 // maxWrites bounds the writes that wait for their records: Python buffers 8 KB of them, a launcher some lines.
 const maxWrites = 1024
 
-// blank takes a line of blanks.
+// blank takes a line of blanks: a bar was erased.
 func (p *progress) blank() {
 	switch p.state {
 	case ambiguous:
@@ -136,7 +142,8 @@ func (p *progress) blank() {
 	}
 }
 
-// record returns the write of a record: ok is false while unknown. waits says that the write may come.
+// record returns the write of a record, the first of those without their records (n-th record, n-th write); ok is false while unknown, or if write and record
+// disagree. waits says that the write may come: then bar returns it.
 func (p *progress) record(epoch float64) (w write, ok, waits bool) {
 	if len(p.writes) > 0 {
 		w, p.writes = p.writes[0], p.writes[1:]
@@ -152,10 +159,11 @@ func (p *progress) record(epoch float64) (w write, ok, waits bool) {
 	return write{}, false, p.last != nil
 }
 
-// text takes any other line.
+// text takes any other line: what is written is no record.
 func (p *progress) text() { p.state = idle }
 
-// bar takes a bar. ok is true when the bar completes the last record.
+// bar takes a bar, as the table above says. ok: the bar completes the last pending record, with the numbers w. A write without a record waits in writes. The
+// other bar after a training's write means that another job began: the series change places, and counts start anew.
 func (p *progress) bar(b *tqdm.Bar) (w write, ok bool) {
 	before := p.training.clock.Seen
 	s := p.draw(b)
@@ -199,26 +207,20 @@ func (p *progress) bar(b *tqdm.Bar) (w write, ok bool) {
 	return w, false
 }
 
-// draw finds the series of a bar: where both fit, the series that moves less.
+// draw takes a drawing into the series it belongs to, and returns the series. A drawing that fits neither begins a new other series.
 func (p *progress) draw(b *tqdm.Bar) *series {
-	s := &p.other
+	var s *series
 	switch training, other := p.training.fits(b), p.other.fits(b); {
 	case p.last == nil: // the first bar is the training's, as far as is known
 		s = &p.training
-	case training && other && p.training.clock.Seen != p.other.clock.Seen:
-		switch near := p.training.near(b); {
-		case near != p.other.near(b):
-			if near {
-				s = &p.training
-			}
-		case p.training.clock.Seen > p.other.clock.Seen:
-			s = &p.training
-		}
 	case training && other:
-		s = p.last
+		s = p.likelier(b)
 	case training:
 		s = &p.training
-	case !other:
+	case other:
+		s = &p.other
+	default:
+		s = &p.other
 		*s = series{}
 	}
 	s.move(b)
@@ -226,11 +228,28 @@ func (p *progress) draw(b *tqdm.Bar) *series {
 	return s
 }
 
+// likelier is the series of a drawing that fits both: the one with about the same speed, else the one with the higher count, which moves less, else the one
+// drawn last.
+func (p *progress) likelier(b *tqdm.Bar) *series {
+	training, other := &p.training, &p.other
+	switch near, otherNear := training.near(b), other.near(b); {
+	case training.clock.Seen == other.clock.Seen:
+		return p.last
+	case near && !otherNear:
+		return training
+	case otherNear && !near:
+		return other
+	case training.clock.Seen > other.clock.Seen:
+		return training
+	}
+	return other
+}
+
 // rounded is the possible error of an epoch: older releases of the Trainer print two digits.
 const rounded = 0.005
 
-// agree says whether step and epoch agree with the records before. A contradiction means a lost write or record: then no more records are numbered until
-// another bar begins.
+// agree says whether step and epoch agree with the records before: step / epoch, the number of steps in an epoch, is the same for all, within the rounding of
+// the printed epoch. A contradiction means a lost write or record: then no more records are numbered until another bar begins.
 func (p *progress) agree(w write, epoch float64) bool {
 	if math.IsNaN(p.perEpoch) {
 		return false

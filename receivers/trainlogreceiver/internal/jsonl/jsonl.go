@@ -33,7 +33,7 @@ func (p *Parser) Line(b []byte, out object.Out) (found bool, reason string) {
 		return false, "" // Python's
 	case b[0] == '{' || b[0] == '[':
 	default:
-		// Standard output shared with a progress bar.
+		// Standard output shared with a progress bar. A broken object behind other text may be the other text's own.
 		i := bytes.Index(b, []byte(`{"`))
 		if i < 0 {
 			return false, ""
@@ -44,7 +44,7 @@ func (p *Parser) Line(b []byte, out object.Out) (found bool, reason string) {
 	if b[0] == '{' {
 		rec := out.Record()
 		n, ok := p.objects.Parse(b, rec)
-		if n == len(b) {
+		if n == len(b) { // one whole object, as nearly all lines are
 			if ok {
 				rec.Source, rec.Key = Source, b
 				out.Emit(rec)
@@ -55,7 +55,7 @@ func (p *Parser) Line(b []byte, out object.Out) (found bool, reason string) {
 	return p.several(b, out)
 }
 
-// several reads an array of objects, or objects of several processes in one line.
+// several reads an array of objects, or objects of several processes in one line. The results are as in Line.
 func (p *Parser) several(b []byte, out object.Out) (found bool, reason string) {
 	if !looksLike(b) {
 		return false, ""
@@ -73,7 +73,7 @@ func (p *Parser) several(b []byte, out object.Out) (found bool, reason string) {
 	return found, reason
 }
 
-// looksLike distinguishes broken JSON from other text in brackets.
+// looksLike distinguishes JSON, if broken, from other text in brackets: an object, or an array of objects, begins with a name in double quotes.
 func looksLike(b []byte) bool {
 	if b[0] == '[' {
 		b = bytes.TrimLeft(b[1:], " \t\r\n")

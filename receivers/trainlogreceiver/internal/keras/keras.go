@@ -33,9 +33,9 @@ const nothingNew = "progress_bar"
 type state struct {
 	Epoch, Epochs float64 // from 1; 0: no epoch has begun
 	Base          float64 // steps of the epochs before
-	N, Total      float64 // of the bar; Total 0: unknown
+	N, Total      float64 // count and total of the bar; Total 0: unknown
 	First         float64 // duration of the first step, s; 0: unknown
-	At, Timed     float64 // s from the beginning of the epoch until a count
+	At, Timed     float64 // the last known time, s from the beginning of the epoch, and the count at that time
 }
 
 // Parser reads the lines of one stream. Not safe for concurrent use.
@@ -58,13 +58,14 @@ var (
 
 // bar is one drawing.
 type bar struct {
-	n, total float64
+	n, total float64 // steps done and all steps; total 0: unknown
 	per, off float64 // s per step, and its possible error; 0: none
-	clock    float64 // s; NaN: none
+	clock    float64 // the remaining time, s, or of the last step the time of the epoch; NaN: none
 	pairs    []byte  // from the first name on
 }
 
-// Line reads one line. mine is false for a line of another format.
+// Line reads one line with a drawing of the bar, which makes a record of the steps since the drawing before, and one of an evaluation, if the bar has its
+// values. A line "Epoch 1/3" begins an epoch. mine is false for a line of another format, and for bars before the first epoch.
 func (p *Parser) Line(b []byte, out object.Out) (v tail.Verdict, reason string, mine bool) {
 	b = bytes.Trim(b, " \b")
 	if rest, ok := bytes.CutPrefix(b, epochMark); ok {
@@ -100,7 +101,7 @@ func (p *Parser) Line(b []byte, out object.Out) (v tail.Verdict, reason string, 
 	return tail.Record, "", true
 }
 
-// epoch reads "1/3".
+// epoch reads "1/3" behind "Epoch ", and begins the epoch. Another text changes nothing.
 func (p *Parser) epoch(b []byte) {
 	at, of, ok := bytes.Cut(b, []byte("/"))
 	epoch, ok1 := decimal.Float(at)
@@ -109,13 +110,13 @@ func (p *Parser) epoch(b []byte) {
 		return
 	}
 	base := p.state.Base + p.state.N
-	if epoch == 1 {
+	if epoch == 1 { // another training
 		base = 0
 	}
 	p.state = state{Epoch: epoch, Epochs: epochs, Base: base}
 }
 
-// parse reads a drawing.
+// parse reads a drawing: the count, the bar, the times, and the pairs from the first name on. ok is false for another line, and for a bar without any time.
 func parse(b []byte) (d bar, ok bool) {
 	d.clock = math.NaN()
 	count, rest, _ := bytes.Cut(b, []byte(" "))
@@ -136,7 +137,7 @@ func parse(b []byte) (d bar, ok bool) {
 		}
 		rest = rest[end+1:]
 	}
-	for len(rest) > 0 && (rest[0] >= 0x80 || rest[0] == ' ' || rest[0] == '-') { // ━
+	for len(rest) > 0 && (rest[0] >= 0x80 || rest[0] == ' ' || rest[0] == '-') { // the bar ━━━, and a separator
 		rest = rest[1:]
 	}
 	timed := false
@@ -158,7 +159,7 @@ func parse(b []byte) (d bar, ok bool) {
 	return d, timed
 }
 
-// times reads "1s 56ms/step", "1s" and "56ms/step".
+// times reads "1s 56ms/step", "1s" and "56ms/step". false: neither.
 func (d *bar) times(b []byte) (found bool) {
 	for word := range bytes.SplitSeq(b, []byte(" ")) {
 		if v, off, ok := perStep(word); ok {
@@ -170,7 +171,7 @@ func (d *bar) times(b []byte) (found bool) {
 	return found
 }
 
-// perStep reads "56ms/step", rounded to a whole number of its unit.
+// perStep reads "56ms/step", s, rounded to a whole number of the unit: off is half of the unit, the possible error.
 func perStep(b []byte) (v, off float64, ok bool) {
 	text, ok := bytes.CutSuffix(b, []byte("s/step"))
 	scale := 1.0
@@ -201,7 +202,7 @@ func seconds(b []byte) (v float64, ok bool) {
 	return v, parts > 1 && parts < 4
 }
 
-// whole reads digits.
+// whole reads a number of digits alone.
 func whole(b []byte) (float64, bool) {
 	for _, c := range b {
 		if c-'0' > 9 {
@@ -211,11 +212,11 @@ func whole(b []byte) (float64, bool) {
 	return decimal.Float(b)
 }
 
-// step emits the record of the steps since the drawing before.
+// step emits the record of the steps since the drawing before. false: the drawing has no values.
 func (p *Parser) step(d *bar, line []byte, out object.Out) bool {
 	s := &p.state
 	covers := d.n - s.N
-	each, of := s.time(d)
+	each, of := s.time(d) // before N moves
 	s.N = d.n
 	rec := out.Record()
 	if !p.fields(rec, d.pairs, false) {
@@ -243,9 +244,11 @@ func (p *Parser) step(d *bar, line []byte, out object.Out) bool {
 // known is the largest relative error of a known time.
 const known = 0.25
 
-// time is the mean time, s, of the steps since the last count with a known time, and their number; 0: unknown.
+// time is the mean time, s, of the steps since the last count with a known time, and their number; 0: unknown. The bar prints the mean over the epoch but its
+// first step, rounded, and the remaining time, cut to seconds. Both bound the mean: the bounds give the time from the epoch's beginning until this count, and
+// the difference to the last known time is that of the steps between.
 func (s *state) time(d *bar) (each, of float64) {
-	least, most := 0.0, math.Inf(1)
+	least, most := 0.0, math.Inf(1) // bounds of the mean, s per step
 	if d.per > 0 {
 		least, most = d.per-d.off, d.per+d.off
 	}
@@ -260,6 +263,7 @@ func (s *state) time(d *bar) (each, of float64) {
 		return 0, 0
 	}
 	mean := (least + most) / 2
+	// From here on the bounds are of the time from the epoch's beginning until this count.
 	if s.First > 0 {
 		least, most = s.First+least*(d.n-1), s.First+most*(d.n-1)
 	} else {
@@ -278,7 +282,7 @@ func (s *state) time(d *bar) (each, of float64) {
 	return each, of
 }
 
-// results hands over the values of the validation.
+// results emits the record of the validation, and says whether the drawing has one.
 func (p *Parser) results(d *bar, line []byte, out object.Out) bool {
 	if !bytes.Contains(d.pairs, result) {
 		return false

@@ -62,25 +62,28 @@ func Since(b []byte) (rest []byte, words, ok bool) {
 
 const most = 160 // bytes of a piece
 
-// Next removes one piece. ok is false without one at the beginning of b.
+// Next removes one piece of a logger (a level, a name, a place in a source, a time), with the separator before, and notes what the piece says in p. A separator
+// alone is removed behind a sure piece: then the message follows. ok is false without a piece at the beginning of b.
 func Next(b []byte, p *Prefix) (rest []byte, ok bool) {
 	b = bytes.TrimLeft(b, " \t")
-	for _, sep := range [...]string{"| ", "- ", ": ", "] "} {
-		if after, has := bytes.CutPrefix(b, []byte(sep)); has {
-			rest, ok = piece(bytes.TrimLeft(after, " "), p)
-			if ok || p.Sure {
-				if !ok {
-					rest = after
-				}
-				return rest, true
-			}
-			return nil, false
+	for _, separator := range [...]string{"| ", "- ", ": ", "] "} {
+		after, has := bytes.CutPrefix(b, []byte(separator))
+		if !has {
+			continue
 		}
+		rest, ok = piece(bytes.TrimLeft(after, " "), p)
+		switch {
+		case ok:
+			return rest, true
+		case p.Sure:
+			return after, true
+		}
+		return nil, false
 	}
 	return piece(b, p)
 }
 
-// piece removes a piece without a separator before.
+// piece removes a piece without a separator before. The first byte tells most kinds of pieces apart; a name is tried last, since any word may be one.
 func piece(b []byte, p *Prefix) (rest []byte, ok bool) {
 	if len(b) < 2 {
 		return nil, false
@@ -112,7 +115,8 @@ func piece(b []byte, p *Prefix) (rest []byte, ok bool) {
 	return name(b, p)
 }
 
-// level removes a level of n bytes, and the name after the level in "INFO:root:message".
+// level removes a level of n bytes at the beginning of b, with the name after the level in "INFO:root:message", and rich's place at the end of the line.
+// false: the word has another character behind, or nothing.
 func level(b []byte, n int, p *Prefix) ([]byte, bool) {
 	rest := b[n:]
 	switch {
@@ -147,15 +151,16 @@ func bracket(b []byte, p *Prefix) ([]byte, bool) {
 		return nil, false
 	}
 	in, rest := b[1:end], b[end+1:]
+	anyCase := levelLen(bytes.ToUpper(in[:min(len(in), 9)])) // of structlog's "[info     ]" too
 	switch {
-	case levelLen(bytes.ToUpper(in[:min(len(in), 9)])) > 0 && levelLen(bytes.ToUpper(in[:min(len(in), 9)])) == len(bytes.TrimRight(in, " ")), hasLevel(in):
+	case anyCase > 0 && anyCase == len(bytes.TrimRight(in, " ")), hasLevel(in):
 	case isPlace(in), bytes.HasPrefix(in, []byte("PID ")), bytes.HasPrefix(in, []byte("DRIVER ")), bytes.Equal(in, []byte("__main__")):
 	case rank(in, p):
 	case clockLen(in) > 0:
 		p.Seconds = seconds(in, clockLen(in))
 	case monthDay(in) > 0:
 		p.Seconds = seconds(in, monthDay(in))
-	case line.StampLen(rest[min(len(rest), 1):]) > 0 && isName(in): // a host, before a time
+	case line.StampLen(rest[min(len(rest), 1):]) > 0 && isName(in): // "[host] 2026-06-12 10:30:00": a host before a time
 		n := 1 + line.StampLen(rest[1:])
 		rest = rest[n:]
 	default:
@@ -177,7 +182,7 @@ func hasLevel(in []byte) bool {
 	return i > 0 && levelLen(in[i+1:]) == len(in)-i-1
 }
 
-// rank reads "RANK0", "Rank 0", "rank 7".
+// rank reads "RANK0", "Rank 0", "rank 7" and sets the rank of the prefix. false: another text.
 func rank(in []byte, p *Prefix) bool {
 	if len(in) < 5 || !bytes.EqualFold(in[:4], []byte("rank")) {
 		return false
@@ -190,7 +195,8 @@ func rank(in []byte, p *Prefix) bool {
 	return true
 }
 
-// digits takes off a time, or a number before a level: a process, seconds since the epoch or the start.
+// digits takes off a piece that begins with a digit: a time ("11/26 12:28:17", "12:13:19"), or one or two numbers before a level ("1764154800.25 INFO",
+// "4711 12 INFO"): a process, a thread, seconds since the epoch or the start. A number before anything else is a value of the message.
 func digits(b []byte, p *Prefix) ([]byte, bool) {
 	if n := monthDay(b); n > 0 {
 		p.Sure = true
@@ -224,6 +230,7 @@ func digits(b []byte, p *Prefix) ([]byte, bool) {
 	return nil, false
 }
 
+// numberLen is the number of digits at the beginning of b.
 func numberLen(b []byte) int {
 	n := 0
 	for n < len(b) && b[n]-'0' <= 9 {
@@ -232,7 +239,7 @@ func numberLen(b []byte) int {
 	return n
 }
 
-// epoch is a time in s since the epoch, as %(created)f.
+// epoch reads a time in s since the epoch, as logging's %(created)f. The result is otherwise for another number: a process, or a time since the start.
 func epoch(b []byte, otherwise float64) float64 {
 	if v, ok := decimal.Float(b); ok && v > 1e9 && v < 4e9 && bytes.IndexByte(b, '.') > 0 {
 		return v
@@ -240,7 +247,7 @@ func epoch(b []byte, otherwise float64) float64 {
 	return otherwise
 }
 
-// absl takes off "I1120 10:00:02.500000 139872345678912 file.py:48] ".
+// absl takes off "I1120 10:00:02.500000 139872345678912 file.py:48] ": a letter for the level, then month and day. The day of the month counts in Seconds.
 func absl(b []byte, p *Prefix) ([]byte, bool) {
 	if len(b) < 20 || bytes.IndexByte([]byte("DIWEF"), b[0]) < 0 || numberLen(b[1:]) != 4 || b[5] != ' ' {
 		return nil, false
@@ -255,7 +262,8 @@ func absl(b []byte, p *Prefix) ([]byte, bool) {
 	return b[end+2:], true
 }
 
-// name removes a logger's name, or a place in a source, before further pieces of a logger.
+// name removes a word that is a logger's name ("train:" of "INFO train: message"), a place in a source ("file.py:12"), or the names of a pod and a container. A
+// word may as well be the message's first, so a name needs signs: a sure piece before or a level behind, and a separator or level behind.
 func name(b []byte, p *Prefix) ([]byte, bool) {
 	end := 0
 	for end < len(b) && end < most && b[end] != ' ' && b[end] != '\t' {
@@ -270,21 +278,26 @@ func name(b []byte, p *Prefix) ([]byte, bool) {
 		return rest, true
 	}
 	bare := bytes.TrimSuffix(word, []byte(":"))
+	colon := len(bare) < len(word)
+	levelBehind := levelLen(rest) > 0
+	levelBehindSeparator := len(rest) >= 2 && levelLen(bytes.TrimLeft(rest[1:], " ")) > 0 // "name - INFO"
+	separator := bytes.HasPrefix(rest, []byte("- ")) || bytes.HasPrefix(rest, []byte("| "))
 	switch {
 	case isPlace(bare):
 		p.Sure = true
-	case !p.Sure && levelLen(rest) == 0 && (len(rest) < 2 || levelLen(bytes.TrimLeft(rest[1:], " ")) == 0):
+	case !p.Sure && !levelBehind && !levelBehindSeparator:
 		return nil, false
 	case !isName(bare) || isLoop(bare):
 		return nil, false
-	case len(bare) == len(word) && levelLen(rest) == 0 && !bytes.HasPrefix(rest, []byte("- ")) && !bytes.HasPrefix(rest, []byte("| ")):
+	case !colon && !levelBehind && !separator:
 		return nil, false
 	}
 	return b[end:], true
 }
 
-// stern removes the names of a pod and a container: "train-worker-0 pytorch text" (stern/stern, cmd/cmd.go, its default template). Pods of sets end in a
-// number, those of deployments in five letters of Kubernetes (apimachinery, pkg/util/rand).
+// stern removes the names of a pod and a container: "train-worker-0 pytorch text" (stern/stern, cmd/cmd.go, its default template). pod is the first word, b the
+// text behind. Pods of sets end in a number, those of deployments in five letters of Kubernetes, which leave out vowels and what looks like a vowel
+// (apimachinery, pkg/util/rand).
 func stern(pod, b []byte) ([]byte, bool) {
 	if len(b) < 3 || b[0] != ' ' || b[1] < 'a' || b[1] > 'z' {
 		return nil, false
@@ -307,7 +320,7 @@ func stern(pod, b []byte) ([]byte, bool) {
 	return b[n+1:], true
 }
 
-// isLoop says whether a word names a loop: no logger's name.
+// isLoop says whether a word names a loop ("train - loss 2.3"): part of the message, and no logger's name.
 func isLoop(b []byte) bool {
 	for _, loop := range [...]string{"train", "training", "val", "valid", "validation", "eval", "evaluation", "test", "cv"} {
 		if bytes.EqualFold(b, []byte(loop)) {
@@ -317,17 +330,18 @@ func isLoop(b []byte) bool {
 	return false
 }
 
-// isName says whether b may be the name of a logger.
+// isName says whether b may be the name of a logger: letters, digits and . _ - /, with a letter or _ first.
 func isName(b []byte) bool {
 	for _, c := range b {
-		if c|0x20 < 'a' || c|0x20 > 'z' {
-			if c-'0' > 9 && c != '.' && c != '_' && c != '-' && c != '/' {
-				return false
-			}
+		if !isLetter(c) && c-'0' > 9 && c != '.' && c != '_' && c != '-' && c != '/' {
+			return false
 		}
 	}
-	return len(b) > 0 && (b[0]|0x20 >= 'a' && b[0]|0x20 <= 'z' || b[0] == '_')
+	return len(b) > 0 && (isLetter(b[0]) || b[0] == '_')
 }
+
+// isLetter says whether a byte is an ASCII letter. The bit 0x20 makes a capital small.
+func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
 
 // isPlace says whether b is a place in a source: "file.py:12", "__main__:loop:9", "file.py (840)", "log[path/file.py:490]", "trainer:732".
 func isPlace(b []byte) bool {
@@ -345,10 +359,10 @@ func isPlace(b []byte) bool {
 	if b[i-1] != ':' || bytes.ContainsAny(b, " =,") {
 		return false
 	}
-	c := b[0] // no word of a loop: "step:5", "epoch:1"
-	if (c|0x20 < 'a' || c|0x20 > 'z') && c != '_' && c != '.' && c != '/' {
+	if c := b[0]; !isLetter(c) && c != '_' && c != '.' && c != '/' {
 		return false
 	}
+	// A word and a number alone are values of a loop: "step:5", "epoch:1".
 	return bytes.Contains(b, []byte(".py")) || bytes.Count(b, []byte(":")) > 1 || bytes.Equal(b[:i-1], []byte("trainer"))
 }
 
@@ -406,6 +420,7 @@ func monthDay(b []byte) int {
 	return 0
 }
 
+// isMonth says whether b is an English month in three letters.
 func isMonth(b []byte) bool {
 	switch string(b) {
 	case "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec":
@@ -414,28 +429,28 @@ func isMonth(b []byte) bool {
 	return false
 }
 
-// seconds is the time of the day at the end of a stamp of n bytes, s.
+// seconds is the time of the day, s, at the end of a stamp of n bytes: 80002 of "11/26 22:13:22". NaN: none.
 func seconds(b []byte, n int) float64 {
 	i := bytes.IndexByte(b[:n], ':')
 	if i < 2 {
 		return math.NaN()
 	}
-	t := b[i-2 : n]
-	s, ok := decimal.Float(bytes.ReplaceAll(t[6:], []byte(","), []byte(".")))
+	clock := b[i-2 : n] // 12:22:27.148393
+	s, ok := decimal.Float(bytes.ReplaceAll(clock[6:], []byte(","), []byte(".")))
 	if !ok {
 		return math.NaN()
 	}
-	at := func(i int) float64 { return float64(10*(t[i]-'0') + t[i+1] - '0') }
-	return 3600*at(0) + 60*at(3) + s
+	twoDigits := func(i int) float64 { return float64(10*(clock[i]-'0') + clock[i+1] - '0') }
+	return 3600*twoDigits(0) + 60*twoDigits(3) + s
 }
 
-// Rich is the column of the message in a line of rich's RichHandler: "[12:14:31] INFO message", with blanks in place of a time equal to the line before. 0: not
-// a line of rich. Without the time, possibly removed by bridge/line, the result is the least column.
+// Rich is the column of the message in a line of rich's RichHandler: "[12:14:31] INFO     message", with blanks in place of a time equal to the line before. 0:
+// not a line of rich. If bridge/line has removed the time, the line begins with the level, and the result is RichLevel, the least column.
 func Rich(b []byte) int {
-	at := 0
+	at := 0 // where the level begins
 	if len(b) > 0 && b[0] == '[' {
 		at = bytes.IndexByte(b[:min(len(b), 40)], ']') + 1
-		if from := bytes.IndexByte(b[:at], ' ') + 1; at == 0 || clockLen(b[max(from, 1):at]) == 0 { // [%X], [%x %X]
+		if from := bytes.IndexByte(b[:at], ' ') + 1; at == 0 || clockLen(b[max(from, 1):at]) == 0 { // a time [%X], or a day and a time [%x %X]
 			return 0
 		}
 	}
@@ -446,7 +461,7 @@ func Rich(b []byte) int {
 		return 0
 	}
 	n := levelLen(b[at:])
-	end := at + RichLevel
+	end := at + RichLevel // of the level, filled with blanks
 	if n == 0 || len(b) <= end || b[end] == ' ' && at > 0 || len(bytes.TrimLeft(b[at+n:end], " ")) > 0 {
 		return 0
 	}

@@ -63,7 +63,7 @@ func Parse(b []byte, rec *record.Record) (found bool, reason string) {
 	return true, ""
 }
 
-// set sets one "key: value".
+// set puts one "key: value" into its field, or keeps an unknown one under its name. iteration is the one printed first.
 func set(field []byte, iteration float64, rec *record.Record) {
 	i := bytes.LastIndex(field, valueMark)
 	if i < 0 {

@@ -7,7 +7,7 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 )
 
-// action is the treatment of a name's value.
+// action says what Parser does with the value of a name.
 type action uint8
 
 const (
@@ -32,43 +32,45 @@ const (
 	host                       // where the rank runs
 )
 
-// flags say in which kind of record a name occurs.
+// flags say what a name proves of its record: entries have them, and Parser collects those of a record to find the record's kind (judge).
 type flags uint16
 
 const (
-	training flags = 1 << iota // a number of training steps alone
-	measured                   // a number of training, but possible elsewhere too
-	evaluation
-	stepped // the number of the step
-	wrapped // members of "data"
-	message // the record of a logger
-	numbers // an unknown number
-	running // the loss of steps; a run's summary has train_loss
-	llamaFactory
-	epochal    // the mean over an epoch
-	momentary  // a loss of no epoch and no evaluation
-	wholeEpoch // the number of the epoch has no fraction
-	unseen     // the row is about held-out data
-	iter       // the iteration by mmengine's name beside the step
+	training     flags = 1 << iota // a number of training steps alone
+	measured                       // a number of training, but possible elsewhere too
+	evaluation                     // a result on held-out data
+	stepped                        // the number of the step
+	wrapped                        // members of "data"
+	message                        // the record of a logger
+	numbers                        // an unknown number
+	running                        // the loss of steps; a run's summary has train_loss
+	llamaFactory                   // the progress as LLaMA-Factory names it
+	epochal                        // the mean over an epoch
+	momentary                      // a loss of no epoch and no evaluation
+	wholeEpoch                     // the number of the epoch has no fraction
+	unseen                         // the row is about held-out data
+	iter                           // the iteration by mmengine's name beside the step
 )
 
-// Target is the meaning of a log's name.
+// Target is the meaning of a log's name: where a value goes, and in which unit the log has the value. The zero Target keeps a value as an unknown field.
 type Target struct {
 	action action
 	flags  flags
 	Field  record.Field
 	Unit   record.Unit
-	Mean   bool // a duration that is a mean
-	ID     logids.Field
+	Mean   bool             // a duration that is a mean
+	ID     logids.Field     // of the action traceID: which of the ids
 	GPU    record.GPUMetric // of Device, or of the GPUs of a list
 	Device uint16
 	Listed bool // a list has a value of each GPU; one number is as in action
 
 	// Of names mapped in the configuration. Scale 0: not mapped.
 	Scale        float64
-	Metric, UCUM string // a gauge of its own; Metric empty: Field
+	Metric, UCUM string // the name and unit of a gauge of the user's; Metric empty: Field
 }
 
+// field is the target of a value that is a known field in a unit. The flags say how sure the field is a training's: times and losses are, settings and numbers
+// of the step's place are not, and the state of a device may be any program's.
 func field(f record.Field, u record.Unit) Target {
 	t := Target{action: set, Field: f, Unit: u, flags: training}
 	switch f {
@@ -109,6 +111,7 @@ func TraceID() Target { return Target{action: traceID, ID: logids.Trace} }
 // aliases are the known names, in normal form.
 var aliases = makeAliases()
 
+// makeAliases lists the names of trainers for values, each with its target. An entry that is added later replaces the earlier.
 func makeAliases() map[string]Target {
 	out := map[string]Target{
 		"global_step/max_steps": {action: steps, flags: stepped}, // ms-swift
@@ -330,7 +333,8 @@ func lookUp(name string, mapped map[string]Target) (Target, bool) {
 	return Target{}, false
 }
 
-// resolve finds the meaning of a name. The configuration comes first.
+// resolve finds the meaning of a name: of the configuration, of W&B's samples of GPUs, of aliases, or of aliases without a prefix ("train/loss",
+// "eval/loss"). A number behind the prefix of an evaluation is always of an evaluation, known or not; a name with a slash is read as verl's groups are.
 func resolve(name string, mapped map[string]Target) Target {
 	if t, ok := lookUp(name, mapped); ok {
 		return t

@@ -26,17 +26,17 @@ var gpuNames = map[string]Target{
 	"nvlinkTxBytes":        {GPU: record.GPUNVLinkTransmit},
 }
 
-// sampled reads the name of a value of a GPU: "system.gpu.0.powerWatts", and behind "/l:" the label of the writer (core/internal/monitor/monitor.go,
-// monitorResource).
+// sampled is the target of a GPU's value in W&B's samples of the system: "system.gpu.0.powerWatts", and behind "/l:" the label of the writer
+// (core/internal/monitor/monitor.go, monitorResource). false: another name.
 func sampled(name string) (Target, bool) {
 	name, ok := strings.CutPrefix(name, "system.gpu.")
 	if !ok {
 		return Target{}, false
 	}
 	name, _, _ = strings.Cut(name, "/l:")
-	index, name, _ := strings.Cut(name, ".")
-	n, err := strconv.ParseUint(index, 10, 16)
-	t, ok := gpuNames[name]
-	t.action, t.Device = ofGPU, uint16(n)
+	index, value, _ := strings.Cut(name, ".") // "0", "powerWatts"
+	device, err := strconv.ParseUint(index, 10, 16)
+	t, ok := gpuNames[value]
+	t.action, t.Device = ofGPU, uint16(device)
 	return t, ok && err == nil
 }

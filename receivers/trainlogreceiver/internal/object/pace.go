@@ -6,8 +6,8 @@ import (
 	"github.com/trainbridge/trainbridge/internal/decimal"
 )
 
-// Mean is the mean time of a step, in seconds, from the total time of all steps in whole seconds. stated is a mean over other steps, 0 without one in the log.
-// 0: unknown.
+// Mean is the mean time of a number of steps, s, from their time took, known in whole seconds: true within one. stated is a mean over other steps of the job, 0
+// without one in the log. The result is 0 if unknown.
 func Mean(stated, took, steps float64) float64 {
 	switch {
 	case steps <= 0:
@@ -22,27 +22,27 @@ func Mean(stated, took, steps float64) float64 {
 
 // pace follows the rows of LLaMA-Factory: the job's running time, in whole seconds, and the steps done, including those before a resume.
 type pace struct {
-	rows          int
-	step, elapsed float64
-	exact         bool // elapsed is
-	whole         bool // the job did all of the steps itself
-	mean          float64
+	rows          int     // rows so far: 0, 1, or 2 for more
+	step, elapsed float64 // of the row before: steps done, and the running time, s
+	exact         bool    // elapsed is exact, not of whole seconds
+	whole         bool    // the job did all of the steps itself, from 0
+	mean          float64 // the answer to the row before, s
 }
 
-// row takes a row, and returns the mean time of a step since the row before. The tokens seen divided by the tokens per second are the elapsed
-// time, too, and not in whole seconds.
+// row takes a row, and returns the mean time of a step since the row before, s; 0: unknown. The tokens seen divided by the tokens per second are the elapsed
+// time, too, and not in whole seconds: that time is taken if the whole seconds agree. A job that did all steps itself also has elapsed/step, its mean so far.
 func (p *pace) row(step, elapsed, tokens, throughput float64) float64 {
 	exact := false
-	if v := tokens / throughput; v >= elapsed-0.1 && v < elapsed+1.1 {
-		elapsed, exact = v, true
+	if byTokens := tokens / throughput; byTokens >= elapsed-0.1 && byTokens < elapsed+1.1 {
+		elapsed, exact = byTokens, true
 	} else {
-		elapsed += 0.5
+		elapsed += 0.5 // the middle of the second
 	}
 	steps, took := step-p.step, elapsed-p.elapsed
 	switch {
 	case p.rows > 0 && steps == 0 && took == 0: // the same row again
 		return p.mean
-	case p.rows == 0 || took < 0 || steps < 0:
+	case p.rows == 0 || took < 0 || steps < 0: // the first row of a job
 		*p = pace{rows: 1, step: step, elapsed: elapsed, exact: exact}
 		return 0
 	}

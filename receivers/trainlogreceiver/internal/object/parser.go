@@ -17,24 +17,24 @@ import (
 
 // Parser reads objects of one stream into records. Not safe for concurrent use.
 type Parser struct {
-	mapped map[string]Target
-	known  map[string]*entry
-	order  []*entry // the names of the record before, in their order
-	next   int      // of order
+	mapped map[string]Target // of the configuration
+	known  map[string]*entry // the names seen, by their full name
+	order  []*entry          // the names of the record before, in their order
+	next   int               // the index in order of the name that comes next, if this record has the same names
 
 	// Of the current object.
 	rec         *record.Record
-	flags       flags
+	flags       flags          // of all its names
 	eval, total float64        // seconds of the evaluation, and of the training
 	elapsed     float64        // and of the job's running time
 	timed       float64        // the value of "time", if not a time of day
 	path        []byte         // "a." within the object named a
 	own         jsonlike.Texts // unescaped texts
 
-	trial record.Record // of Each
-	pace  pace
-	guess count.Guess
-	iters bool // rows of steps have mmengine's iter
+	trial record.Record // of Each: takes the fields of objects that are only tried
+	pace  pace          // of LLaMA-Factory's rows
+	guess count.Guess   // of the rows' "time"
+	iters bool          // rows of steps have mmengine's iter
 }
 
 // entry is a name seen before.
@@ -69,6 +69,7 @@ func (p *Parser) Parse(b []byte, rec *record.Record) (n int, found bool) {
 	return n, p.finish()
 }
 
+// begin starts an object whose fields go into rec. NaN: the object has no such time yet.
 func (p *Parser) begin(rec *record.Record) {
 	p.rec, p.flags, p.next = rec, 0, 0
 	p.eval, p.total, p.elapsed, p.timed = math.NaN(), math.NaN(), math.NaN(), math.NaN()
@@ -83,7 +84,7 @@ type Out interface {
 }
 
 // Each reads the objects in b, separated by commas or blanks, and hands their records to out after a call of done with each record and its text. ok is false
-// when b holds anything else: then nothing is handed over.
+// when b holds anything else: then nothing is handed over. So all objects are read twice: once to see whether b holds nothing else, and once for out.
 func (p *Parser) Each(b []byte, out Out, done func(rec *record.Record, raw []byte)) (found, ok bool) {
 	for _, emit := range [...]bool{false, true} {
 		for i := 0; i < len(b); {
@@ -112,27 +113,31 @@ func (p *Parser) Each(b []byte, out Out, done func(rec *record.Record, raw []byt
 	return found, true
 }
 
-// finish says whether the object is a record, and sets its kind.
+// finish says whether the object is a record, and sets the record's kind. A "time" that is no time of day becomes the duration of a step without one: a
+// step's or the run's, as count.Guess finds from the rows so far. In other records "time" is an unknown field.
 func (p *Parser) finish() bool {
 	is := p.judge()
-	if rec := p.rec; !math.IsNaN(p.timed) {
-		if is && rec.Kind == record.Step && !rec.Has(record.Duration) && rec.Has(record.Iteration) {
-			if seconds, of := p.guess.Step(p.timed, rec.Get(record.Iteration)); seconds > 0 {
-				rec.Set(record.Duration, seconds)
-				if of > 1 {
-					rec.Of = record.Mean
-				}
-				return is
-			}
-		}
-		rec.AddExtra(record.Extra{Name: timeName, Value: p.timed})
+	if math.IsNaN(p.timed) {
+		return is
 	}
+	rec := p.rec
+	if is && rec.Kind == record.Step && !rec.Has(record.Duration) && rec.Has(record.Iteration) {
+		if seconds, of := p.guess.Step(p.timed, rec.Get(record.Iteration)); seconds > 0 {
+			rec.Set(record.Duration, seconds)
+			if of > 1 {
+				rec.Of = record.Mean
+			}
+			return is
+		}
+	}
+	rec.AddExtra(record.Extra{Name: timeName, Value: p.timed})
 	return is
 }
 
 var timeName = []byte("time")
 
-// judge is finish without the treatment of "time".
+// judge says whether the object is a record, and sets the record's kind from the flags of all its names: from what proves most (the run's summary, a result) to
+// what proves least (a step with unknown numbers). What "time" means is left to finish.
 func (p *Parser) judge() bool {
 	rec := p.rec
 	if p.flags&llamaFactory != 0 && !p.llama() {
@@ -147,9 +152,9 @@ func (p *Parser) judge() bool {
 		return true
 	}
 	switch {
-	case !math.IsNaN(p.total) && p.flags&running != 0: // since the training began, with include_num_input_tokens_seen
+	case !math.IsNaN(p.total) && p.flags&running != 0: // a step: the time since the training began, with include_num_input_tokens_seen
 		rec.AddExtra(record.Extra{Name: []byte("train_runtime"), Value: p.total})
-	case !math.IsNaN(p.total):
+	case !math.IsNaN(p.total): // the time of the whole training, without the loss of a step
 		rec.Kind = record.Summary
 		rec.Set(record.Duration, p.total)
 		return true
@@ -166,8 +171,9 @@ func (p *Parser) judge() bool {
 	if p.flags&(training|measured) != 0 {
 		return true
 	}
-	// The number of a step and other numbers, such as rewards. Loggers print similar records, but with a message.
-	if p.flags&stepped != 0 && p.flags&numbers != 0 && p.flags&message == 0 || p.flags&wrapped != 0 && p.flags&numbers != 0 {
+	// The number of a step and other numbers, such as rewards. Loggers print similar records, but with a message. In "data" no message is looked for.
+	numbered := p.flags&stepped != 0 && p.flags&message == 0
+	if p.flags&numbers != 0 && (numbered || p.flags&wrapped != 0) {
 		return true
 	}
 	if len(rec.Samples) > 0 && (rec.Unix > 0 || rec.Stamp != nil) {
@@ -177,7 +183,8 @@ func (p *Parser) judge() bool {
 	return false
 }
 
-// llama corrects a row of LLaMA-Factory, and says whether the row has news: the last row and rows of a prediction have only the progress.
+// llama corrects a row of LLaMA-Factory, and says whether the row has news: the last row and rows of a prediction have only the progress. The throughput is of
+// tokens, whatever its name; the time of a step is made from the running time.
 func (p *Parser) llama() bool {
 	rec := p.rec
 	if v := rec.Get(record.SampleThroughput); !math.IsNaN(v) {
@@ -196,10 +203,11 @@ func (p *Parser) llama() bool {
 	return p.flags&(running|evaluation) != 0
 }
 
-// entry finds the meaning of a name.
+// entry finds the meaning of a name in the current object, by the full name with those of the enclosing objects ("a.b"). Meanings are kept: logs repeat their
+// names. Should a log have names without end, all are forgotten at maxKnown.
 func (p *Parser) entry(name []byte) *entry {
 	n := len(p.path)
-	if n > 0 {
+	if n > 0 { // the full name stands behind p.path for a moment, without an allocation
 		p.path = append(p.path, name...)
 		name = p.path
 		p.path = p.path[:n]
@@ -230,7 +238,7 @@ func isLoss(name string) bool {
 	return true
 }
 
-// number takes a number.
+// number puts a number where its name's target says; raw is its text. A value that the target cannot take, such as a negative time, is kept as an unknown field.
 func (p *Parser) number(e *entry, v float64, raw []byte) {
 	rec := p.rec
 	p.flags |= e.flags
@@ -326,6 +334,7 @@ func (p *Parser) number(e *entry, v float64, raw []byte) {
 	}
 }
 
+// mappedNumber puts a number where the configuration says: into a gauge of the user's, the GPU utilization, or a known field.
 func (p *Parser) mappedNumber(e *entry, v float64) {
 	switch {
 	case e.Metric != "":
@@ -345,7 +354,8 @@ func share(v float64, raw []byte) float64 {
 	return v / 100
 }
 
-// unix reads a time of day given as a number: seconds, milliseconds, microseconds or nanoseconds since the epoch. Smaller numbers have another origin.
+// unix reads a time given as a number since the epoch, and says whether v is one. The size tells the unit: seconds, milliseconds, microseconds or
+// nanoseconds, for times from 1973 to 2255. Seconds and nanoseconds are read from their text: a float64 has too few digits.
 func (p *Parser) unix(v float64, raw []byte) bool {
 	switch {
 	case v >= 1e8 && v < 9e9:
@@ -372,7 +382,8 @@ func (p *Parser) unix(v float64, raw []byte) bool {
 	return true
 }
 
-// text takes a text, possibly a number.
+// text puts a text where its name's target says. A text that is a number counts as the number (Transformers 5 quotes all numbers), unless the name is unknown
+// and the text looks like an identifier. Other texts are kept as unknown fields.
 func (p *Parser) text(e *entry, s []byte) {
 	rec := p.rec
 	switch e.action {
@@ -437,7 +448,7 @@ func (p *Parser) text(e *entry, s []byte) {
 	rec.AddExtra(record.Extra{Name: e.name, Text: s})
 }
 
-// numeric says whether an unknown text is a number rather than an identifier made of digits.
+// numeric says whether the text of an unknown name is a number rather than an identifier made of digits: a long one, or one with a leading 0.
 func numeric(s []byte) bool {
 	if len(s) == 0 || len(s) > 25 || len(s) > 15 && bytes.IndexByte(s, '.') < 0 {
 		return false
@@ -449,11 +460,12 @@ func numeric(s []byte) bool {
 	return ok
 }
 
-// list takes anything in brackets. For a known field the list has one equal value for each parameter group.
+// list takes anything in brackets: raw is a list, a tuple or a too deep object, brackets included. The values of GPUs become values of each GPU. Of a list for
+// a known field the first number counts: trainers print one learning rate for each parameter group. Other lists are kept as text.
 func (p *Parser) list(e *entry, raw []byte) {
 	in := bytes.TrimSpace(raw[1 : len(raw)-1])
 	switch {
-	case raw[0] == '{':
+	case raw[0] == '{': // kept as text
 	case e.action == gpus:
 		if p.gpuList(e, in) {
 			return
@@ -462,9 +474,10 @@ func (p *Parser) list(e *entry, raw []byte) {
 		if p.perGPU(e, in) {
 			return
 		}
-	case e.action == set && e.Field == record.Iteration && bytes.Count(in, []byte(",")) == 1: // dllogger's epoch and step
-		if v, ok := decimal.Float(bytes.TrimSpace(in[bytes.IndexByte(in, ',')+1:])); ok {
-			p.number(e, v, in[bytes.IndexByte(in, ',')+1:])
+	case e.action == set && e.Field == record.Iteration && bytes.Count(in, []byte(",")) == 1: // dllogger: "step": [epoch, step]
+		_, step, _ := bytes.Cut(in, []byte(","))
+		if v, ok := decimal.Float(bytes.TrimSpace(step)); ok {
+			p.number(e, v, step)
 			return
 		}
 	case e.action == set || e.action == ratio:
@@ -476,7 +489,8 @@ func (p *Parser) list(e *entry, raw []byte) {
 	p.rec.AddExtra(record.Extra{Name: e.name, Text: raw})
 }
 
-// gpuList reads the utilization of each GPU; false: not all elements are numbers. One element above 1, or without a point, makes all of them percentages.
+// gpuList reads the utilization of each GPU from a list's elements, possibly in quotes or with a percent sign ("'97%', '100%'"); false: not all elements are
+// numbers. One element above 1, or without a point, makes all of them percentages.
 func (p *Parser) gpuList(e *entry, in []byte) bool {
 	p.rec.GPUs = p.rec.GPUs[:0]
 	percent := false
@@ -505,7 +519,8 @@ func (p *Parser) gpuList(e *entry, in []byte) bool {
 	return true
 }
 
-// perGPU reads a list of GPU values other than the utilization: those with a metric of nvml.
+// perGPU reads a list of GPU values other than the utilization, such as temperatures: the index is the device. false: not all elements are numbers, and none is
+// taken.
 func (p *Parser) perGPU(e *entry, in []byte) bool {
 	before := len(p.rec.Samples)
 	for device := 0; len(in) > 0; device++ {
@@ -521,7 +536,7 @@ func (p *Parser) perGPU(e *entry, in []byte) bool {
 	return true
 }
 
-// gpus takes the utilization of several devices.
+// gpus sets the utilization of all devices, from values in percent, in 0..1, or in the unit of the configuration's scale.
 func (p *Parser) gpus(e *entry, all []float64, percent bool) {
 	p.flags |= e.flags
 	scale := 1.0
@@ -539,7 +554,8 @@ func (p *Parser) gpus(e *entry, all []float64, percent bool) {
 // aside says whether a character may stand around a number in a list.
 func aside(c byte) bool { return c == ' ' || c == '\t' || c == '"' || c == '\'' || c == '%' }
 
-// Apply gives the unknown fields of another package's record their configured meaning.
+// Apply gives the unknown fields of a record that another package has parsed their meaning from the configuration. A field that becomes a known one, or a GPU's
+// utilization, leaves the unknown fields; a gauge of the user's, or a trace id, stays among them.
 func Apply(rec *record.Record, mapped map[string]Target) {
 	kept := rec.Extra[:0]
 	for _, e := range rec.Extra {
@@ -547,11 +563,11 @@ func Apply(rec *record.Record, mapped map[string]Target) {
 		switch {
 		case ok && t.action == traceID:
 			text := e.Text
-			if text == nil {
+			if text == nil { // a number
 				text = strconv.AppendFloat(nil, e.Value, 'f', -1, 64)
 			}
 			rec.IDs.Set(t.ID, text)
-		case !ok || e.Text != nil || t.Scale == 0:
+		case !ok || e.Text != nil || t.Scale == 0: // stays as it is
 		case t.Metric != "":
 			e.Value *= t.Scale
 			e.Metric, e.Unit = t.Metric, t.UCUM

@@ -36,6 +36,7 @@ var (
 // isUnseen says whether a text marks the row's data as held-out.
 func isUnseen(name, text []byte) bool { return among(splits, name) && among(unseens, text) }
 
+// among says whether a text is one of the words, without regard to case.
 func among(words [][]byte, text []byte) bool {
 	for _, w := range words {
 		if bytes.EqualFold(w, text) {

@@ -17,7 +17,7 @@ func (p *Parser) Field(name, value []byte) {
 	}
 }
 
-// End says whether the fields are a record of a training log, and sets its kind.
+// End says whether the fields since Begin are a record of a training log, and sets the record's kind.
 func (p *Parser) End() bool { return p.finish() }
 
 // About is the subject of a name, for formats that must not take any text with a number for a record.
@@ -45,7 +45,7 @@ func (p *Parser) Plain(name []byte) Name {
 	return Name{&entry{Target: t, name: name}}
 }
 
-// Numeric says whether nothing but a number can be the value of the name.
+// Numeric says whether nothing but a number can be the value of the name: a pattern's placeholder then takes no other text.
 func (n Name) Numeric() bool {
 	return n.e.Scale != 0 || n.e.action == set || n.e.action == inverse || n.e.action == ratio || n.e.action == rank || n.e.action == part
 }

@@ -25,7 +25,7 @@ const (
 	null
 )
 
-// object reads the members of the object at b[i]. -1: no object, or an unfinished one.
+// object reads the members of the object at b[i] into the record, and returns the object's end. -1: no object, or an unfinished one. depth counts from 1.
 func (p *Parser) object(b []byte, i, depth int) int {
 	i, more := jsonlike.Begin(b, i, '}')
 	for more {
@@ -83,7 +83,8 @@ func (p *Parser) key(b []byte, i int) (*entry, int) {
 	return e, at
 }
 
-// value reads the value at b[i] and treats the value as its name asks. -1: no value.
+// value reads the value at b[i], puts it where its name's entry says, and returns its end. -1: no value. Members of an object get the object's name before
+// theirs, but for an object of the action unwrap.
 func (p *Parser) value(b []byte, i, depth int, e *entry) int {
 	if i >= len(b) {
 		return -1
@@ -113,7 +114,7 @@ func (p *Parser) value(b []byte, i, depth int, e *entry) int {
 			return at
 		}
 	case '-':
-		if i+1 < len(b) && b[i+1]|0x20 == 'i' {
+		if i+1 < len(b) && b[i+1]|0x20 == 'i' { // -inf, -Infinity
 			v, k, n := word(b[i+1:])
 			if k != number {
 				return -1
@@ -136,20 +137,21 @@ func (p *Parser) value(b []byte, i, depth int, e *entry) int {
 			p.number(e, v, b[i:i+n])
 		case text:
 			p.text(e, b[i:i+n])
-		case null:
+		case null: // says nothing
 		default:
 			return p.call(b, i, e)
 		}
 		return i + n
 	}
-	at := lexer.Nested(b, i)
+	at := lexer.Nested(b, i) // a list, or an object below maxDepth
 	if at >= 0 {
 		p.list(e, b[i:at])
 	}
 	return at
 }
 
-// numbers reads "[97, 100, 98]" of the utilization of GPUs, a list on every line. -1: another value, or not all numbers.
+// numbers reads "[97, 100, 98]" of the utilization of GPUs at b[i] and returns the end. This is gpuList in one pass, for a list that stands on every line. -1:
+// another name, or not all numbers.
 func (p *Parser) numbers(b []byte, i int, e *entry) int {
 	if e.action != gpus || e.Scale != 0 {
 		return -1
@@ -176,7 +178,8 @@ func (p *Parser) numbers(b []byte, i int, e *entry) int {
 	return i + 1
 }
 
-// call reads "np.float64(0.1)" and "tensor(2.3, device='cuda:0')" as their first number.
+// call reads a call of Python's repr at b[i], "np.float64(0.1)" or "tensor(2.3, device='cuda:0')", as its first number, or as a text without a number, and
+// returns its end. -1: no call.
 func (p *Parser) call(b []byte, i int, e *entry) int {
 	n := lexer.Bare(b, i)
 	if n < 0 || n >= len(b) || b[n] != '(' {
@@ -194,10 +197,11 @@ func (p *Parser) call(b []byte, i int, e *entry) int {
 	return at
 }
 
-// quoted reads the text in quotes at b[i].
+// quoted reads the text in quotes at b[i], and returns the text and its end; -1: no end.
 func (p *Parser) quoted(b []byte, i int) ([]byte, int) { return lexer.Text(b, i, &p.own) }
 
-// Member returns the elements of an array in the object in b, by its name, without brackets.
+// Member returns the elements of an array in the object in b, by the array's name, without brackets: "{…}, {…}" of "log_history" in trainer_state.json. Other
+// members are skipped unread. false: no object, no such array, or an unfinished one.
 func Member(b []byte, name string) ([]byte, bool) {
 	var own jsonlike.Texts
 	i := jsonlike.Blanks(b, 0)

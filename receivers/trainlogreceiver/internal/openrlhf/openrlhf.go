@@ -54,7 +54,7 @@ func (p *Parser) Parse(b []byte, rec *record.Record) (found bool, reason string)
 	if !isNumber || !bytes.HasPrefix(rest, []byte("{'")) {
 		return false, ""
 	}
-	if length, _ := p.objects.Parse(rest, rec); length < 0 {
+	if length, _ := p.objects.Parse(rest, rec); length < 0 { // cut short
 		rec.Reset()
 		return false, "bad_dict"
 	}

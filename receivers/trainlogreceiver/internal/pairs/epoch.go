@@ -27,14 +27,16 @@ type head struct {
 // mostBelow bounds the lines between the name of an epoch and its loss.
 const mostBelow = 200
 
-// head reads a line without a loss.
+// head reads a line without a loss: possibly one that names an epoch, whose loss is below. "Epoch: 01 | Epoch Time: 0m 12s" also has the epoch's time. A line
+// with a step or a result is no head.
 func (p *Parser) head(b []byte) {
 	if h := p.state.Head; h != nil {
 		if h.Lines++; h.Lines > mostBelow {
 			p.state.Head = nil
 		}
 	}
-	if len(b) == 0 || b[0]|0x20 != 'e' && (b[0]|0x20 >= 'a' && b[0]|0x20 <= 'z' || b[0]-'0' <= 9) {
+	// A quick look first, since nearly all lines of a log come here: "Epoch" or "ep", possibly behind decoration. The bit 0x20 makes a capital small.
+	if len(b) == 0 || b[0]|0x20 != 'e' && (isLetter(b[0]) && b[0] != '_' || b[0]-'0' <= 9) {
 		return
 	}
 	b = bytes.Trim(b, "=-*#[]>: ")
@@ -62,7 +64,8 @@ func (p *Parser) head(b []byte) {
 	}
 }
 
-// ofEpoch completes the record of an epoch. In a log with finer lines only a result remains, as part of the step before.
+// ofEpoch completes the record of a line about an epoch. In a log without steps an epoch is one. In a log with finer lines only the result of the epoch's
+// evaluation remains, without what would make a step; false: nothing remains, as there is no result, or bars or another format have the steps.
 func (p *Parser) ofEpoch(rec *record.Record) bool {
 	if !p.state.Finer {
 		return true

@@ -8,10 +8,10 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/object"
 )
 
-// unit is a unit word behind a number.
+// unit is the meaning of a unit word behind a number.
 type unit struct {
-	suffix string  // of names with the unit
-	name   string  // the name of a number without any other name
+	suffix string  // of names of objects with the unit: "_ms" of step_time_ms
+	name   string  // the name of a number known by its unit alone: "it/s"
 	scale  float64 // to the base unit, where no suffix implies it; 0: none
 }
 
@@ -39,7 +39,7 @@ type pair struct {
 	number, of  float64 // of "100/600"; 0: nothing
 	isNumber    bool
 	about       object.About
-	position    int // certainty that the name is the line's step; 0: not
+	position    int // as of positionOf: the rank of the name among names for a step; 0: no step
 }
 
 // lexer reads a line of names and values.
@@ -48,27 +48,32 @@ type lexer struct {
 	pairs      []pair
 	evaluation bool // a name is of an evaluation
 
-	b        []byte
-	at       int
-	words    int // of the current name, which begins at from
-	from     int
-	until    int
-	leftover int // words without a value
-	signed   int // pairs with a sign
-	depth    int // of parentheses
-	bracket  bool
-	fresh    bool // the current name is the first behind a separator
-	cell     bool // the current name begins the line, or follows a separator or a gap
-	foreign  int  // pairs without a sign and with unknown names
-	blanks   int  // before the current token
+	b        []byte // the line
+	at       int    // offset of the current token
+	words    int    // of the current name so far, which has no value yet; 0: there is no such name
+	from     int    // where the current name begins
+	until    int    // and ends
+	leftover int    // words without a value
+	signed   int    // pairs with a sign ("=", ":") between name and value
+	depth    int    // of parentheses
+	bracket  bool   // in [ ]
+	fresh    bool   // the current name is the first behind a separator
+	cell     bool   // the current name begins the line, or follows a separator or a gap
+	foreign  int    // pairs without a sign and with unknown names
+	blanks   int    // before the current token
 }
 
-// line reads a line. false: the line has more than names and values.
+// line reads a line. false: the line has more than names and values. A few words without a value may stand before three pairs with a sign ("train_step done
+// step=1 loss=2.3 lr=0.1", of a structured log), and pairs with unknown names and no sign must be fewer than the others.
 func (x *lexer) line(b []byte) bool {
-	return x.tokens(b) && (x.leftover == 0 || x.leftover <= maxEvent && x.signed >= 3) && (x.foreign == 0 || 2*x.foreign+1 <= len(x.pairs))
+	if !x.tokens(b) {
+		return false
+	}
+	isEvent := x.leftover <= maxEvent && x.signed >= 3
+	return (x.leftover == 0 || isEvent) && (x.foreign == 0 || 2*x.foreign+1 <= len(x.pairs))
 }
 
-// tokens is line where words may have no value.
+// tokens is line where any words may have no value: x.leftover counts them.
 func (x *lexer) tokens(b []byte) bool {
 	x.pairs, x.b, x.at, x.words, x.leftover, x.signed, x.depth, x.bracket, x.evaluation = x.pairs[:0], b, 0, 0, 0, 0, 0, false, false
 	x.fresh, x.foreign = false, 0
@@ -84,7 +89,7 @@ func (x *lexer) tokens(b []byte) bool {
 	return true
 }
 
-// skip passes over blanks and decoration.
+// skip passes over blanks and over characters beyond ASCII, and counts them: more than one blank, or a tab, is a gap between cells.
 func (x *lexer) skip() {
 	from := x.at
 	for x.at < len(x.b) && (x.b[x.at] == ' ' || x.b[x.at] == '\t' || x.b[x.at] >= 0x80) {
@@ -96,13 +101,14 @@ func (x *lexer) skip() {
 	}
 }
 
-// drop ends a name without a value.
+// drop ends the current name, which has no value.
 func (x *lexer) drop() {
 	x.leftover += x.words
 	x.words = 0
 }
 
-// token reads the next token; false: the line has more than names and values.
+// token reads the next token: a separator between pairs, a bracket, a number, or a word with its value. false: the line has more than names and values. Words
+// before a number without a sign wait in the current name ("step 39").
 func (x *lexer) token() bool {
 	switch c := x.b[x.at]; {
 	case c == ',' || c == ';' || c == '|':
@@ -125,7 +131,7 @@ func (x *lexer) token() bool {
 			x.drop()
 			x.fresh = true
 		}
-	case (c == '#' || c == '~') && x.next()-'0' <= 9:
+	case (c == '#' || c == '~') && x.next()-'0' <= 9: // "step #12"
 		x.at++
 	case c == '(':
 		if x.words > 0 && x.next()-'0' <= 9 && positionName(x.b[x.from:x.until]) { // "Step (500/1000)"
@@ -171,7 +177,7 @@ func (x *lexer) token() bool {
 	return len(x.pairs) < maxPairs
 }
 
-// next is the byte behind the current one.
+// next is the byte behind the current one; a blank at the end of the line.
 func (x *lexer) next() byte {
 	if x.at+1 < len(x.b) {
 		return x.b[x.at+1]
@@ -179,9 +185,10 @@ func (x *lexer) next() byte {
 	return ' '
 }
 
+// isLetter says whether a byte may begin a name: an ASCII letter or _. The bit 0x20 makes a capital small.
 func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' || c == '_' }
 
-// startsNumber says whether b begins with a number.
+// startsNumber says whether b begins with a number: a digit, behind a sign or a point at most.
 func startsNumber(b []byte) bool {
 	if len(b) > 1 && (b[0] == '-' || b[0] == '+' || b[0] == '.') {
 		b = b[1:]
@@ -192,7 +199,8 @@ func startsNumber(b []byte) bool {
 	return b[0]-'0' <= 9
 }
 
-// word reads a word of a name, and the value where a sign follows.
+// word reads a word of a name, and the value where a sign follows: "loss" of "train loss: 2.3". false: the word is too long or a sentence's, or has no value
+// behind a sign.
 func (x *lexer) word() bool {
 	if x.words > 0 && x.blanks > 1 {
 		x.drop() // words of a name have one blank between them
@@ -201,6 +209,44 @@ func (x *lexer) word() bool {
 	if x.words == 0 {
 		x.from, x.cell = start, x.fresh || x.blanks > 1 || start == 0
 	}
+	x.passWord()
+	x.until = x.at
+	x.words++
+	if x.words > maxWords || x.until-x.from > 128 || stops(x.b[start:x.until]) {
+		return false
+	}
+	if x.words > 1 && string(x.b[start:x.until]) == "is" { // "loss is 2.31"
+		if name := bytes.TrimRight(x.b[x.from:start], " "); x.objects.About(name).Loss {
+			x.words = 0
+			x.signed++
+			x.skip()
+			return x.value(name)
+		}
+	}
+	at := x.at // of the sign
+	for at < len(x.b) && x.b[at] == ' ' {
+		at++
+	}
+	signs := signLen(x.b[at:])
+	cells := signs == 2 && x.b[at] == ':' && at > x.at // " :: " parts cells
+	if signs == 0 || cells {
+		return true
+	}
+	name := x.b[x.from:x.until]
+	about := x.objects.About(name)
+	isName := x.words == 1 || about.Loss || about.Step || x.fresh
+	if x.b[at] == '=' && !isName { // a name before "=" is one word, if nothing else tells the name
+		return false
+	}
+	x.words, x.at = 0, at+signs
+	x.signed++
+	x.skip()
+	return x.value(name)
+}
+
+// passWord moves behind a word: letters and digits with . / % @ - and parentheses inside ("tokens/s(gpu)"), without dots at the end, with a unit behind.
+func (x *lexer) passWord() {
+	start := x.at
 	for depth := 0; x.at < len(x.b); x.at++ {
 		c := x.b[x.at]
 		switch {
@@ -220,43 +266,12 @@ func (x *lexer) word() bool {
 	for x.at > start+2 && x.b[x.at-1] == '.' && x.b[x.at-2] == '.' { // "Step..."
 		x.at--
 	}
-	if x.at < len(x.b) && x.b[x.at] == '.' && x.b[x.at-1] == '.' {
+	if x.at < len(x.b) && x.b[x.at] == '.' && x.b[x.at-1] == '.' { // the dots are a token of their own
 		x.at--
 	}
 	if x.at > start {
 		x.at += behindName(x.b[x.at:])
 	}
-	x.until = x.at
-	x.words++
-	if x.words > maxWords || x.until-x.from > 128 || stops(x.b[start:x.until]) {
-		return false
-	}
-	if x.words > 1 && string(x.b[start:x.until]) == "is" { // "loss is 2.31"
-		if name := bytes.TrimRight(x.b[x.from:start], " "); x.objects.About(name).Loss {
-			x.words = 0
-			x.signed++
-			x.skip()
-			return x.value(name)
-		}
-	}
-	blank := x.at
-	for blank < len(x.b) && x.b[blank] == ' ' {
-		blank++
-	}
-	signs := sign(x.b[blank:])
-	if signs == 0 || signs == 2 && x.b[blank] == ':' && blank > x.at { // " :: " parts cells
-		return true
-	}
-	sign := x.b[blank]
-	blank += signs - 1
-	name := x.b[x.from:x.until]
-	if about := x.objects.About(name); sign == '=' && x.words > 1 && !about.Loss && !about.Step && !x.fresh { // a name before "=" is one word
-		return false
-	}
-	x.words, x.at = 0, blank+1
-	x.signed++
-	x.skip()
-	return x.value(name)
 }
 
 // behindName is the length of a unit in parentheses behind a name: "time (sec): 2.4".
@@ -275,8 +290,8 @@ func behindName(b []byte) int {
 // decoration is the characters that may stand before a line.
 var decoration = []byte("=->*#~+ \t")
 
-// sign is the number of bytes between a name and its value: ":", "=", "=>", "->", "::".
-func sign(b []byte) int {
+// signLen is the length of the sign between a name and its value at the beginning of b: ":", "=", "=>", "->", "::". 0: none.
+func signLen(b []byte) int {
 	switch {
 	case len(b) == 0:
 		return 0
@@ -288,7 +303,7 @@ func sign(b []byte) int {
 	return 0
 }
 
-// positionName says whether a name is of a step or an epoch.
+// positionName says whether a name is of a step or an epoch. None has more than 15 letters.
 func positionName(name []byte) bool {
 	if len(name) > 15 {
 		return false
@@ -298,7 +313,7 @@ func positionName(name []byte) bool {
 	return stepNames[text] > 0 || text == "epoch"
 }
 
-// stops says whether a word occurs in sentences about steps and losses that are no records.
+// stops says whether a word occurs in sentences about steps and losses that are no records: "resumed at step 5, best loss 2.3".
 func stops(word []byte) bool {
 	if len(word) < 4 || len(word) > 12 {
 		return false
@@ -312,7 +327,7 @@ func stops(word []byte) bool {
 	return false
 }
 
-// value reads the value behind a sign.
+// value reads the value behind a sign: a tensor's number, a number in brackets or not, a text in quotes, or a word. false: none of these.
 func (x *lexer) value(name []byte) bool {
 	if x.at == len(x.b) {
 		return false
@@ -347,7 +362,7 @@ func (x *lexer) value(name []byte) bool {
 	return x.textValue(name)
 }
 
-// textValue takes a word as a value.
+// textValue takes a word as a value. Closing brackets behind the word belong to the line, unless opened in the word. false: the word has signs of code.
 func (x *lexer) textValue(name []byte) bool {
 	b := x.b[x.at:]
 	n := bytes.IndexAny(b, " ,;|\t")
@@ -355,8 +370,8 @@ func (x *lexer) textValue(name []byte) bool {
 		n = len(b)
 	}
 	v := b[:n]
-	if w := bytes.TrimRight(v, ")]"); len(w) < len(v) && !bytes.ContainsAny(w, "([") {
-		v = w
+	if bare := bytes.TrimRight(v, ")]"); len(bare) < len(v) && !bytes.ContainsAny(bare, "([") {
+		v = bare
 	}
 	if len(v) == 0 || bytes.ContainsAny(v, "=(){}<>'\"") || v[len(v)-1] == ':' {
 		return false
@@ -370,7 +385,8 @@ func (x *lexer) textValue(name []byte) bool {
 	return true
 }
 
-// number reads a number and finds its meaning: from a name with a sign before it, from words that are a known name, or from its unit.
+// number reads a number with what stands behind (a unit, a total "/600") and finds its meaning: from a name with a sign before it (sign), from words that are a
+// known name, or from its unit. Behind a sign, digits that are no number are a text.
 func (x *lexer) number(name []byte, sign bool) bool {
 	start := x.at
 	v, n := leading(x.b[x.at:])
@@ -407,21 +423,28 @@ func (x *lexer) number(name []byte, sign bool) bool {
 		return x.textValue(name)
 	}
 	x.total(&q)
-	if q.unit == "" && x.at < len(x.b) && x.b[x.at] == ' ' { // "250 ms", "46.5% bf16 MFU" has none
-		save := x.at
-		x.at++
-		if word := x.unitWord(); unitNames[string(word)] != "" && (len(word) > 1 || word[0] == 's') && !signFollows(x.b[x.at+len(word):]) &&
-			(!isCounted(string(word)) || !numberFollows(x.b[x.at+len(word):])) {
-			q.unit = unitNames[string(word)]
-			x.at += len(word)
-		} else {
-			x.at = save
-		}
+	if q.unit == "" && x.at < len(x.b) && x.b[x.at] == ' ' {
+		x.unitBehindBlank(&q)
 	}
 	return x.named(q, name, sign)
 }
 
-// clock is the length of a time without a sign behind other pairs; 0: none.
+// unitBehindBlank reads the unit in "250 ms" or "10/14 batches". A letter alone other than s is no unit there, and a word with a sign or a number behind is
+// the next pair's name ("0.5 step: 7", "epoch 1 step 200").
+func (x *lexer) unitBehindBlank(q *pair) {
+	save := x.at
+	x.at++
+	word := x.unitWord()
+	unit, behind := unitNames[string(word)], x.b[x.at+len(word):]
+	if unit == "" || len(word) == 1 && word[0] != 's' || signFollows(behind) || isCounted(unit) && numberFollows(behind) {
+		x.at = save
+		return
+	}
+	q.unit = unit
+	x.at += len(word)
+}
+
+// clock is the length of a time of day or a running time at start, behind other pairs and without a sign of its own: "eta 0:00:12". 0: none.
 func (x *lexer) clock(start int, sign bool) int {
 	if sign || len(x.pairs) == 0 || bytes.IndexByte(x.b[start:min(len(x.b), start+3)], ':') < 0 {
 		return 0
@@ -489,7 +512,7 @@ func spoken(b []byte) (seconds float64, n int) {
 	return seconds, n
 }
 
-// goesOn says whether a number is the beginning of another value: a time of day, a date, a version.
+// goesOn says whether the number just read is the beginning of another value: a time of day, a date, a version.
 func (x *lexer) goesOn() bool {
 	if x.at == len(x.b) {
 		return false
@@ -503,7 +526,8 @@ func (x *lexer) goesOn() bool {
 	return false
 }
 
-// named decides the name of a number.
+// named decides the name of a number and adds the pair. The name is that before a sign, the words before the number, the unit ("10/14 batches", "0.25 s/it"),
+// or none for a position in brackets. Means behind a value, in parentheses, are left out. false: a number without a meaning, as in a sentence.
 func (x *lexer) named(q pair, name []byte, sign bool) bool {
 	if !sign && x.words > 0 {
 		name = x.b[x.from:x.until]
@@ -515,7 +539,7 @@ func (x *lexer) named(q pair, name []byte, sign bool) bool {
 		x.add(q)
 	case len(name) > 0:
 		q.name = name
-		if !x.known(&q) {
+		if !x.known(&q) { // unknown names without a sign are taken in cells alone: "| grad 2.5 |"
 			if !x.cell || bytes.Count(name, []byte(" ")) > 1 {
 				return false
 			}
@@ -527,7 +551,7 @@ func (x *lexer) named(q pair, name []byte, sign bool) bool {
 		x.add(q)
 	case q.unit != "" && q.unit != "%" && (units[q.unit].name != ""):
 		x.add(q)
-	case q.of > 0 && (x.bracket || x.epochBefore() || x.begins()) && x.depth == 0 || x.bracket && (len(x.pairs) == 0 || x.unnamed()):
+	case x.isPosition(&q):
 		x.position(q)
 	case x.depth > 0 || x.bracket || q.unit == "%": // a mean behind a value, a share
 	default:
@@ -536,9 +560,18 @@ func (x *lexer) named(q pair, name []byte, sign bool) bool {
 	return true
 }
 
-// position takes a number without a name, in brackets: "[2/20]", "[1, 2000]", "[0/2][3/40]".
+// isPosition says whether a number without a name is the step's: with a total in brackets, behind an epoch or at the beginning of a line ("[2/20]", "epoch 1
+// 10/300", "1/2100 (epoch 0.5)"), or the first or second number in brackets ("[1, 2000]").
+func (x *lexer) isPosition(q *pair) bool {
+	if q.of > 0 && x.depth == 0 && (x.bracket || x.epochBefore() || x.begins()) {
+		return true
+	}
+	return x.bracket && (len(x.pairs) == 0 || x.unnamed())
+}
+
+// position adds the number of a step without a name. Of two such numbers the first is the epoch: "[1, 2000]", "[0/2][3/40]".
 func (x *lexer) position(q pair) {
-	if n := len(x.pairs); n > 0 && len(x.pairs[n-1].name) == 0 && x.pairs[n-1].unit == "" { // the number before is the epoch
+	if n := len(x.pairs); n > 0 && len(x.pairs[n-1].name) == 0 && x.pairs[n-1].unit == "" {
 		x.pairs[n-1].name = []byte("epoch")
 	}
 	x.add(q)
@@ -549,6 +582,7 @@ func (x *lexer) unnamed() bool {
 	return len(x.pairs) == 1 && len(x.pairs[0].name) == 0 && x.pairs[0].unit == ""
 }
 
+// epochBefore says whether the last pair is the epoch.
 func (x *lexer) epochBefore() bool { return len(x.pairs) > 0 && isEpoch(&x.pairs[len(x.pairs)-1]) }
 
 // begins says whether the number just read begins a line, by the following characters: "1/2100 (epoch 0.01), train_loss = 2.5". Keras and dates have blanks
@@ -558,11 +592,13 @@ func (x *lexer) begins() bool {
 	return len(x.pairs) == 0 && (bytes.HasPrefix(rest, []byte(" (")) || bytes.HasPrefix(rest, []byte(": ")) || bytes.HasPrefix(rest, []byte(", ")))
 }
 
+// isCounted says whether a unit is what loops count.
 func isCounted(unit string) bool {
 	return unit == "step" || unit == "steps" || unit == "batches" || unit == "iters" || unit == "batch"
 }
 
-// known says whether words before a number without a sign are its name.
+// known says whether words before a number without a sign are its name: one that objects know, or a usual one of loops. The name of a loop behind,
+// "loss(val)", is cut off and tells the kind of record.
 func (x *lexer) known(q *pair) bool {
 	for _, loop := range [...]string{"(train)", "(val)", "(test)"} { // mmengine
 		if bare, ok := bytes.CutSuffix(q.name, []byte(loop)); ok {
@@ -593,6 +629,7 @@ func (x *lexer) known(q *pair) bool {
 	return bytes.IndexByte(q.name, '_') > 0 && bytes.IndexByte(q.name, ' ') < 0 // loss_ctc, th_accuracy
 }
 
+// add adds a pair; those beyond maxPairs are left out.
 func (x *lexer) add(q pair) {
 	q.about = x.objects.About(q.name)
 	if len(x.pairs) < maxPairs {
@@ -616,12 +653,13 @@ func numberFollows(b []byte) bool {
 	return len(b) > 0 && b[0]-'0' <= 9
 }
 
+// signFollows says whether a word is the name before a sign: "0.5 step: 7".
 func signFollows(b []byte) bool {
 	b = bytes.TrimLeft(b, " ")
 	return len(b) > 0 && (b[0] == ':' || b[0] == '=')
 }
 
-// total reads "/600", " / 600".
+// total reads the total behind a number into q.of: "/600", " / 600", " of 600". Without one, nothing is read.
 func (x *lexer) total(q *pair) {
 	i := x.at
 	for i < len(x.b) && x.b[i] == ' ' {
@@ -651,7 +689,7 @@ func grouping(b []byte, i int) bool {
 	return i < len(b) && b[i] == ',' && digit(i-1) && digit(i+1) && digit(i+2) && digit(i+3) && !digit(i+4)
 }
 
-// unitNames has the units, so that none is copied out of a line.
+// unitNames has the text of each unit, so that a unit in a line needs no copy of its own.
 var unitNames = func() map[string]string {
 	out := make(map[string]string, len(units))
 	for name := range units {

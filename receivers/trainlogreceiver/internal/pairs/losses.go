@@ -30,11 +30,11 @@ func named(rec *record.Record, pairs []pair) {
 	}
 }
 
-// split finds the data set in the words of a name, and counts the words.
+// split finds the data set in the words of a name, training or evaluation ("loss_val"), and counts the words: runs of letters.
 func split(name []byte) (training, evaluation bool, words int) {
 	for from := 0; from < len(name); {
 		to := from
-		for to < len(name) && name[to]|0x20 >= 'a' && name[to]|0x20 <= 'z' {
+		for to < len(name) && isLetter(name[to]) && name[to] != '_' {
 			to++
 		}
 		if to > from {

@@ -43,12 +43,12 @@ type Parser struct {
 	objects *object.Parser
 	lexer   lexer
 	state   state
-	own     []byte // a line in English
+	own     []byte // memory for a line in English
 	counter count.Counter
-	time    count.Guess
-	timed   float64 // the record's "time", s; NaN: none
-	name    []byte  // with the unit
-	number  [40]byte
+	time    count.Guess // tells a step's time from the run's
+	timed   float64     // the record's "time", s; NaN: none
+	name    []byte      // memory for a name with its unit
+	number  [40]byte    // memory for a number without commas
 }
 
 // New returns a parser; mapped is as in object.New.
@@ -58,7 +58,8 @@ func New(mapped map[string]object.Target) *Parser {
 	return p
 }
 
-// Parse fills rec with the record in b; rec must be empty. found false: b is no line of pairs, and rec stays empty.
+// Parse fills rec with the record in b; rec must be empty. found false: b is no line of pairs with a loss, and rec stays empty. Looks at the line that cost
+// little come first, since nearly all lines of a log are no records.
 func (p *Parser) Parse(b []byte, rec *record.Record) (found bool, reason string) {
 	b = bytes.TrimSpace(b)
 	if len(b) > maxLine {
@@ -106,7 +107,8 @@ func (p *Parser) Values(dst []Value, b []byte) []Value {
 	return dst
 }
 
-// look says whether a line has a loss and whether the line has bytes beyond ASCII. Nearly all lines of a log end here, so the code tests eight bytes at a time.
+// look says whether a line has the word loss, in letters of any size, and whether the line has bytes beyond ASCII. Nearly all lines of a log end here, so the
+// code tests eight bytes at a time: first holds the bytes at i … i+7, second those one further. A byte of lo is 0 where "l" and then "o" stand.
 func look(b []byte) (loss, beyond bool) {
 	const ones, high, small = 0x0101010101010101, 0x8080808080808080, 0x2020202020202020
 	var all uint64
@@ -114,7 +116,9 @@ func look(b []byte) (loss, beyond bool) {
 	for ; i+9 <= len(b); i += 8 {
 		first, second := binary.LittleEndian.Uint64(b[i:]), binary.LittleEndian.Uint64(b[i+1:])
 		all |= first
-		if lo := ((first | small) ^ 'l'*ones) | ((second | small) ^ 'o'*ones); (lo-ones)&^lo&high != 0 && !loss {
+		lo := ((first | small) ^ 'l'*ones) | ((second | small) ^ 'o'*ones)
+		hasZeroByte := (lo-ones)&^lo&high != 0 // subtracting 1 sets the high bit of a zero byte
+		if hasZeroByte && !loss {
 			loss = containsFold(b[i:min(len(b), i+11)], "loss")
 		}
 	}
@@ -124,7 +128,7 @@ func look(b []byte) (loss, beyond bool) {
 	return loss || containsFold(b[i:], "loss"), all&high != 0
 }
 
-// likely is a quick look at a line with a loss.
+// likely is a quick look at a line with a loss: without any of these words and signs there is no step or epoch.
 func likely(b []byte) bool {
 	for _, word := range [...]string{"step", "iter", "batch", "epoch", "it", "/", "[", "episode", "tick"} {
 		if containsFold(b, word) {
@@ -134,6 +138,7 @@ func likely(b []byte) bool {
 	return false
 }
 
+// containsFold says whether b has a word, in letters of any size; word is in small ones.
 func containsFold(b []byte, word string) bool {
 	lower, upper := word[0], word[0]
 	if 'a' <= lower && lower <= 'z' {
@@ -147,15 +152,15 @@ func containsFold(b []byte, word string) bool {
 	return false
 }
 
-// label removes the name of the loop before a line: "[train]", "Train:", "Eval |".
+// label removes the name of the loop before a line: "[train]", "Train:", "Eval |". evaluation: the loop is one. A line without such a name is returned whole.
 func label(b []byte) (rest []byte, evaluation bool) {
 	text := b
-	closing := byte(0)
+	closing := byte(0) // behind the name; 0: none
 	if len(text) > 0 && text[0] == '[' {
 		text, closing = text[1:], ']'
 	}
-	n := 0
-	for n < len(text) && text[n]|0x20 >= 'a' && text[n]|0x20 <= 'z' {
+	n := 0 // length of the name
+	for n < len(text) && isLetter(text[n]) && text[n] != '_' {
 		n++
 	}
 	if n > 10 {
@@ -197,13 +202,14 @@ var stepNames = map[string]int{
 	"episode": 6, "tick": 6, "generation": 6,
 }
 
-// positionOf is the certainty that a name is the line's step; 0: not.
+// positionOf is the rank of a name among names for a line's step, 1 for the surest; 0: the pair is no step. A number without a name is in brackets, "[2/20]",
+// and ranks with "it".
 func (p *Parser) positionOf(q *pair) int {
 	if len(q.name) == 0 {
 		if q.unit == "" {
 			return 4
 		}
-		return 0
+		return 0 // known by its unit
 	}
 	if len(q.name) < 16 {
 		var lower [16]byte
@@ -217,6 +223,7 @@ func (p *Parser) positionOf(q *pair) int {
 	return 0
 }
 
+// lowered appends b to out in small letters, without an allocation if out has room.
 func lowered(out, b []byte) []byte {
 	for _, c := range b {
 		if 'A' <= c && c <= 'Z' {
@@ -227,69 +234,60 @@ func lowered(out, b []byte) []byte {
 	return out
 }
 
-// record makes a record of the pairs, if a step and a loss are among them.
-func (p *Parser) record(rec *record.Record, evaluation bool) bool {
+// subject is what the pairs of a line are about.
+type subject struct {
+	step          int     // index of the pair with the number of the step; -1: none
+	loss, losses  int     // index of the first loss, -1: none; and the number of losses
+	epoch, epochs float64 // NaN: none; and the planned epochs, 0: unknown
+}
+
+// subject finds the step, the epoch and the losses among the pairs. Of several names for a step the surest counts, of equal ones the first.
+func (p *Parser) subject() subject {
 	pairs := p.lexer.pairs
-	at, best, loss, losses := -1, 0, -1, 0
-	epoch, epochs := math.NaN(), 0.0
+	s, best := subject{step: -1, loss: -1, epoch: math.NaN()}, 0
 	for i := range pairs {
 		q := &pairs[i]
 		if !q.isNumber {
 			continue
 		}
 		if q.about.Loss {
-			if losses++; loss < 0 {
-				loss = i
+			if s.losses++; s.loss < 0 {
+				s.loss = i
 			}
 		}
 		if isEpoch(q) {
-			epoch, epochs = q.number, q.of
+			s.epoch, s.epochs = q.number, q.of
 			continue
 		}
 		q.position = p.positionOf(q)
 		if n := q.position; n > 0 && (best == 0 || n < best) && q.number == math.Trunc(q.number) {
-			at, best = i, n
+			s.step, best = i, n
 		}
 	}
-	isGAN := loss < 0 && at >= 0 && epoch >= 0 && bytes.HasPrefix(p.lexer.b, gan)
-	if loss < 0 && !isGAN || at >= 0 && p.lexer.signed == 0 && string(pairs[at].name) == "num_updates" { // fairseq's mean over an epoch
+	return s
+}
+
+// record makes a record of the pairs, if a step and a loss are among them. Without a step the line may be about an epoch, by its own number or that of the
+// line above (head). evaluation: the line is one's, by its label.
+func (p *Parser) record(rec *record.Record, evaluation bool) bool {
+	pairs, s := p.lexer.pairs, p.subject()
+	isGAN := s.loss < 0 && s.step >= 0 && s.epoch >= 0 && bytes.HasPrefix(p.lexer.b, gan)
+	epochMean := s.step >= 0 && p.lexer.signed == 0 && string(pairs[s.step].name) == "num_updates" // fairseq's
+	if s.loss < 0 && !isGAN || epochMean {
 		return false
 	}
 	var iteration, iterations float64
 	switch h := p.state.Head; {
-	case at >= 0:
-		iteration, iterations = p.counter.Iteration(epoch, epochs, pairs[at].number, pairs[at].of)
-	case epoch >= 0 && epoch == math.Trunc(epoch):
-		iteration, iterations = epoch, epochs
-	case h != nil && math.IsNaN(epoch):
+	case s.step >= 0:
+		iteration, iterations = p.counter.Iteration(s.epoch, s.epochs, pairs[s.step].number, pairs[s.step].of)
+	case s.epoch >= 0 && s.epoch == math.Trunc(s.epoch):
+		iteration, iterations = s.epoch, s.epochs
+	case h != nil && math.IsNaN(s.epoch):
 		iteration, iterations = h.Epoch, h.Epochs
 	default:
 		return false
 	}
-	p.objects.Begin(rec)
-	p.timed = math.NaN()
-	if h := p.state.Head; h != nil && math.IsNaN(epoch) {
-		rec.Set(record.Epoch, h.Epoch)
-		if at < 0 && h.Seconds > 0 {
-			p.timed = h.Seconds
-		}
-	}
-	for i := range pairs {
-		q := &pairs[i]
-		switch {
-		case i == at, len(q.name) == 0 && q.unit == "":
-		case isEpoch(q):
-			rec.Set(record.Epoch, q.number)
-		case q.about.Loss && i > 0 && before(pairs[:i], q.name): // of another group: "loss[loss=0.3, …], tot_loss[loss=0.4, …]"
-		case q.isNumber && q.position > 0:
-			rec.AddExtra(record.Extra{Name: q.name, Text: q.value})
-		case q.isNumber:
-			p.field(rec, q)
-		default:
-			p.objects.Field(q.name, q.value)
-		}
-	}
-	p.objects.End()
+	p.fill(rec, &s)
 	rec.Source, rec.Kind = Source, record.Step
 	rec.Set(record.Iteration, iteration)
 	if iterations > 0 {
@@ -299,7 +297,8 @@ func (p *Parser) record(rec *record.Record, evaluation bool) bool {
 	if isGAN {
 		return true
 	}
-	if q := &pairs[loss]; losses == 1 && !rec.Has(record.Loss) && !rec.Has(record.ValidationLoss) && !q.about.Evaluation { // the only loss, by a special name
+	onlyLoss := s.losses == 1 && !rec.Has(record.Loss) && !rec.Has(record.ValidationLoss)
+	if q := &pairs[s.loss]; onlyLoss && !q.about.Evaluation { // by a special name
 		rec.Set(record.Loss, q.number)
 	}
 	if !rec.Has(record.Loss) {
@@ -315,13 +314,42 @@ func (p *Parser) record(rec *record.Record, evaluation bool) bool {
 			rec.Unset(record.Loss)
 		}
 	}
-	if at < 0 {
+	if s.step < 0 {
 		return p.ofEpoch(rec)
 	}
 	if rec.Kind == record.Step {
 		p.state.Finer, p.state.Own = true, true
 	}
 	return true
+}
+
+// fill puts the values of the pairs into rec, all but the number of the step. The time of a "time" is left in p.timed for setTime.
+func (p *Parser) fill(rec *record.Record, s *subject) {
+	p.objects.Begin(rec)
+	p.timed = math.NaN()
+	if h := p.state.Head; h != nil && math.IsNaN(s.epoch) {
+		rec.Set(record.Epoch, h.Epoch)
+		if s.step < 0 && h.Seconds > 0 {
+			p.timed = h.Seconds
+		}
+	}
+	pairs := p.lexer.pairs
+	for i := range pairs {
+		q := &pairs[i]
+		switch {
+		case i == s.step, len(q.name) == 0 && q.unit == "": // the step, or another number in brackets
+		case isEpoch(q):
+			rec.Set(record.Epoch, q.number)
+		case q.about.Loss && i > 0 && before(pairs[:i], q.name): // of another group: "loss[loss=0.3, …], tot_loss[loss=0.4, …]"
+		case q.isNumber && q.position > 0: // a less sure name for a step
+			rec.AddExtra(record.Extra{Name: q.name, Text: q.value})
+		case q.isNumber:
+			p.field(rec, q)
+		default:
+			p.objects.Field(q.name, q.value)
+		}
+	}
+	p.objects.End()
 }
 
 // before says whether a pair with the name was read before.
@@ -334,6 +362,7 @@ func before(pairs []pair, name []byte) bool {
 	return false
 }
 
+// isEpoch says whether a pair is the number of the epoch. The first letter rules out most names.
 func isEpoch(q *pair) bool {
 	if !q.isNumber || len(q.name) < 2 || q.name[0]|0x20 != 'e' && q.name[0]|0x20 != 't' && q.name[0]|0x20 != 'c' {
 		return false
@@ -346,7 +375,8 @@ func isEpoch(q *pair) bool {
 	return false
 }
 
-// field takes a number under its name with the unit, if known. Otherwise a number with a unit is kept as text.
+// field puts a number into its field. A time of the step, "time: 0.25s", is left for setTime. The field of other numbers is that of the name with the unit
+// ("memory_gb"), of the unit alone ("0.25 s/it"), or of the name. A number whose name with the unit is unknown is kept as text with its unit.
 func (p *Parser) field(rec *record.Record, q *pair) {
 	value := p.number[:0]
 	for _, c := range q.value {
@@ -356,12 +386,15 @@ func (p *Parser) field(rec *record.Record, q *pair) {
 	}
 	unit := units[q.unit]
 	name := q.name
-	if math.IsNaN(p.timed) && isTime(name) && (bytes.IndexByte(name, '_') < 0 || !p.objects.Known(name)) {
+	ownField := bytes.IndexByte(name, '_') >= 0 && p.objects.Known(name) // "step_time" is a step's time for certain
+	if math.IsNaN(p.timed) && isTime(name) && !ownField {
+		_, inName := timeUnit(name)
+		fraction := q.unit == "" && bytes.IndexByte(value, '.') >= 0 // a whole number without a unit may be anything
 		switch {
-		case unit.suffix == "_ms", bytes.HasSuffix(name, []byte("(ms)")):
+		case unit.suffix == "_ms", inName == "_ms":
 			p.timed = q.number / 1e3
 			return
-		case unit.suffix == "_s", bytes.HasSuffix(name, []byte("(s)")), q.unit == "" && bytes.IndexByte(value, '.') >= 0: // whole seconds may be anything
+		case unit.suffix == "_s", inName == "_s", fraction:
 			p.timed = q.number
 			return
 		}
@@ -388,7 +421,7 @@ func (p *Parser) field(rec *record.Record, q *pair) {
 	rec.AddExtra(record.Extra{Name: name, Text: append(bytes.Clone(q.value), q.unit...)})
 }
 
-// setTime takes the record's "time" as the step's time, or as the run's.
+// setTime sets the duration of a step from the record's "time": a step's, or a clock of the run, as count.Guess finds from the lines so far.
 func (p *Parser) setTime(rec *record.Record, iteration float64) {
 	if rec.Has(record.Duration) {
 		return
@@ -417,27 +450,39 @@ var times = map[string]bool{
 	"per step time": true, "dur": true, "duration": true, "sec tick": true, "updt s": true, "seconds": true, "time epoch": true, "epoch time": true,
 }
 
-// isTime says whether a name is of a time.
+// isTime says whether a name is one of times, without regard to case, to signs between its words and to a unit behind: "Time per batch (seconds)".
 func isTime(name []byte) bool {
-	if len(name) == 0 || len(name) > 20 {
+	if len(name) == 0 {
 		return false
 	}
-	switch name[0] | 0x20 {
+	switch name[0] | 0x20 { // the first letters of times rule out most names
 	case 't', 's', 'b', 'c', 'i', 'p', 'd', 'u', 'e':
 	default:
 		return false
 	}
-	for _, unit := range [...]string{"(s)", "(sec)", "(ms)", "(seconds)"} {
-		name = bytes.TrimSuffix(name, []byte(unit))
-	}
+	name, _ = timeUnit(name)
 	var out [20]byte
-	text := lowered(out[:0], bytes.TrimRight(name, " "))
+	if len(name) > len(out) {
+		return false
+	}
+	text := lowered(out[:0], name)
 	for i, c := range text {
 		if c == '_' || c == '-' || c == '/' {
 			text[i] = ' '
 		}
 	}
 	return times[string(text)]
+}
+
+// timeUnit divides the name of a time from its unit in parentheses: "time (sec)" is "time" and "_s", as units have it. "": no unit.
+func timeUnit(name []byte) (bare []byte, unit string) {
+	for _, u := range [...]struct{ text, suffix string }{{"(s)", "_s"}, {"(sec)", "_s"}, {"(ms)", "_ms"}, {"(seconds)", "_s"}} {
+		if rest, ok := bytes.CutSuffix(name, []byte(u.text)); ok {
+			name, unit = rest, u.suffix
+			break
+		}
+	}
+	return bytes.TrimRight(name, " "), unit
 }
 
 // picotron is the time of a step by its tokens and its speed, s, as printed by huggingface/picotron (train.py: 248), to about three digits: "Global batch size:

@@ -35,6 +35,10 @@ var records = map[string]string{
 	"2025-01-01 12:00:00,123 - train - INFO - step: 7, loss: 1.5":                                                          "step iteration=7 loss=1.5",
 	"step: 1,000, loss: 2.5":       "step iteration=1000 loss=2.5",
 	"step: 1, seconds: 3, loss: 2": "step iteration=1 loss=2 extra:seconds=3",
+	// A time's unit behind its name.
+	"step: 1, time per batch (seconds): 0.25, loss: 2": "step iteration=1 duration=0.25 loss=2",
+	"step: 1, time (sec): 3, loss: 2":                  "step iteration=1 duration=3 loss=2",
+	"step: 1, time (ms): 250, loss: 2":                 "step iteration=1 duration=0.25 loss=2",
 	// MaxText.
 	"completed step: 1, seconds: 0.277, TFLOP/s/device: 370.707, Tokens/s/device: 14774.896, total_weights: 31850, loss: 12.939": "step iteration=1 duration=0.277 loss=12.939 device_tokens/s=14774.896 device_flop/s=3.70707e+14(TFLOP/s) extra:total_weights=31850",
 	"completed step: 2, seconds: 3.033, TFLOP/s/device: 340.650, loss: 1.989":                                                    "step iteration=2 duration=3.033 loss=1.989 device_flop/s=3.4065e+14(TFLOP/s)",

@@ -81,7 +81,8 @@ var words = []word{
 	{"。", ""},
 }
 
-// hasOther says whether a line names a loss or an epoch in another language.
+// hasOther says whether a line names a loss, a step or an epoch in another language, by parts of the words that are the same in capitals and small letters:
+// "rdida" of pérdida, "tape" of étape.
 func hasOther(b []byte) bool {
 	for _, w := range [...]string{"损失", "損失", "손실", "轮", "輪", "エポック", "에포크", "rdida", "poca", "поха", "Шаг", "tape"} {
 		if bytes.Contains(b, []byte(w)) {
@@ -93,7 +94,8 @@ func hasOther(b []byte) bool {
 
 var ordinal = []byte("第")
 
-// english appends a line with its words in English. A number before its name, "第 3/10 轮", moves behind.
+// english appends to out a line with its words in English: "第 3/10 轮, 损失: 0.52" is "epoch 3/10 , loss: 0.52". A number between an ordinal and the name moves
+// behind the name; words not known stay.
 func english(out, b []byte) []byte {
 	for len(b) > 0 {
 		if rest, ok := bytes.CutPrefix(b, ordinal); ok {
@@ -102,7 +104,7 @@ func english(out, b []byte) []byte {
 			for n < len(rest) && (rest[n]-'0' <= 9 || rest[n] == '/' || rest[n] == ' ') {
 				n++
 			}
-			after := bytes.TrimPrefix(rest[n:], []byte("个"))
+			after := bytes.TrimPrefix(rest[n:], []byte("个")) // a measure word of Chinese
 			if name, m := counted(after); m > 0 && n > 0 {
 				out = append(append(append(append(out, name...), ' '), bytes.TrimSpace(rest[:n])...), ' ')
 				b = after[m:]
@@ -123,6 +125,7 @@ func english(out, b []byte) []byte {
 	return out
 }
 
+// find is the word at the beginning of b; nil: none. All begin with a byte beyond ASCII, but for tiempo, perte and pérdida.
 func find(b []byte) *word {
 	if b[0] < 0x80 && b[0] != 't' && b[0] != 'p' {
 		return nil
@@ -135,7 +138,7 @@ func find(b []byte) *word {
 	return nil
 }
 
-// counted is the name behind a number, with its length.
+// counted is the English name at the beginning of a text behind a number, with the length of the name in the text; 0: none.
 func counted(b []byte) (name string, n int) {
 	if len(b) == 0 {
 		return "", 0

@@ -33,12 +33,12 @@ const (
 	maxLine    = 8 << 10
 )
 
-// Pattern is a pattern. Safe for concurrent use.
+// Pattern is a compiled pattern: parts, or a regular expression. Safe for concurrent use.
 type Pattern struct {
-	text   string
+	text   string // as written
 	source string // of the pattern's records
 	parts  []part // literal, placeholder, literal, …
-	first  []byte // the longest part of the first literal without a blank: nearly all lines lack it
+	first  []byte // the longest word of the first literal: nearly all lines lack it, so a search for it saves the match
 	re     *regexp.Regexp
 	holes  []hole // of re, by group
 	whole  bool   // the pattern matches the whole line
@@ -54,13 +54,13 @@ type part struct {
 
 // hole is a placeholder.
 type hole struct {
-	name   []byte // empty: {*}
-	scale  float64
-	units  string // the suffix of names in this unit
-	auto   bool   // the value has its unit: "874ms", "12.3s", "2m 11s", "1h 5m"
-	pairs  bool   // {...}
-	plain  bool   // a field, whatever the name means
-	result bool   // of an evaluation
+	name   []byte  // empty: {*}
+	scale  float64 // the factor from the log's unit to the field's
+	units  string  // the suffix of the names of objects in the placeholder's unit: "_ms"
+	auto   bool    // the value has its unit: "874ms", "12.3s", "2m 11s", "1h 5m"
+	pairs  bool    // {...}
+	plain  bool    // a field, whatever the name means
+	result bool    // of an evaluation
 
 	// Of a Set's own copy.
 	kind   kind
@@ -72,13 +72,13 @@ type hole struct {
 type kind uint8
 
 const (
-	field kind = iota
-	epoch
-	epochs
-	step
-	steps
-	elapsed
-	interval
+	field    kind = iota // none: the value is a field of the record
+	epoch                // the number of the epoch
+	epochs               // planned epochs
+	step                 // the number of the step, in its epoch or in the run
+	steps                // planned steps, of an epoch or of the run
+	elapsed              // the running time of the run
+	interval             // the time since the record before
 )
 
 // kinds are the names that are more than fields. elapsed is a clock of the run, whose differences are times of steps. interval is the time since the record
@@ -128,7 +128,7 @@ func MustWhole(source, text string) *Pattern {
 	return p
 }
 
-// expression compiles a regular expression, with its named groups as placeholders.
+// expression compiles a regular expression, with its named groups as placeholders. An expression without one is an error.
 func (p *Pattern) expression(text string) error {
 	re, err := regexp.Compile(text)
 	if err != nil {
@@ -149,11 +149,12 @@ func (p *Pattern) expression(text string) error {
 	return nil
 }
 
-// compile divides a pattern into literals and placeholders.
+// compile divides a pattern into literals and placeholders: "iter {iteration}: " becomes "iter ", the hole iteration, ": ". A doubled brace is a brace of the
+// log. Of two placeholders side by side, the first must end by itself, as a number does.
 func (p *Pattern) compile(text []rune) error {
-	var literal []rune
-	named, open := false, -1 // open: start of a hole without a literal behind
-	end := func() {
+	var literal []rune       // the characters since the last placeholder
+	named, open := false, -1 // named: some placeholder has a name; open: where a placeholder without a literal behind begins, -1: none
+	endLiteral := func() {
 		if len(literal) > 0 {
 			p.parts, literal, open = append(p.parts, part{text: blanks(string(literal))}), nil, -1
 		}
@@ -170,12 +171,12 @@ func (p *Pattern) compile(text []rune) error {
 			if to < 0 {
 				return fmt.Errorf("character %d: '{' without a '}' behind it; a brace of the log is written twice: '{{'", i+1)
 			}
-			end()
+			endLiteral()
 			h, err := holeOf(string(text[i+1 : i+to]))
 			if err != nil {
 				return fmt.Errorf("character %d: %w", i+1, err)
 			}
-			if n := len(p.parts); open >= 0 && (!h.long() || p.parts[n-1].hole.long()) { // only a number ends by itself
+			if n := len(p.parts); open >= 0 && (!h.long() || p.parts[n-1].hole.long()) {
 				return fmt.Errorf("character %d: two placeholders with nothing between them: where does the first one end?", i+1)
 			}
 			named, open = named || h.name != nil, i
@@ -185,7 +186,7 @@ func (p *Pattern) compile(text []rune) error {
 			literal = append(literal, c)
 		}
 	}
-	end()
+	endLiteral()
 	if !named {
 		return errors.New("has no placeholder: write {iteration} where the number of the step stands")
 	}
@@ -199,7 +200,7 @@ func (p *Pattern) compile(text []rune) error {
 	return nil
 }
 
-// blanks writes runs of blanks as one.
+// blanks writes runs of blanks and tabs as one blank: the form of literals.
 func blanks(text string) []byte {
 	var out []byte
 	for _, c := range []byte(text) {
@@ -214,7 +215,8 @@ func blanks(text string) []byte {
 	return out
 }
 
-// holeOf reads the text between the braces of a placeholder.
+// holeOf reads the text between the braces of a placeholder: "*", "...", "loss", or "step_time:ms" with a unit or a word behind the colon (auto, field,
+// result).
 func holeOf(text string) (hole, error) {
 	switch text {
 	case "*":
@@ -257,28 +259,30 @@ func holeOf(text string) (hole, error) {
 // long says whether the hole takes all to the next literal.
 func (h *hole) long() bool { return len(h.name) == 0 || h.pairs }
 
-// same says whether parts i of two patterns match the same, and keep the same values.
+// same says whether parts i of two patterns match the same text of any line, and keep the same value. A placeholder of any text goes to the next literal, so
+// the parts behind must agree too.
 func same(a, b []part, i int) bool {
 	v, w := &a[i], &b[i]
 	h, g := &v.hole, &w.hole
-	if !bytes.Equal(v.text, w.text) || !bytes.Equal(h.name, g.name) || h.scale < g.scale || h.scale > g.scale || h.units != g.units || h.auto != g.auto ||
-		h.plain != g.plain || h.result != g.result {
+	sameScale := !(h.scale < g.scale || h.scale > g.scale)
+	sameHole := bytes.Equal(h.name, g.name) && sameScale && h.units == g.units && h.auto == g.auto && h.plain == g.plain && h.result == g.result
+	if !bytes.Equal(v.text, w.text) || !sameHole {
 		return false
 	}
-	if v.text != nil || h.number { // the rest does not matter
+	if v.text != nil || h.number { // a literal, or a number: the part ends by itself
 		return true
 	}
-	if i+1 == len(a) || i+1 == len(b) {
+	if i+1 == len(a) || i+1 == len(b) { // the part goes to the end of the line
 		return len(a) == len(b)
 	}
 	return bytes.Equal(a[i+1].text, b[i+1].text)
 }
 
-// Set is patterns with the meaning of their names. Safe for concurrent use.
+// Set is patterns with the meaning of their names, indexed to try few on a line. Safe for concurrent use.
 type Set struct {
-	patterns []*Pattern      // anywhere in a line, in order
-	by       [256][]*Pattern // whole lines, by the first byte of the line
-	parts    int             // of the longest
+	patterns []*Pattern      // those that match anywhere in a line, in order
+	by       [256][]*Pattern // those of whole lines, by the first byte of the line
+	parts    int             // number of parts of the longest
 }
 
 // Parser reads the lines of one stream by patterns. Not safe for concurrent use.
@@ -286,10 +290,10 @@ type Parser struct {
 	set     *Set
 	objects *object.Parser
 
-	// Of the last matched pattern.
-	values []value // of the holes, in order
+	// Of the pattern tried last.
+	values []value // of the placeholders, in order
 	marks  []mark  // behind each part, and before the first
-	parts  int     // number of matched parts
+	parts  int     // number of parts that matched
 
 	counter count.Counter
 	clock   count.Clock
@@ -305,17 +309,17 @@ type Parser struct {
 	interval      float64 // s
 }
 
-// mark is a position in a matched text.
+// mark is a position in a text that is matched: the offset, and the number of values so far.
 type mark struct{ at, values int }
 
 // value is the text at a placeholder.
 type value struct {
 	text   []byte
 	number float64
-	is     bool // a number
+	is     bool // the text is a number
 }
 
-// NewSet finds the meaning of the names in patterns; mapped is as in object.New.
+// NewSet finds the meaning of the names in patterns, in copies of the patterns; mapped is as in object.New.
 func NewSet(patterns []*Pattern, mapped map[string]object.Target) *Set {
 	s, objects := new(Set), object.New(mapped)
 	for _, pattern := range patterns {
@@ -339,7 +343,7 @@ func (s *Set) New(mapped map[string]object.Target) *Parser {
 	return &Parser{set: s, objects: object.New(mapped), before: math.NaN(), values: make([]value, s.parts), marks: make([]mark, s.parts+1)}
 }
 
-// index puts a pattern where its lines find it.
+// index puts a pattern where its lines find it: under each first byte that such a line may have, if the pattern is of whole lines.
 func (s *Set) index(pattern *Pattern) {
 	switch text := pattern.parts; {
 	case !pattern.whole:
@@ -353,7 +357,7 @@ func (s *Set) index(pattern *Pattern) {
 	}
 }
 
-// follow puts a pattern behind others.
+// follow puts a pattern behind others, and counts the leading parts shared with the pattern before: these need not be matched again.
 func follow(others []*Pattern, p *Pattern) []*Pattern {
 	own := *p
 	if n := len(others); n > 0 {
@@ -364,7 +368,7 @@ func follow(others []*Pattern, p *Pattern) []*Pattern {
 	return append(others, &own)
 }
 
-// know finds the meaning of a placeholder.
+// know finds the meaning of a placeholder: its kind, its field by the name among those of objects, and whether only a number may stand there.
 func (h *hole) know(objects *object.Parser) {
 	switch {
 	case h.long():
@@ -388,19 +392,17 @@ func (h *hole) know(objects *object.Parser) {
 // scaled says whether the log has the value in a unit.
 func (h *hole) scaled() bool { return h.units != "" || h.scale > 1 || h.scale < 1 }
 
-// Parse fills rec with the record in b by the first matching pattern; rec must be empty. found false: no match, and rec stays empty.
+// Parse fills rec with the record in b by the first matching pattern; rec must be empty. found false: no match, and rec stays empty. The patterns of whole
+// lines come first; each is matched from where the shared parts of the pattern before end.
 func (p *Parser) Parse(b []byte, rec *record.Record) (found bool, reason string) {
-	if len(b) > maxLine {
-		return false, ""
-	}
-	if len(b) == 0 {
+	if len(b) == 0 || len(b) > maxLine {
 		return false, ""
 	}
 	for i, pattern := range p.set.by[b[0]] {
 		from := 0
 		if i > 0 {
 			from = pattern.shared
-			if from > p.parts { // the mismatch is in a shared part
+			if from > p.parts { // the pattern before did not match in a shared part
 				continue
 			}
 		}
@@ -424,8 +426,9 @@ func (p *Parser) Parse(b []byte, rec *record.Record) (found bool, reason string)
 	return false, ""
 }
 
+// expression makes a record of the first match of a regular expression in b. false: no match.
 func (p *Parser) expression(pattern *Pattern, b []byte, rec *record.Record) bool {
-	at := pattern.re.FindSubmatchIndex(b)
+	at := pattern.re.FindSubmatchIndex(b) // begin and end of each group
 	if at == nil {
 		return false
 	}
@@ -440,10 +443,11 @@ func (p *Parser) expression(pattern *Pattern, b []byte, rec *record.Record) bool
 	return p.end(pattern.source)
 }
 
-// match looks for a place in b where the pattern begins, and takes the first.
+// match makes a record of the first place in b where the pattern matches. A pattern that begins with a placeholder or a blank is tried at the beginning of b
+// alone, others at each place with the first byte of their literal.
 func (p *Parser) match(pattern *Pattern, b []byte, rec *record.Record) bool {
 	for from := 0; from <= len(b); from++ {
-		if pattern.first != nil && pattern.parts[0].text[0] != ' ' { // where the first literal begins
+		if pattern.first != nil && pattern.parts[0].text[0] != ' ' {
 			i := bytes.IndexByte(b[from:], pattern.parts[0].text[0])
 			if i < 0 {
 				return false
@@ -459,7 +463,7 @@ func (p *Parser) match(pattern *Pattern, b []byte, rec *record.Record) bool {
 	return false
 }
 
-// take makes the record of the values of a pattern.
+// take makes the record of the values that matchAt has kept.
 func (p *Parser) take(pattern *Pattern, rec *record.Record) bool {
 	p.begin(rec)
 	n := 0
@@ -472,7 +476,8 @@ func (p *Parser) take(pattern *Pattern, rec *record.Record) bool {
 	return p.end(pattern.source)
 }
 
-// matchAt matches the pattern with the beginning of b, and keeps the values and the ends of the parts. The parts before part from have matched b already.
+// matchAt matches the pattern with the beginning of b, and keeps the values and the ends of the parts. The parts before part from have matched b already, with
+// the pattern before: their values and ends are kept.
 func (p *Parser) matchAt(pattern *Pattern, b []byte, from int) bool {
 	at, values := p.marks[from].at, p.marks[from].values
 	for i := from; i < len(pattern.parts); i++ {
@@ -512,6 +517,7 @@ func (p *Parser) matchAt(pattern *Pattern, b []byte, from int) bool {
 	return true
 }
 
+// blank says whether b has nothing but blanks and tabs.
 func blank(b []byte) bool {
 	for _, c := range b {
 		if c != ' ' && c != '\t' {
@@ -539,7 +545,7 @@ func valueOf(v *value, b []byte, rest []part) (n int) {
 				return len(tensorMark) + len(inner) + 1
 			}
 		}
-		whole, end := decimal.Unsigned(b, 0) // "1epoch"
+		whole, end := decimal.Unsigned(b, 0) // "1epoch": decimal.Leading takes no number before a letter
 		v.number, n = float64(whole), end
 	}
 	v.is = n > 0
@@ -559,7 +565,7 @@ func valueOf(v *value, b []byte, rest []part) (n int) {
 	}
 	if len(rest) > 1 && rest[1].text != nil {
 		n = max(find(b, rest[1].text), 0)
-	} else if n = bytes.IndexAny(b, " \t,;|"); n < 0 {
+	} else if n = bytes.IndexAny(b, " \t,;|"); n < 0 { // without a literal behind, a text is one word
 		n = len(b)
 	}
 	v.text = b[:n]
@@ -594,7 +600,7 @@ func named(b []byte) int {
 	return len(b)
 }
 
-// next takes a name and a value off the beginning of b. A value ends at a blank or comma outside of brackets. name nil: none.
+// next takes a name and a value off the beginning of b, "lr=1e-5" or "loss:2.5". A value ends at a blank or comma outside of brackets. name nil: none.
 func next(b []byte) (name, value, rest []byte) {
 	n := 0
 	for n < len(b) && b[n] != ':' && b[n] != '=' {
@@ -624,6 +630,7 @@ func next(b []byte) (name, value, rest []byte) {
 	return name, b, nil
 }
 
+// separates says whether a character stands between a value and the next name.
 func separates(c byte) bool { return c == ' ' || c == '\t' || c == ',' }
 
 // behind is the text behind the separators at the beginning of b.
@@ -634,6 +641,7 @@ func behind(b []byte) []byte {
 	return b
 }
 
+// digits says whether b has nothing but digits.
 func digits(b []byte) bool {
 	for _, c := range b {
 		if c-'0' > 9 {
@@ -643,10 +651,12 @@ func digits(b []byte) bool {
 	return true
 }
 
-// literal is the number of bytes of b that a literal takes, -1 where b does not begin with the literal.
+// literal is the number of bytes of b that a literal takes, -1 where b does not begin with the literal. A blank of the literal takes any number of blanks; the
+// last may be missing.
 func literal(b, text []byte) int {
 	n := 0
-	if last := len(text) - 1; last < len(b) && b[last] == text[last] && string(b[:last]) == string(text[:last]) { // otherwise the number of blanks differs
+	// Most lines have the literal as written. Otherwise the number of blanks differs, or b does not begin with the literal.
+	if last := len(text) - 1; last < len(b) && b[last] == text[last] && string(b[:last]) == string(text[:last]) {
 		n = last + 1
 		for text[last] == ' ' && n < len(b) && (b[n] == ' ' || b[n] == '\t') {
 			n++
@@ -672,7 +682,7 @@ func literal(b, text []byte) int {
 	return n
 }
 
-// find is where a literal begins in b; -1: nowhere.
+// find is where a literal begins in b, with all the blanks before it if the literal begins with a blank; -1: nowhere.
 func find(b, text []byte) int {
 	if len(text) == 1 && text[0] == ' ' { // the last blank may be missing
 		if n := bytes.IndexAny(b, " \t"); n >= 0 {
@@ -680,7 +690,7 @@ func find(b, text []byte) int {
 		}
 		return len(b)
 	}
-	lead := 0 // blanks
+	lead := 0 // 1: the literal begins with a blank; the search is for the character behind
 	if text[0] == ' ' {
 		lead = 1
 	}
@@ -700,12 +710,13 @@ func find(b, text []byte) int {
 	}
 }
 
+// begin starts a record. NaN and 0: the line has not said so.
 func (p *Parser) begin(rec *record.Record) {
 	p.objects.Begin(rec)
 	p.rec, p.epoch, p.epochs, p.step, p.steps, p.stepped, p.result, p.elapsed, p.interval = rec, math.NaN(), 0, 0, 0, false, false, math.NaN(), math.NaN()
 }
 
-// put adds a value to the record.
+// put adds the value of a placeholder to the record: a field at once, a number of the record's place or time for end.
 func (p *Parser) put(h *hole, v *value) {
 	p.result = p.result || h.result
 	switch {
@@ -752,7 +763,8 @@ func plain(value []byte) []byte {
 	return out
 }
 
-// end completes the record.
+// end completes the record with its kind, its iteration over all epochs, and the time of the step from the run's clock or the interval. false: the record has
+// no value.
 func (p *Parser) end(source string) bool {
 	rec := p.rec
 	p.objects.End()
@@ -777,7 +789,7 @@ func (p *Parser) end(source string) bool {
 	return !rec.Empty()
 }
 
-// took sets the time of the step, the mean of so many steps (of).
+// took sets the duration of a step that has none: the mean over a number of steps.
 func (p *Parser) took(seconds, of float64) {
 	if !(seconds > 0) || p.rec.Kind != record.Step || p.rec.Has(record.Duration) {
 		return

@@ -11,11 +11,12 @@ import (
 )
 
 const (
-	proposedLines = 3  // of a shape, at least
+	proposedLines = 3  // lines of a shape, at least
 	proposedMost  = 16 // numbers of a line
 )
 
-// Propose makes a pattern of the most frequent lines of a log, equal but for their numbers. "": no line with a counting number is repeated.
+// Propose makes a pattern of the most frequent lines of a log, equal but for their numbers: "step {iteration} loss {loss}" of "step 1 loss 2.3", "step 2 loss
+// 2.2", …. Lines with "loss" count twice. "": no line with a number that counts steps is repeated.
 func Propose(lines []string) string {
 	shapes := make(map[string][][]string) // the numbers of lines, by the text between them
 	for _, line := range lines {
@@ -53,12 +54,13 @@ func Propose(lines []string) string {
 	return text
 }
 
-// cut divides a line into its numbers and the texts around them.
+// cut divides a line into its numbers and the texts around them, one more than numbers. Digits of a word ("fp16") and the words NaN and Inf are text.
 func cut(line string) (texts, numbers []string) {
-	b, from := []byte(strings.TrimSpace(line)), 0
+	b, from := []byte(strings.TrimSpace(line)), 0 // from: where the current text begins
 	for i := 0; i < len(b); {
-		inWord := i > 0 && (b[i-1]|0x20 >= 'a' && b[i-1]|0x20 <= 'z' || b[i-1] == '_' || b[i-1]-'0' <= 9 || b[i-1] >= 0x80)
-		if _, n := decimal.Leading(b[i:]); n > 0 && !inWord && b[i]|0x20 != 'n' && b[i]|0x20 != 'i' {
+		inWord := i > 0 && (isLetter(b[i-1]) || b[i-1] == '_' || b[i-1]-'0' <= 9 || b[i-1] >= 0x80)
+		isWord := b[i]|0x20 == 'n' || b[i]|0x20 == 'i'
+		if _, n := decimal.Leading(b[i:]); n > 0 && !inWord && !isWord {
 			texts, numbers = append(texts, string(blanks(string(b[from:i])))), append(numbers, string(b[i:i+n]))
 			i += n
 			from = i
@@ -69,8 +71,11 @@ func cut(line string) (texts, numbers []string) {
 	return append(texts, string(blanks(string(b[from:])))), numbers
 }
 
-// counting is the index of the number in a row that counts steps: a whole number that rises from row to row, with a name like a step's where several do; -1:
-// none.
+// isLetter says whether a byte is an ASCII letter. The bit 0x20 makes a capital small.
+func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
+
+// counting is the index of the number in a row that counts steps: a whole number that rises from row to row; where several do, the one whose name is most like
+// a step's. -1: none. texts[i] is the text before number i.
 func counting(texts []string, rows [][]string) int {
 	at, best := -1, 0
 	for i := range rows[0] {
@@ -94,16 +99,38 @@ func counting(texts []string, rows [][]string) int {
 	return at
 }
 
-// losses are the names of losses without a field.
+// losses are names of losses that objects do not know.
 var losses = map[string]bool{
 	"cross-entropy": true, "crossentropy": true, "cross_entropy": true, "ce": true, "xent": true, "nll": true, "cost": true,
 }
 
-// write writes the pattern: the counting number is the step, and the others have the names before them. A constant number without a name is text.
+// write writes the pattern of a shape: the texts between the numbers, and a placeholder for each number.
 func write(texts []string, rows [][]string) string {
+	names := namesOf(texts, rows)
+	var out strings.Builder
+	for i, text := range texts {
+		out.WriteString(strings.NewReplacer("{", "{{", "}", "}}").Replace(text))
+		if i == len(names) {
+			break
+		}
+		switch names[i] {
+		case "":
+			out.WriteString(rows[0][i])
+		case "*":
+			out.WriteString("{*}")
+		default:
+			out.WriteString("{" + names[i] + unitBehind(texts[i+1]) + "}")
+		}
+	}
+	return out.String()
+}
+
+// namesOf chooses the names of the placeholders, without units: the counting number is the iteration, and the others have the words before them as names. ""
+// stands for the number itself (a constant without a name), "*" for any text: a number without a name, or with a name that another number has already.
+func namesOf(texts []string, rows [][]string) []string {
 	step := counting(texts, rows)
-	names := make([]string, len(rows[0])) // without a unit; "*" any text, "" the number itself
-	same := make([]bool, len(names))
+	names := make([]string, len(rows[0]))
+	same := make([]bool, len(names)) // the number is constant over all lines
 	taken := map[string]bool{"iteration": true}
 	for i := range names {
 		same[i] = !slices.ContainsFunc(rows, func(row []string) bool { return row[i] != rows[0][i] })
@@ -133,22 +160,7 @@ func write(texts []string, rows [][]string) string {
 	if i := lossOf(texts, rows, names); i >= 0 {
 		names[i] = "loss"
 	}
-	var out strings.Builder
-	for i, text := range texts {
-		out.WriteString(strings.NewReplacer("{", "{{", "}", "}}").Replace(text))
-		if i == len(names) {
-			break
-		}
-		switch names[i] {
-		case "":
-			out.WriteString(rows[0][i])
-		case "*":
-			out.WriteString("{*}")
-		default:
-			out.WriteString("{" + names[i] + unitBehind(texts[i+1]) + "}")
-		}
-	}
-	return out.String()
+	return names
 }
 
 // lossOf is the index of the loss where no number is called loss: by a name of its own, by the word before or behind, or as the only number with a fraction;
@@ -165,12 +177,13 @@ func lossOf(texts []string, rows [][]string, names []string) int {
 			free, last = free+1, i
 		}
 	}
-	before := false
+	lossBefore := false // the word stands somewhere before the number
 	for i, name := range names {
-		before = before || strings.Contains(strings.ToLower(texts[i]), "loss")
-		behind := wordsOf(texts[i+1])
-		if name != "iteration" && name != "iterations" && strings.ContainsAny(rows[0][i], ".e") && strings.HasSuffix(behind, "loss") ||
-			name == "*" && before && strings.ContainsAny(rows[0][i], ".e") {
+		lossBefore = lossBefore || strings.Contains(strings.ToLower(texts[i]), "loss")
+		lossBehind := strings.HasSuffix(wordsOf(texts[i+1]), "loss") // "2.31 train loss,"
+		fraction := strings.ContainsAny(rows[0][i], ".e")
+		counts := name == "iteration" || name == "iterations"
+		if fraction && (lossBehind && !counts || lossBefore && name == "*") {
 			return i
 		}
 	}
@@ -188,12 +201,13 @@ func wordsOf(text string) string {
 	return strings.ToLower(strings.TrimSpace(text))
 }
 
-// nameBefore is the last word before a number, as a name.
+// nameBefore is the last word before a number, as a name in small letters: "loss" of ", Loss: ". Words for a step's time, or a loss, are one name. "": none.
 func nameBefore(text string) string {
 	b := bytes.TrimRight([]byte(text), " \t:=([\"'>~#")
-	from := len(b)
+	from := len(b) // where the word begins
 	for from > 0 {
 		r, n := utf8.DecodeLastRune(b[:from])
+		// A digit or a hyphen may be inside of a word, not at its end.
 		inside := from < len(b) && (r >= '0' && r <= '9' || r == '-' && from > 1 && unicode.IsLetter(rune(b[from-2])))
 		if !unicode.IsLetter(r) && r != '_' && !inside {
 			break
@@ -210,9 +224,10 @@ func nameBefore(text string) string {
 	}
 }
 
-// isTimed says whether a number is a step's duration: by its name, or without a name by its unit.
+// isTimed says whether a number is a step's duration: by its name, or without a name by its unit. before and behind are the texts around the number. Other
+// times are not, nor is a time of several steps ("20 s/100 iters").
 func isTimed(before, behind, number string) bool {
-	words := strings.ToLower(before)
+	words := strings.ToLower(before) // of the number alone
 	if i := strings.LastIndexAny(words, ",;|)]"); i >= 0 {
 		words = words[i+1:]
 	}
@@ -222,23 +237,26 @@ func isTimed(before, behind, number string) bool {
 		}
 	}
 	unit := unitBehind(behind)
-	rest := strings.TrimLeft(strings.TrimPrefix(strings.TrimLeft(behind, " "), strings.TrimPrefix(unit, ":")), " ")
+	rest := strings.TrimLeft(strings.TrimPrefix(strings.TrimLeft(behind, " "), strings.TrimPrefix(unit, ":")), " ") // behind the unit
+	perConstant := strings.HasSuffix(unit, "s") && len(rest) > 1 && rest[0] == '/' && rest[1]-'0' <= 9
+	perNumber := rest == "/" // another number of the line follows
+	fraction := strings.Contains(number, ".")
 	switch {
-	case strings.HasSuffix(unit, "s") && len(rest) > 1 && rest[0] == '/' && rest[1]-'0' <= 9, len(rest) == 1 && rest[0] == '/': // "20 s/100 iters"
+	case perConstant, perNumber:
 		return false
-	case nameBefore(before) == "step_time", strings.Contains(words, "time") && (unit != "" || strings.Contains(number, ".")):
-		return unit != "" || strings.Contains(number, ".")
+	case nameBefore(before) == "step_time", strings.Contains(words, "time"):
+		return unit != "" || fraction
 	}
-	return nameBefore(before) == "" && (unit == ":s" || unit == ":ms") && strings.Contains(number, ".")
+	return nameBefore(before) == "" && (unit == ":s" || unit == ":ms") && fraction
 }
 
-// unitBehind is the unit at the beginning of a text.
+// unitBehind is the unit at the beginning of a text, as written in a placeholder: ":ms" of " ms, ". "": none.
 func unitBehind(text string) string {
 	word := strings.TrimLeft(text, " ")
 	for _, unit := range [...]struct{ word, name string }{
 		{"ms", "ms"}, {"s", "s"}, {"seconds", "s"}, {"secs", "s"}, {"sec", "s"}, {"%", "%"}, {"GiB", "GiB"}, {"GB", "GB"}, {"MiB", "MiB"}, {"MB", "MB"},
 	} {
-		if rest, ok := strings.CutPrefix(word, unit.word); ok && (rest == "" || rest[0]|0x20 < 'a' || rest[0]|0x20 > 'z') {
+		if rest, ok := strings.CutPrefix(word, unit.word); ok && (rest == "" || !isLetter(rest[0])) {
 			return ":" + unit.name
 		}
 	}

@@ -64,25 +64,26 @@ type Out interface {
 	Retold()
 }
 
+// column is the meaning of a column.
 type column struct {
 	name   []byte
 	step   bool // the column that counts steps; exactly one
 	other  bool // another column that counts
 	result bool // about an evaluation, or the mean over an epoch
-	epoch  bool
+	epoch  bool // the number of the epoch
 }
 
 // Parser reads the lines of one stream. Not safe for concurrent use.
 type Parser struct {
 	objects *object.Parser
 	header  []byte // as read; empty: none yet
-	sep     byte
+	sep     byte   // between cells
 	columns []column
-	sorted  []int // columns by name
-	cells   [][]byte
-	key     []byte
-	own     []byte // unquoted cells
-	others  int    // lines since the header, or the last row, of a console's table
+	sorted  []int    // columns by name
+	cells   [][]byte // of the current row
+	key     []byte   // memory for the key of a record
+	own     []byte   // unquoted cells
+	others  int      // lines since the header, or the last row, of a console's table
 	time    count.Guess
 	clock   count.Clock // of results.csv
 	epochs  bool        // the step is an epoch
@@ -107,7 +108,8 @@ func (p *Parser) printed() bool { return p.sep == bar || p.sep == blank }
 // New returns a parser; mapped is as in object.New.
 func New(mapped map[string]object.Target) *Parser { return &Parser{objects: object.New(mapped)} }
 
-// Line reads one line. mine is false outside of tables.
+// Line reads one line: a header, which begins a table, or a row of the table, which is a record. mine is false outside of tables. A header of a file means that
+// the file may be rewritten: records may come again.
 func (p *Parser) Line(b []byte, out Out) (v tail.Verdict, reason string, mine bool) {
 	b = bytes.TrimPrefix(b, []byte("\xef\xbb\xbf"))
 	if len(b) == 0 || p.epochs && p.finer {
@@ -128,9 +130,10 @@ func (p *Parser) Line(b []byte, out Out) (v tail.Verdict, reason string, mine bo
 	return p.row(b, out)
 }
 
-// head reads a header.
+// head reads a header, with the first separator that makes names of all cells, among them those of a step and a loss. false: another line, or a table of epochs
+// in a log that has steps.
 func (p *Parser) head(b []byte) bool {
-	seps := []byte(",\t;")
+	seps := []byte(",\t;") // of files; of a console's tables, bars or blanks
 	switch {
 	case b[0] == bar:
 		seps = []byte{bar}
@@ -163,9 +166,10 @@ func (p *Parser) head(b []byte) bool {
 	return false
 }
 
-// names makes columns of the cells; all must be names, among them those of a step and a loss.
+// names makes columns of the cells; all must be names, among them those of a step and a loss. Without a name for a step, a first column for the epoch counts
+// (epochs).
 func (p *Parser) names() (columns []column, epochs, ok bool) {
-	step, loss, epoch := -1, false, -1
+	step, loss, epoch := -1, false, -1 // indexes of columns, and whether one is a loss
 	seen := make(map[string]bool, len(p.cells))
 	for i, cell := range p.cells {
 		cell = bytes.TrimSpace(cell)
@@ -205,7 +209,7 @@ func (p *Parser) names() (columns []column, epochs, ok bool) {
 
 var gpuMemory = []byte("GPU_mem")
 
-// wide splits the names of a header at two blanks or more: names may have one.
+// wide splits the names of a header at two blanks or more, into cells: names may have one blank inside. false: too few names.
 func (p *Parser) wide(b []byte) bool {
 	p.cells = p.cells[:0]
 	for b = bytes.TrimSpace(b); len(b) > 0 && len(p.cells) < maxColumns; {
@@ -236,7 +240,7 @@ func isName(b []byte) bool {
 	return true
 }
 
-// split splits a line into cells, with RFC 4180's quotes. false: an unclosed quote, or too many cells.
+// split splits a line into cells, with RFC 4180's quotes. false: an unclosed quote, too many cells, or no bars around.
 func (p *Parser) split(b []byte, sep byte) bool {
 	p.cells, p.own = p.cells[:0], p.own[:0]
 	switch sep {
@@ -304,20 +308,22 @@ func (p *Parser) quoted(b []byte) (cell, rest []byte, ok bool) {
 	}
 }
 
+// isArrow says whether a word is an arrow of mlx-lm, which shows where the loss goes.
 func isArrow(cell []byte) bool { return string(cell) == "▼" || string(cell) == "▲" }
 
-// print reads a row of a console's table: numbers alone, and the step is whole.
+// print reads a row of a console's table: numbers alone, and the step is whole. The duration is that of a column of minutes and seconds, of a column for the
+// time of a step or of the run (times), or of the run's clock (clocks).
 func (p *Parser) print(b []byte, out Out) (v tail.Verdict, reason string, mine bool) {
 	if p.yolo {
 		return p.drawn(b, out)
 	}
-	if p.sep == blank && len(bytes.Trim(b, "- ")) == 0 {
+	if p.sep == blank && len(bytes.Trim(b, "- ")) == 0 { // a rule
 		return tail.Ignored, Header, true
 	}
 	if p.sep == bar && b[0] != bar || !p.split(b, p.sep) || len(p.cells) != len(p.columns) {
 		return tail.Ignored, "", false
 	}
-	if p.sep == bar && bytes.Count(b, []byte("-")) >= 3*len(p.columns) && bytes.IndexFunc(b, notOfRule) < 0 {
+	if p.sep == bar && bytes.Count(b, []byte("-")) >= 3*len(p.columns) && bytes.IndexFunc(b, notOfRule) < 0 { // "|---:|---|"
 		return tail.Ignored, Header, true
 	}
 	step, others, training := 0.0, 0, false
@@ -362,9 +368,10 @@ func (p *Parser) print(b []byte, out Out) (v tail.Verdict, reason string, mine b
 	return tail.Record, "", true
 }
 
+// notOfRule says whether a character cannot be in the rule below a Markdown header.
 func notOfRule(r rune) bool { return r != bar && r != '-' && r != ':' && r != ' ' }
 
-// plain is a number without its commas, and for "1.2k" the number.
+// plain is the text of a number without its commas, and without a suffix k: "1200" of "1.2k". Another cell is returned without blanks around.
 func (p *Parser) plain(cell []byte) []byte {
 	cell = bytes.TrimSpace(cell)
 	number, kilo := bytes.CutSuffix(cell, []byte("k"))
@@ -381,7 +388,7 @@ func (p *Parser) plain(cell []byte) []byte {
 	return bytes.ReplaceAll(number, []byte(","), nil)
 }
 
-// minutes reads "00:12", "1:02:03".
+// minutes reads "00:12", "1:02:03", s. false: another text.
 func minutes(cell []byte) (seconds float64, ok bool) {
 	seconds, parts := decimal.Sexagesimal(cell, 5)
 	return seconds, parts == 2 || parts == 3
@@ -399,7 +406,8 @@ func (p *Parser) spoken() int {
 	return -1
 }
 
-// drawn reads a row of YOLO's with a full bar: the means over an epoch, and the epoch's duration.
+// drawn reads a row of YOLO's with a full bar behind: the means over an epoch, and the epoch's duration. The epoch counts as the step. Rows with a bar that is
+// not full are drawings of the same row, and not read.
 func (p *Parser) drawn(b []byte, out Out) (v tail.Verdict, reason string, mine bool) {
 	row, rest, ok := bytes.Cut(b, []byte(": 100%"))
 	if !ok || !p.split(row, blank) || len(p.cells) != len(p.columns) {
@@ -423,10 +431,10 @@ func (p *Parser) drawn(b []byte, out Out) (v tail.Verdict, reason string, mine b
 	p.before = epoch
 	rec := out.Record()
 	p.cells[0] = at
-	mem := p.cells[1]
-	p.cells[1] = nil
+	memoryText := p.cells[1]
+	p.cells[1] = nil // set below with its unit
 	p.fill(rec)
-	if memory > 0 && mem[len(mem)-1] == 'G' { // torch.cuda.memory_reserved() / 1e9
+	if memory > 0 && memoryText[len(memoryText)-1] == 'G' { // torch.cuda.memory_reserved() / 1e9
 		rec.Set(record.MemoryReserved, memory*1e9)
 	}
 	rec.Set(record.Iterations, epochs)
@@ -440,7 +448,7 @@ func (p *Parser) drawn(b []byte, out Out) (v tail.Verdict, reason string, mine b
 // repeated is the reason of a row read before.
 const repeated = "progress_bar"
 
-// drawnFor is the duration of a bar, s: the last word of "━━━ 6/6 4.4it/s 1.4s", and the first of "|███| 6/6 [00:01<00:00, 4.4it/s]".
+// drawnFor is the duration of a bar, s: the last word of "━━━ 6/6 4.4it/s 1.4s", and the first in brackets of "|███| 6/6 [00:01<00:00, 4.4it/s]". 0: unknown.
 func drawnFor(b []byte) float64 {
 	if i := bytes.IndexByte(b, '['); i >= 0 {
 		clock, _, _ := bytes.Cut(b[i+1:], []byte("<"))
@@ -465,7 +473,7 @@ var (
 	clocks = []string{"elapsed", "elapsed_time", "elapsed time", "elapsed (s)", "total time"}
 )
 
-// timed is the column with one of the names and with decimals; -1: none.
+// timed is the first column with one of the names and with decimals in the current row; -1: none.
 func (p *Parser) timed(names []string) int {
 	for i := range p.columns {
 		if bytes.IndexByte(p.cells[i], '.') >= 0 && slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(name, string(p.columns[i].name)) }) {
@@ -475,7 +483,7 @@ func (p *Parser) timed(names []string) int {
 	return -1
 }
 
-// took sets the time of a record's step, s, the mean of so many steps (of).
+// took sets the duration of a record that has none: the mean, s, over a number of steps.
 func took(rec *record.Record, seconds, of float64) {
 	if !(seconds > 0) || rec.Has(record.Duration) {
 		return
@@ -486,7 +494,8 @@ func took(rec *record.Record, seconds, of float64) {
 	}
 }
 
-// row reads a row.
+// row reads a row of the table. A row with a step and one more number is a record; a row of numbers with too few or too many cells is rejected; other lines are
+// not the table's. training: a number is neither a count nor a result.
 func (p *Parser) row(b []byte, out Out) (v tail.Verdict, reason string, mine bool) {
 	if p.printed() {
 		v, reason, mine = p.print(b, out)
@@ -538,7 +547,7 @@ func (p *Parser) row(b []byte, out Out) (v tail.Verdict, reason string, mine boo
 	return tail.Record, "", true
 }
 
-// fill adds the cells to a record.
+// fill adds the cells to a record, all but the step's; other columns that count are kept as unknown fields, whatever their names mean.
 func (p *Parser) fill(rec *record.Record) {
 	p.objects.Begin(rec)
 	for i, cell := range p.cells {
@@ -555,7 +564,7 @@ func (p *Parser) fill(rec *record.Record) {
 	p.objects.End()
 }
 
-// emit emits the record of a row.
+// emit emits the record of a row: a step if the row has values of training and is no result, else an evaluation.
 func (p *Parser) emit(rec *record.Record, iteration float64, training bool, out Out) {
 	rec.Source, rec.Late, rec.Dedup = Source, !p.printed(), true
 	rec.Set(record.Iteration, iteration)
@@ -577,6 +586,7 @@ func (p *Parser) emit(rec *record.Record, iteration float64, training bool, out 
 	out.Emit(rec)
 }
 
+// empty is the number of cells without a value.
 func (p *Parser) empty() (n int) {
 	for _, cell := range p.cells {
 		if len(bytes.TrimSpace(cell)) == 0 {
@@ -598,7 +608,7 @@ func (p *Parser) Save() []byte {
 	return b
 }
 
-// Restore is as in tail.Handler.
+// Restore is as in tail.Handler. The state is the header: all else follows from it.
 func (p *Parser) Restore(saved []byte) {
 	var header []byte
 	if json.Unmarshal(saved, &header) == nil {

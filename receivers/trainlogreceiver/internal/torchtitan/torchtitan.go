@@ -77,7 +77,7 @@ func Parse(b []byte, rec *record.Record) (found bool, reason string) {
 	return true, ""
 }
 
-// saved reads the duration of a checkpoint (components/checkpoint.py), saved between two steps.
+// saved reads the duration of a checkpoint (components/checkpoint.py), saved between two steps, as a part of the step before. false: another line.
 func saved(b []byte, rec *record.Record) bool {
 	start := bytes.Index(b, savedMark)
 	if start < 0 {
@@ -94,7 +94,8 @@ func saved(b []byte, rec *record.Record) bool {
 	return true
 }
 
-// find looks for "step: 12 ": two blanks follow, as between all fields. number is nil without a match.
+// find looks for "step: 12 ": two blanks follow, as between all fields, or "= " behind a fork's "640/644". start is where "step:" stands, number is "12", and
+// fields is the text behind. number is nil without a match.
 func find(b []byte) (start int, number, fields []byte) {
 	for from := 0; ; {
 		i := bytes.Index(b[from:], stepMark)
@@ -111,7 +112,8 @@ func find(b []byte) (start int, number, fields []byte) {
 		for n < len(rest) && (rest[n]-'0' <= 9 || rest[n] == '/' && n > 0) {
 			n++
 		}
-		if n == 0 || len(rest) == len(b)-from || len(rest) < n+2 || rest[n] != ' ' || rest[n+1] != ' ' && rest[n+1] != '=' {
+		padded := len(rest) < len(b)-from // a blank stands before the number
+		if n == 0 || !padded || len(rest) < n+2 || rest[n] != ' ' || rest[n+1] != ' ' && rest[n+1] != '=' {
 			continue
 		}
 		return i, rest[:n], rest[n:]
@@ -170,7 +172,7 @@ func set(key, value []byte, loss record.Field, rec *record.Record) bool {
 	return false
 }
 
-// memory reads "19.45GiB(30.39%)".
+// memory reads "19.45GiB(30.39%)": the reserved peak and its share of the device's memory. false: another text.
 func memory(b []byte, rec *record.Record) bool {
 	size, share, ok := bytes.Cut(b, []byte("GiB"))
 	v, isNumber := decimal.Float(size)
@@ -190,6 +192,7 @@ func memory(b []byte, rec *record.Record) bool {
 	return true
 }
 
+// isWord says whether a byte may be part of a name.
 func isWord(c byte) bool {
 	return c == '_' || c == '/' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }

@@ -17,39 +17,43 @@ const coarse = 2e-4
 // smoothing 0, as in Lightning, a bar shows the mean since its beginning. Bars do not show their smoothing; a hypothesis that contradicts the seconds is given
 // up.
 type Clock struct {
-	Total, Elapsed float64
+	Total, Elapsed float64 // as drawn last
 	Seen           float64 // the count drawn last
-	N, At          float64 // last computation of the speed: tqdm draws new counts beside old speeds, too
-	Per            float64
+	N, At          float64 // count and time, s, at the last computation of the speed: tqdm draws new counts beside old speeds, too
+	Per            float64 // the speed drawn last, s per count
 	First          float64 // the bar's first count
-	FromN, FromAt  float64 // of the mark
+	FromN, FromAt  float64 // count and time, s, of the mark
 
-	Moves, Took, Off    float64 // weighted sums: of counts, of s, and of the error of s
-	Sum, SumOff         float64 // s, of all moves by the recent speed
-	NotMean, NotRecent  bool
-	Begun, NotFromStart bool
+	Moves, Took, Off    float64 // sums of all moves with the weights of the recent speed: of counts, of s, and of the possible error of s
+	Sum, SumOff         float64 // time of all moves by the recent speed, s, and its possible error
+	NotMean, NotRecent  bool    // the drawn speed contradicted the bar's seconds as a mean since the beginning; as a recent speed
+	Begun, NotFromStart bool    // there was a drawing; the first drawing was in the middle of the bar
 }
 
-// Draw takes a drawing of the bar, and says whether another bar begins. mean: the bar is known to show the mean since its beginning.
+// Draw takes a drawing of the bar, and says whether another bar begins: one with another total, or a smaller count or time. mean: the bar is known to show the
+// mean since its beginning. A new count with the old speed moves the clock only if the speed may have been computed anew and come out equal.
 func (c *Clock) Draw(b *Bar, mean bool) (begins bool) {
 	if !c.Begun || b.Total != c.Total || b.Done < c.Seen || b.Elapsed < c.Elapsed {
 		c.begin(b)
 		return true
 	}
 	c.Elapsed = b.Elapsed
-	if n := b.Done - c.N; n > 0 && (b.Per != c.Per || b.Per == 0 || n*b.Per >= minInterval && b.Err > coarse*b.Per) {
+	n := b.Done - c.N
+	equalByChance := n*b.Per >= minInterval && b.Err > coarse*b.Per
+	if n > 0 && (b.Per != c.Per || b.Per == 0 || equalByChance) {
 		c.move(b, mean)
 	}
 	c.Seen = b.Done
 	return false
 }
 
-// begin starts the clock with the first drawing of a bar.
+// begin starts the clock with the first drawing of a bar, and sets the mark: at the bar's beginning if the drawing explains all its time, else at the drawing,
+// somewhere in the drawing's second (+ 0.5 s).
 func (c *Clock) begin(b *Bar) {
 	*c = Clock{Total: b.Total, Elapsed: b.Elapsed, Seen: b.Done, N: b.Done, Per: b.Per, Begun: true}
 	switch all, off := b.Done*b.Per, b.Done*b.Err; {
 	case b.Done == 0:
-	case b.Per > 0 && all+off >= b.Elapsed && all-off <= b.Elapsed+1: // the speed covers everything drawn before
+	case b.Per > 0 && all+off >= b.Elapsed && all-off <= b.Elapsed+1: // counts times speed are the elapsed time: the speed is of everything so far
 		c.At = within(all, b.Elapsed, b.Elapsed+1)
 		c.Moves, c.Took, c.Off = smoothing*b.Done, smoothing*all, smoothing*off
 		c.Sum, c.SumOff = all, off
@@ -64,7 +68,8 @@ func (c *Clock) begin(b *Bar) {
 	}
 }
 
-// move takes a drawing with a new count and a new speed.
+// move takes a drawing with a new count and a new speed: the clock goes to the time of the count, within the second that the bar shows. Without a speed, the
+// steps take as long as those before.
 func (c *Clock) move(b *Bar, mean bool) {
 	n := b.Done - c.N
 	at := c.At
@@ -81,18 +86,21 @@ func (c *Clock) move(b *Bar, mean bool) {
 	c.N, c.At, c.Per = b.Done, at, b.Per
 }
 
-// bySpeed is the time of the count by the speed, n more than before.
+// bySpeed is the time of the bar's count, s since the bar's beginning, by the drawn speed; n is the move, in counts. Two hypotheses are followed: the speed is
+// the mean since the beginning (overall), or recent, with the last move found as the difference of two weighted sums (recent). The answer is of the mean where
+// the bar is known to show the mean, or its seconds contradict a recent speed, and do not contradict the mean.
 func (c *Clock) bySpeed(b *Bar, n float64, mean bool) float64 {
 	done := b.Done - c.First
-	all, allOff := done*b.Per, done*b.Err
+	all, allOff := done*b.Per, done*b.Err // the time of all counts by the hypothesis of the mean, and its possible error
 	if all+allOff < max(b.Elapsed, c.At-1) || all-allOff > b.Elapsed+1 {
 		c.NotMean = true
 	}
-	if all < minInterval { // no other speed yet
+	if all < minInterval { // the bar's first speed covers all moves: both hypotheses agree
 		c.Moves, c.Took, c.Off = smoothing*done, smoothing*all, smoothing*allOff
 		c.Sum, c.SumOff = all, allOff
 		return all
 	}
+	// The hypothesis of the recent speed: the time of the last move.
 	took, off := c.Took, c.Off
 	c.Moves = smoothing*n + (1-smoothing)*c.Moves
 	c.Took, c.Off = c.Moves*b.Per, c.Moves*b.Err
@@ -102,8 +110,8 @@ func (c *Clock) bySpeed(b *Bar, n float64, mean bool) float64 {
 	if !c.NotFromStart && (c.Sum+c.SumOff < b.Elapsed || c.Sum-c.SumOff > b.Elapsed+1) {
 		c.NotRecent = true
 	}
-	usual := c.At + n*b.Per
-	overall := within(usual, all-allOff, all+allOff)
+	usual := c.At + n*b.Per                          // the move at the drawn speed
+	overall := within(usual, all-allOff, all+allOff) // drawn speeds are rounded: usual, as far as the mean permits
 	if !c.NotMean && (mean || c.NotRecent) {
 		return overall
 	}
@@ -115,7 +123,8 @@ func (c *Clock) bySpeed(b *Bar, n float64, mean bool) float64 {
 	return recent
 }
 
-// Since is the time of the steps since the mark, s, and their number. guessed: the known time is of fewer than half of the steps.
+// Since is the time of the steps since the mark, s, and their number. guessed: the known time is of fewer than half of the steps, or the bar has whole seconds
+// alone, too coarse below 10 s.
 func (c *Clock) Since() (took, steps float64, guessed bool) {
 	steps = c.Seen - c.FromN
 	if !(steps > 0) {
@@ -129,7 +138,7 @@ func (c *Clock) Since() (took, steps float64, guessed bool) {
 	return max(at-c.FromAt, 0), steps, 2*more > steps || c.Per == 0 && c.Elapsed < 10
 }
 
-// Mark sets the mark at the count drawn last.
+// Mark sets the mark at the count drawn last: the caller has made a record of the steps before.
 func (c *Clock) Mark() {
 	took, steps, _ := c.Since()
 	if steps > 0 {
@@ -137,6 +146,7 @@ func (c *Clock) Mark() {
 	}
 }
 
+// within is v, or the nearer of the bounds.
 func within(v, least, most float64) float64 { return max(min(v, most), least) }
 
 func abs(v float64) float64 { return max(v, -v) }

@@ -27,9 +27,10 @@ type Bar struct {
 
 var percentMark = []byte("%|")
 
-// Parse reads the bar at the beginning of b, and returns its length, 0 without a bar. Text before the percentage becomes Desc.
+// Parse reads the bar at the beginning of b, and returns its length, 0 without a bar. Text before the percentage becomes Desc. A bar with a total has a
+// percentage and a drawing before its count, a bar without has the count alone.
 func Parse(b []byte) (bar Bar, n int) {
-	open := bytes.IndexByte(b, '[')
+	open := bytes.IndexByte(b, '[') // before the times
 	if i := bytes.Index(b, percentMark); i >= 0 {
 		end := bytes.IndexByte(b[i+len(percentMark):], '|')
 		if end < 0 {
@@ -69,7 +70,7 @@ func Parse(b []byte) (bar Bar, n int) {
 // description takes off the characters behind a description: NeMo 1 writes "Epoch 0: : ", and a bar without a total "Epoch 0: |          |".
 func description(b []byte) []byte { return bytes.TrimSpace(bytes.TrimRight(b, "|: ")) }
 
-// count reads "1/8", "1/?" and "17it".
+// count reads "1/8", "1/?" and "17it". false: another text. decimal.Leading refuses digits before a letter, so digits are tried by themselves.
 func (bar *Bar) count(b []byte) bool {
 	done, n := decimal.Leading(b)
 	if n == 0 {
@@ -97,7 +98,8 @@ func (bar *Bar) count(b []byte) bool {
 	return true
 }
 
-// times reads the text in brackets, and returns n, or 0 for another text.
+// times reads the text in a bar's brackets, "00:12<20:31, 1.24s/it, loss=2.3": the elapsed time, the speed with the possible error of half a last digit, and
+// the postfix. The result is n, the length of the bar, or 0 if the text has no elapsed time.
 func (bar *Bar) times(in []byte, n int) int {
 	clock, rest, _ := bytes.Cut(in, []byte(","))
 	elapsed, _, _ := bytes.Cut(clock, []byte("<"))
@@ -122,7 +124,7 @@ func (bar *Bar) times(in []byte, n int) int {
 	case length == 0 || !(number > 0):
 	case bytes.HasPrefix(unit, []byte("s/")):
 		bar.Per, bar.Err = number, off
-	case bytes.HasSuffix(unit, []byte("/s")):
+	case bytes.HasSuffix(unit, []byte("/s")): // the error of 1/x is the error of x by x²
 		bar.Per, bar.Err = 1/number, off/number/number
 	}
 	return n

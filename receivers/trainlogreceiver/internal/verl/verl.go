@@ -63,7 +63,8 @@ func Parse(b []byte, rec *record.Record) (found bool, reason string) {
 	return true, ""
 }
 
-// find looks for "step:12 - ", possibly behind a progress bar. step is nil without a match.
+// find looks for "step:12 - ", possibly behind a progress bar: start is where "step:" stands, step is "12", and fields is the text behind. step is nil without
+// a match.
 func find(b []byte) (start int, step, fields []byte) {
 	for from := 0; ; {
 		i := bytes.Index(b[from:], stepMark)
@@ -72,7 +73,7 @@ func find(b []byte) (start int, step, fields []byte) {
 		}
 		i += from
 		from = i + len(stepMark)
-		if i > 0 && isWord(b[i-1]) {
+		if i > 0 && isWord(b[i-1]) { // "global_step:"
 			continue
 		}
 		n := from
@@ -85,7 +86,7 @@ func find(b []byte) (start int, step, fields []byte) {
 	}
 }
 
-// Key sets the field of rec for a name of verl, or keeps the value under its name. rec keeps key.
+// Key sets the field of rec for a name of verl ("perf/throughput"), adds a part of the step ("timing_s/gen"), or keeps the value under its name. rec keeps key.
 func Key(key []byte, v float64, rec *record.Record) {
 	if name, ok := stage(key); ok {
 		switch {
@@ -173,7 +174,7 @@ testing
 stop_profile
 `)
 
-// stage takes "timing_s/" or "timing/" off.
+// stage is the name of a timer: "gen" of "timing_s/gen" or "timing/gen". false: another name.
 func stage(key []byte) ([]byte, bool) {
 	if name, ok := bytes.CutPrefix(key, []byte("timing_s/")); ok {
 		return name, true
@@ -181,6 +182,7 @@ func stage(key []byte) ([]byte, bool) {
 	return bytes.CutPrefix(key, []byte("timing/"))
 }
 
+// isWord says whether a byte may be part of a name.
 func isWord(c byte) bool {
 	return c == '_' || c == '/' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }
