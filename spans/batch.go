@@ -40,20 +40,20 @@ type Batch struct {
 	// Consecutive spans mostly share a resource: remembering the last saves the map look-up.
 	last   Resource
 	lastOK bool
-	group  int
-	slice  ptrace.SpanSlice
-	span   ptrace.Span // added last
-	begun  bool        // the last span is not measured yet
-	n      int         // spans of the last message
-	bytes  int         // OTLP bytes of the last message, but for span
-	room   int
+	group  int              // index of the last resource in the message
+	slice  ptrace.SpanSlice // the spans of the last resource
+	span   ptrace.Span      // added last
+	begun  bool             // the last span is not measured yet
+	n      int              // spans of the last message
+	bytes  int              // OTLP bytes of the last message, but for span
+	room   int              // spans that the next resource is likely to have
 	sizer  ptrace.ProtoMarshaler
-	origin int64
-	traced bool
-	links  bool
-	bare   bool
-	onSpan func(ptrace.Span)
-	onRes  func(pcommon.Map)
+	origin int64             // From
+	traced bool              // Keep
+	links  bool              // KeepLinks
+	bare   bool              // LeaveParts
+	onSpan func(ptrace.Span) // Edit
+	onRes  func(pcommon.Map) // Edit
 }
 
 // Message is the content of one request.
@@ -115,7 +115,8 @@ func (b *Batch) Take(res Resource, made ptrace.Span) {
 	made.MoveTo(out)
 }
 
-// Make writes the fields of a span, and the attributes derived from the fields and the resource.
+// Make writes the fields of a span, and the attributes derived from the fields and the resource: the kind, first, and the source of the times if not the
+// resource's.
 func Make(out ptrace.Span, res *Resource, s Span) {
 	fill(out, &s)
 	if s.Start < 0 || s.End < 0 {
@@ -192,16 +193,16 @@ func PutIncomplete(m pcommon.Map, reason string) {
 	}
 }
 
-// next begins a message.
+// next begins a message, after the last one is full.
 func (b *Batch) next() {
 	b.messages = append(b.messages, Message{Traces: ptrace.NewTraces()})
 	b.groups, b.lastOK, b.n, b.bytes = make(map[Resource]int), false, 0, 0
 }
 
-// put appends an empty span to the spans of a resource.
+// put appends an empty span to the spans of a resource in the last message, and notes the span's origin if the batch keeps origins.
 func (b *Batch) put(res *Resource, origin int64) ptrace.Span {
 	m := &b.messages[len(b.messages)-1]
-	if !b.lastOK || res != &b.last && *res != b.last {
+	if !b.lastOK || res != &b.last && *res != b.last { // the pointer first: a Resource is large to compare
 		group, ok := b.groups[*res]
 		if !ok {
 			group = m.Traces.ResourceSpans().Len()
@@ -218,7 +219,8 @@ func (b *Batch) put(res *Resource, origin int64) ptrace.Span {
 	return b.slice.AppendEmpty()
 }
 
-// measure adds the size of the span added last, now complete. A span that does not fit into its message moves to the next.
+// measure ends the span added last, whose attributes are complete only when the next span comes: Edit's function sees the span, and the size is added. A span
+// that does not fit into its message moves to the next.
 func (b *Batch) measure() {
 	if !b.begun {
 		return
@@ -234,7 +236,7 @@ func (b *Batch) measure() {
 	b.bytes += size
 }
 
-// move puts the span added last into a message of its own.
+// move moves the span added last from the end of its message into a new message, with its origin. A resource that came with the span leaves the old message.
 func (b *Batch) move() {
 	m, group, from, origin := len(b.messages)-1, b.group, b.slice, int64(0)
 	if b.traced {
@@ -245,7 +247,7 @@ func (b *Batch) move() {
 	b.next()
 	b.span.MoveTo(b.put(&b.last, origin))
 	i, last := 0, from.Len()
-	from.RemoveIf(func(ptrace.Span) bool {
+	from.RemoveIf(func(ptrace.Span) bool { // the last one: pdata has no other way to shorten a slice
 		i++
 		return i == last
 	})
@@ -263,7 +265,7 @@ func (b *Batch) move() {
 	}
 }
 
-// begin starts the spans of a resource.
+// begin adds a resource, without spans yet, to a message.
 func (b *Batch) begin(m *Message, res Resource) {
 	rs := m.Traces.ResourceSpans().AppendEmpty()
 	res.Put(rs.Resource().Attributes())

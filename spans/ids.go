@@ -28,16 +28,17 @@ func TraceID(runID string, text []byte) pcommon.TraceID {
 	return KeyTraceID(runID, "id", text[:min(len(text), maxIDText)])
 }
 
-// Carried returns the trace named by the ids of a record, and the parent, empty if not named. ok is false if no trace is named.
+// Carried returns the trace named by the ids of a record, and the parent, empty if not named. ok is false if no trace is named. A trace id comes before the
+// trace of a traceparent; the parent is the one named as such, else the record's span, else the traceparent's, if of the same trace.
 func Carried(runID string, ids *logids.IDs) (trace pcommon.TraceID, parent pcommon.SpanID, ok bool) {
 	if !ids.Any() {
 		return trace, parent, false
 	}
-	above, aboveParent, hasAbove := parseTraceParent(ids[logids.TraceParent])
+	above, aboveParent, hasAbove := parseTraceParent(ids[logids.TraceParent]) // the trace and span of the caller
 	switch text := ids[logids.Trace]; {
 	case !NoTraceID(string(text)):
 		trace = TraceID(runID, text)
-		if of, span, ok := parseTraceParent(text); ok {
+		if of, span, ok := parseTraceParent(text); ok { // some writers log a traceparent as the trace id
 			above, aboveParent = of, span
 		}
 	case hasAbove:
@@ -56,7 +57,7 @@ func Carried(runID string, ids *logids.IDs) (trace pcommon.TraceID, parent pcomm
 	return trace, parent, true
 }
 
-// IsUUID says whether an id text is a trace id as a UUID is mostly written: with dashes, in lower case.
+// IsUUID says whether an id text is the UUID of a trace id as mostly written, with dashes, in lower case: then the text need not be kept beside the trace id.
 func IsUUID(text string, id pcommon.TraceID) bool {
 	if len(text) != 36 {
 		return false
@@ -104,6 +105,7 @@ func KeyTraceID(runID, source string, key ...[]byte) pcommon.TraceID {
 	return traceID(b)
 }
 
+// traceID hashes a key to a trace id that is not zero.
 func traceID(key []byte) pcommon.TraceID {
 	h := xxh3.Hash128(key)
 	if h.Hi == 0 && h.Lo == 0 {
@@ -192,6 +194,7 @@ func ShortKey(key []byte) []byte {
 	return h[:]
 }
 
+// shortKey is ShortKey as an array.
 func shortKey(key []byte) [16]byte { return xxh3.Hash128(key).Bytes() }
 
 // Digest is a running hash of parts, such as the lines of a record. The zero value is ready.

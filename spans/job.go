@@ -35,9 +35,10 @@ var placeAttributes = [...]fromEnvironment{
 	{AttrK8SNodeName, []string{"K8S_NODE_NAME", "NODE_NAME"}},
 }
 
+// fromEnvironment is an attribute with the variables that may have its value.
 type fromEnvironment struct {
 	name      string
-	variables []string
+	variables []string // the first that is set counts
 }
 
 // IsJobAttribute says whether PutJob may write the attribute.
@@ -64,6 +65,7 @@ func PutJob(m pcommon.Map, run string) {
 // PutPlace writes where this process runs, by the environment, and returns whether anything was written.
 func PutPlace(m pcommon.Map) bool { return put(m, placeAttributes[:]) }
 
+// put writes the attributes of a list that the environment states, and returns whether there are any.
 func put(m pcommon.Map, list []fromEnvironment) (some bool) {
 	stated := resourceAttributes()
 	for i := range list {
@@ -89,6 +91,7 @@ type parsed struct {
 	attributes map[string]string
 }
 
+// lastParsed saves reading the same variable for each resource.
 var lastParsed atomic.Pointer[parsed]
 
 // resourceAttributes reads OTEL_RESOURCE_ATTRIBUTES: key=value,… with percent-encoded values (OpenTelemetry specification, Resource SDK, "Specifying resource

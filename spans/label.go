@@ -30,10 +30,12 @@ func NCCLRankName(rank int32, host string) string {
 	return string(b)
 }
 
-// IsNCCLRank says whether name is a rank's span name.
+// IsNCCLRank says whether name is a rank's span name, as NCCLRankName makes, or SpanNCCLRank, of a rank without a number.
 func IsNCCLRank(name string) bool {
-	return name == SpanNCCLRank || len(name) > len(SpanRank) && name[:len(SpanRank)] == SpanRank && name[len(SpanRank)]-'0' < 10
+	return name == SpanNCCLRank || len(name) > len(SpanRank) && name[:len(SpanRank)] == SpanRank && isDigit(name[len(SpanRank)])
 }
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
 // IsNCCLPhase says whether a span of this name is a phase of a rank: late, wait or transfer.
 func IsNCCLPhase(name string) bool {

@@ -96,6 +96,7 @@ type modelField struct {
 
 const modelFields = 52
 
+// fields binds the names of attributes, Megatron's arguments mostly, to the fields. An array, so that nothing is allocated.
 func (m *Model) fields() [modelFields]modelField {
 	return [modelFields]modelField{
 		{name: "type", s: &m.Type},
@@ -152,7 +153,7 @@ func (m *Model) fields() [modelFields]modelField {
 	}
 }
 
-// Put writes the known fields as attributes of a resource.
+// Put writes the known fields as attributes of a resource: those that are not zero.
 func (m *Model) Put(attrs pcommon.Map) {
 	for _, f := range m.fields() {
 		switch {
@@ -197,7 +198,8 @@ func ModelOf(attrs pcommon.Map) (m Model, ok bool) {
 	return m, true
 }
 
-// Set sets the field of a Megatron argument. It returns false for an argument without a field, and for a value of the wrong kind.
+// Set sets the field of a Megatron argument, from a line of an argument dump such as "num_layers ...... 32". It returns false for an argument without a field,
+// and for a value of the wrong kind. Arguments that change what another means come first.
 func (m *Model) Set(name string, text []byte) bool {
 	switch name {
 	case "group_query_attention":
@@ -231,45 +233,50 @@ func (m *Model) Set(name string, text []byte) bool {
 		return m.exclude(name, string(text))
 	}
 	for _, f := range m.fields() {
-		if f.name != name {
-			continue
-		}
-		switch {
-		case f.i != nil:
-			digits := bytes.TrimPrefix(text, []byte("-"))
-			var v int64
-			for _, c := range digits {
-				if c-'0' > 9 || v > 1<<53 {
-					return false
-				}
-				v = v*10 + int64(c-'0')
-			}
-			if len(digits) < len(text) {
-				v = -v
-			}
-			*f.i = v
-			return len(digits) > 0
-		case f.f != nil:
-			v, err := strconv.ParseFloat(string(text), 64)
-			if err != nil || !Finite(v) {
-				return false
-			}
-			*f.f = v
-			return true
-		case f.s != nil:
-			if t := string(text); t != "None" && t != "False" {
-				*f.s = Name(text)
-			}
-			return true
-		case f.b != nil:
-			*f.b = string(text) == "True"
-			return *f.b || string(text) == "False"
+		if f.name == name {
+			return f.set(text)
 		}
 	}
 	return false
 }
 
-// exclude notes a property of a model without a field.
+// set sets the field to a value as Python prints it. It returns false for a value of the wrong kind. A text "None" or "False" leaves the field as it is.
+func (f *modelField) set(text []byte) bool {
+	switch {
+	case f.i != nil:
+		digits := bytes.TrimPrefix(text, []byte("-"))
+		var v int64
+		for _, c := range digits {
+			if !isDigit(c) || v > 1<<53 { // more digits could overflow
+				return false
+			}
+			v = v*10 + int64(c-'0')
+		}
+		if len(digits) < len(text) {
+			v = -v
+		}
+		*f.i = v
+		return len(digits) > 0
+	case f.f != nil:
+		v, err := strconv.ParseFloat(string(text), 64)
+		if err != nil || !Finite(v) {
+			return false
+		}
+		*f.f = v
+		return true
+	case f.s != nil:
+		if t := string(text); t != "None" && t != "False" {
+			*f.s = Name(text)
+		}
+		return true
+	case f.b != nil:
+		*f.b = string(text) == "True"
+		return *f.b || string(text) == "False"
+	}
+	return false
+}
+
+// exclude notes in Unsupported a property of the model that no field describes, by an argument that may say so. The argument is known in any case: true.
 func (m *Model) exclude(name, text string) bool {
 	switch {
 	case name == "mtp_hybrid_override_pattern":

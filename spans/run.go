@@ -45,6 +45,7 @@ var checkpoint = regexp.MustCompile(`^checkpoint-\d+$`)
 // /var/log/containers (kubernetes/kubernetes 16913111 pkg/kubelet/kuberuntime/helpers.go, BuildPodLogsDirectory, and legacy.go). A static pod's uid is a hash.
 var podLogs = regexp.MustCompile(`^[a-z0-9-]+_[a-z0-9.-]+_([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32})$`)
 
+// isOfPod says whether a directory is a container's in the logs of a pod.
 func isOfPod(dir string) bool { return podLogs.MatchString(filepath.Base(filepath.Dir(dir))) }
 
 // DirectoryRun is the run id of a log file without a named run, made from the directory. A checkpoint directory belongs to the run's directory. All containers
@@ -116,6 +117,7 @@ func Collector() string {
 	return Name(name)
 }
 
+// as names a run by a prefix and the value of a variable.
 func as(prefix string) func(string) string {
 	return func(value string) string { return prefix + Name(value) }
 }
@@ -144,7 +146,7 @@ func torchRun(id string) string {
 	return "torchelastic-" + Name(id)
 }
 
-// trainerURLRun reads …/namespaces/<namespace>/trainjobs/<job>/status.
+// trainerURLRun names a TrainJob by …/namespaces/<namespace>/trainjobs/<job>/status; "": another URL.
 func trainerURLRun(url string) string {
 	_, rest, _ := strings.Cut(url, "/trainjobs/")
 	if job, _, _ := strings.Cut(rest, "/"); job != "" {
@@ -153,7 +155,7 @@ func trainerURLRun(url string) string {
 	return ""
 }
 
-// trainerHostRun reads <job>-node-0-0.<job>.
+// trainerHostRun names a TrainJob by the host of its first node, <job>-node-0-0.<job>; "": another host.
 func trainerHostRun(host string) string {
 	node, job, _ := strings.Cut(host, ".")
 	if job != "" && node == job+"-node-0-0" {
@@ -162,7 +164,7 @@ func trainerHostRun(host string) string {
 	return ""
 }
 
-// pytorchJobRun reads <job><suffix>:<port>.
+// pytorchJobRun names a PyTorchJob by an address <job><suffix>:<port>; "": another address.
 func pytorchJobRun(suffix string) func(string) string {
 	return func(address string) string {
 		host, _, _ := strings.Cut(address, ":")
@@ -203,7 +205,8 @@ func (r RunSpan) IDs() (pcommon.TraceID, pcommon.SpanID) {
 	return trace, SpanID(trace, SpanRun, []byte(r.Service), []byte(r.File), start, []byte(r.Time))
 }
 
-// Before orders two meetings of a run. A logged time comes before a synthetic time.
+// Before orders two meetings of a run, to find the first: any other time comes before a synthetic one, then the earlier time; file and service decide between
+// equals, for the same answer everywhere.
 func (r RunSpan) Before(other RunSpan) bool {
 	madeUp := func(r RunSpan) int {
 		if r.Time == TimeSynthetic {

@@ -19,8 +19,8 @@ func Text[T string | []byte](raw T) string {
 	return clip(s, MaxAttributeBytes)
 }
 
-// Name makes a name from raw log bytes: of a span, an attribute, a host, or any label of a metric. It does as Text, and drops invisible characters, which make
-// two names look the same, or imitate another name.
+// Name makes a name from raw log bytes: of a span, an attribute, a host, or any label of a metric. It does as Text, and replaces invisible characters, which
+// make two names look the same, or imitate another name, by U+FFFD.
 func Name[T string | []byte](raw T) string {
 	s := valid(raw)
 	for i := range len(s) {
@@ -38,6 +38,7 @@ func Hidden(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf, unicode.
 
 const replacement = "\uFFFD"
 
+// shown is a rune of a name, U+FFFD for an invisible one.
 func shown(r rune) rune {
 	if Hidden(r) {
 		return utf8.RuneError
@@ -83,6 +84,7 @@ func (in *Interner) Text(raw []byte) string {
 	if len(raw) == 0 {
 		return ""
 	}
+	// A cheap hash, of the length and the last byte: names in turn, such as "rank 1" and "rank 2", get different places.
 	recent := &in.recent[(uint8(len(raw))^raw[len(raw)-1])%uint8(len(in.recent))]
 	if *recent == string(raw) {
 		return *recent

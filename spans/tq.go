@@ -52,7 +52,7 @@ func TQStageNamed(span string) TQStage {
 	return TQNone
 }
 
-// TQStageOf reads the attribute.
+// TQStageOf is the stage in the attribute AttrTQStage, TQNone for another text.
 func TQStageOf(v pcommon.Value) TQStage {
 	switch ValueText(v) {
 	case StageFunction:

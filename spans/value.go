@@ -23,7 +23,7 @@ func AttrText(attrs pcommon.Map, name string) string {
 	return ""
 }
 
-// ValueNumber is the finite number in an attribute, or NaN.
+// ValueNumber is the finite number in an attribute; NaN for another type, or an infinite one.
 func ValueNumber(v pcommon.Value) float64 {
 	switch v.Type() {
 	case pcommon.ValueTypeDouble:

@@ -33,13 +33,14 @@ type renewing[E one] struct {
 	now    func() time.Time
 	health health.Reporter
 
-	mu    sync.RWMutex // held for reading while something is sent
+	mu    sync.RWMutex // held for reading while something is sent, for writing while the exporter is replaced
 	host  component.Host
-	of    E
-	made  int // number of exporters made before
-	since time.Time
+	of    E         // the present exporter
+	made  int       // number of exporters made before
+	since time.Time // of the present exporter, or of the last attempt to replace the exporter
 }
 
+// newRenewing makes the first exporter.
 func newRenewing[E one](create func() (E, error), set exporter.Settings) (*renewing[E], error) {
 	of, err := create()
 	return &renewing[E]{make: create, log: set.Logger, now: time.Now, of: of}, err
@@ -48,6 +49,7 @@ func newRenewing[E one](create func() (E, error), set exporter.Settings) (*renew
 // silent is a host that takes no reports: contrib's exporter reports success once connected, even while writing is forbidden.
 type silent struct{ component.Host }
 
+// Capabilities are those of contrib's exporter.
 func (r *renewing[E]) Capabilities() consumer.Capabilities { return r.of.Capabilities() }
 
 // Start connects to the brokers when something is sent.
@@ -64,9 +66,11 @@ func (r *renewing[E]) Shutdown(ctx context.Context) error {
 	return r.of.Shutdown(ctx)
 }
 
+// send sends by the present exporter. An exporter that was refused for lack of authorization is replaced, for the next call: the error still goes to the
+// caller, who sends again. A context that was cancelled says nothing about the brokers, and is not reported as their health.
 func (r *renewing[E]) send(ctx context.Context, by func(E) error) error {
 	r.mu.RLock()
-	made := r.made
+	made := r.made // which exporter sends
 	err := by(r.of)
 	r.mu.RUnlock()
 	if errors.Is(err, kerr.ClusterAuthorizationFailed) {
@@ -82,8 +86,8 @@ func (r *renewing[E]) send(ctx context.Context, by func(E) error) error {
 // faulty are the errors about records themselves.
 var faulty = []error{kerr.MessageTooLarge, kerr.RecordListTooLarge, kerr.InvalidRecord, kerr.InvalidTimestamp, kerr.UnsupportedForMessageFormat}
 
-// judged keeps only errors about the data permanent. Contrib's exporter marks every error permanent that franz-go does not retry, such as a missing right:
-// receivers would skip the data sent meanwhile.
+// judged returns err, permanent only if the data itself is faulty. Contrib's exporter marks every error permanent that franz-go does not retry, such as a
+// missing right: receivers would skip the data sent meanwhile.
 func judged(err error) error {
 	var refusal *kerr.Error
 	if !consumererror.IsPermanent(err) || !errors.As(err, &refusal) {
@@ -92,10 +96,11 @@ func judged(err error) error {
 	if slices.ContainsFunc(faulty, func(fault error) bool { return errors.Is(err, fault) }) {
 		return err
 	}
-	return errors.New(err.Error())
+	return errors.New(err.Error()) // the text alone: a wrapped permanent error would still be permanent
 }
 
-// renew replaces the exporter, unless another call has.
+// renew replaces the exporter by a new exporter, unless another call has (made is then no longer the number of exporters made before), or the last attempt was
+// less than renewEvery ago. If making a new exporter fails, the old exporter stays.
 func (r *renewing[E]) renew(ctx context.Context, made int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

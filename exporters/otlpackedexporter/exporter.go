@@ -34,6 +34,7 @@ type client interface {
 	close() error
 }
 
+// otlpExporter is the otlp_acked exporter, behind exporterhelper's queue and retries.
 type otlpExporter struct {
 	cfg       *Config
 	set       exporter.Settings
@@ -50,6 +51,7 @@ type otlpExporter struct {
 	noted   time.Time // when rejected items were last logged
 }
 
+// newExporter is an exporter without a connection.
 func newExporter(ctx context.Context, set exporter.Settings, cfg *Config) (*otlpExporter, error) {
 	tel, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
 	if err != nil {
@@ -60,6 +62,7 @@ func newExporter(ctx context.Context, set exporter.Settings, cfg *Config) (*otlp
 	return &otlpExporter{cfg: cfg, set: set, tel: tel, userAgent: agent}, nil
 }
 
+// start makes the client: by HTTP if http::endpoint is set, else by gRPC. The backend need not be there yet.
 func (e *otlpExporter) start(ctx context.Context, host component.Host) (err error) {
 	e.health.Start(host)
 	if e.cfg.HTTP.HasValue() {
@@ -84,7 +87,7 @@ type tracesIn struct {
 	e *otlpExporter
 }
 
-// ConsumeTraces returns when the spans were accepted, or refused for good.
+// ConsumeTraces returns when the spans were accepted, or refused for good. Record-only spans are left out, unless the configuration asks for them.
 func (t tracesIn) ConsumeTraces(ctx context.Context, td ptrace.Traces) error {
 	if !t.e.cfg.RecordOnly {
 		all := td.ResourceSpans().Len()
@@ -116,6 +119,8 @@ type rejections struct {
 	refusal.Partial
 }
 
+// hold sends n items, which count as waiting meanwhile, and returns when they are accepted, in whatever number of attempts and parts. Items that the backend
+// rejected while it accepted their request make a permanent error, which says how many.
 func (e *otlpExporter) hold(ctx context.Context, n int, send func(context.Context) error) error {
 	e.waiting.Add(int64(n))
 	defer e.waiting.Add(-int64(n))
@@ -133,6 +138,7 @@ func (e *otlpExporter) hold(ctx context.Context, n int, send func(context.Contex
 	return nil
 }
 
+// pushTraces is an attempt to send spans. After an error that is not permanent, exporterhelper sends the spans in the error, those not accepted yet, again.
 func (e *otlpExporter) pushTraces(ctx context.Context, td ptrace.Traces) error {
 	rest, rejected, err := sendAll(ctx, spansOf(td), func(s spans) (int64, string, error) { return e.client.traces(ctx, s.Traces) }, e.trimmed)
 	err = e.judge(ctx, rejected, err)
@@ -142,6 +148,7 @@ func (e *otlpExporter) pushTraces(ctx context.Context, td ptrace.Traces) error {
 	return err
 }
 
+// pushMetrics is pushTraces for metrics.
 func (e *otlpExporter) pushMetrics(ctx context.Context, md pmetric.Metrics) error {
 	rest, rejected, err := sendAll(ctx, pointsOf(md), func(p points) (int64, string, error) { return e.client.metrics(ctx, p.Metrics) }, func() {})
 	err = e.judge(ctx, rejected, err)
@@ -151,10 +158,11 @@ func (e *otlpExporter) pushMetrics(ctx context.Context, md pmetric.Metrics) erro
 	return err
 }
 
+// trimmed counts a span that was trimmed to be accepted.
 func (e *otlpExporter) trimmed() { e.tel.ExporterOtlpAckedTrimmed.Add(context.Background(), 1) }
 
-// judge classifies an answer: an error is permanent only when the data itself is invalid. After any other error, be it an expired token, a proxy's error page
-// or an unreachable backend, the request is sent again.
+// judge classifies the answer to an attempt, and tells health and log. An error is permanent only when the data itself is invalid. After any other error, be it
+// an expired token, a proxy's error page or an unreachable backend, the request is sent again, after the delay that the backend asks for, if any.
 func (e *otlpExporter) judge(ctx context.Context, rejected *refusal.Partial, err error) error {
 	if rejected != nil {
 		e.rejects(ctx, rejected)
@@ -163,12 +171,12 @@ func (e *otlpExporter) judge(ctx context.Context, rejected *refusal.Partial, err
 	case err == nil:
 		e.accepts()
 		return nil
-	case ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded):
+	case ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded): // cancelled by us: says nothing about the backend
 		return err
 	}
 	st := status.Convert(err)
 	if st.Code() == codes.InvalidArgument || refusal.TooLarge(err) {
-		e.accepts()
+		e.accepts() // the backend works
 		return consumererror.NewPermanent(err)
 	}
 	e.refuses(st)
@@ -180,7 +188,7 @@ func (e *otlpExporter) judge(ctx context.Context, rejected *refusal.Partial, err
 	return err
 }
 
-// rejects counts the items rejected in accepted requests.
+// rejects notes what the backend said of an accepted request: the number of items rejected, for hold, the metric and the log; without any, only a message.
 func (e *otlpExporter) rejects(ctx context.Context, p *refusal.Partial) {
 	if p.Rejected == 0 {
 		e.warn("The backend accepted a request and says: "+p.Message, zap.String("endpoint", e.endpoint()))
@@ -198,6 +206,7 @@ func (e *otlpExporter) rejects(ctx context.Context, p *refusal.Partial) {
 	)
 }
 
+// endpoint is the address of the backend.
 func (e *otlpExporter) endpoint() string {
 	if e.cfg.HTTP.HasValue() {
 		return e.cfg.HTTP.Get().Endpoint
@@ -207,7 +216,7 @@ func (e *otlpExporter) endpoint() string {
 
 const logEvery = time.Minute
 
-// refuses logs once a minute that the backend is unreachable or refuses.
+// refuses records that the backend is unreachable or refuses, and says so in the log once a minute.
 func (e *otlpExporter) refuses(st *status.Status) {
 	e.health.Through(false)
 	e.mu.Lock()

@@ -26,6 +26,7 @@ func NewFactory() exporter.Factory {
 // queueBytes is the size of a configured queue: some sixty of the largest requests.
 const queueBytes = 64 << 20
 
+// createDefaultConfig: gzip, retries for ever, and no queue; a queue that is configured holds queueBytes, and its callers wait for the result.
 func createDefaultConfig() component.Config {
 	grpc := configgrpc.NewDefaultClientConfig()
 	grpc.Compression = configcompression.TypeGzip
@@ -52,6 +53,7 @@ func quiet(set exporter.Settings) exporter.Settings {
 	return set
 }
 
+// options are the parts of exporterhelper that are used, with their settings.
 func (e *otlpExporter) options() []exporterhelper.Option {
 	return []exporterhelper.Option{
 		exporterhelper.WithTimeout(e.cfg.TimeoutConfig), exporterhelper.WithRetry(e.cfg.RetryConfig), exporterhelper.WithQueue(e.cfg.QueueConfig),

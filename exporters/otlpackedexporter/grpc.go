@@ -14,6 +14,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/refusal"
 )
 
+// grpcClient sends by OTLP/gRPC.
 type grpcClient struct {
 	conn    *grpc.ClientConn
 	spans   ptraceotlp.GRPCClient
@@ -21,6 +22,7 @@ type grpcClient struct {
 	options []grpc.CallOption
 }
 
+// newGRPCClient is a client with a connection, which need not be established yet.
 func newGRPCClient(ctx context.Context, e *otlpExporter, host component.Host) (client, error) {
 	conn, err := e.cfg.ToClientConn(ctx, host.GetExtensions(), e.set.TelemetrySettings, configgrpc.WithGrpcDialOption(grpc.WithUserAgent(e.userAgent)))
 	if err != nil {

@@ -30,12 +30,14 @@ const (
 	maxRedirects = 10
 )
 
+// httpClient sends by OTLP/HTTP.
 type httpClient struct {
 	http      *http.Client
 	endpoint  string
 	userAgent string
 }
 
+// newHTTPClient is a client by the settings under http.
 func newHTTPClient(ctx context.Context, e *otlpExporter, host component.Host) (client, error) {
 	c, err := e.cfg.HTTP.Get().ToClient(ctx, host.GetExtensions(), e.set.TelemetrySettings)
 	if err != nil {
@@ -58,6 +60,7 @@ func (c *httpClient) close() error {
 	return nil
 }
 
+// traces posts spans; an error is a gRPC status, as httpError makes.
 func (c *httpClient) traces(ctx context.Context, td ptrace.Traces) (int64, string, error) {
 	body, err := ptraceotlp.NewExportRequestFromTraces(td).MarshalProto()
 	if err != nil {
@@ -71,6 +74,7 @@ func (c *httpClient) traces(ctx context.Context, td ptrace.Traces) (int64, strin
 	return resp.PartialSuccess().RejectedSpans(), resp.PartialSuccess().ErrorMessage(), nil
 }
 
+// metrics posts metrics, as traces does spans.
 func (c *httpClient) metrics(ctx context.Context, md pmetric.Metrics) (int64, string, error) {
 	body, err := pmetricotlp.NewExportRequestFromMetrics(md).MarshalProto()
 	if err != nil {
@@ -84,7 +88,8 @@ func (c *httpClient) metrics(ctx context.Context, md pmetric.Metrics) (int64, st
 	return resp.PartialSuccess().RejectedDataPoints(), resp.PartialSuccess().ErrorMessage(), nil
 }
 
-// post returns the server's answer to an accepted request.
+// post posts a request and returns the server's answer, nil if not protobuf. Any other outcome than acceptance is an error: an unreachable server, a refusal,
+// and a web page, even with status 200, since a proxy and not the server has answered.
 func (c *httpClient) post(ctx context.Context, path string, body []byte) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.endpoint+path, bytes.NewReader(body))
 	if err != nil {

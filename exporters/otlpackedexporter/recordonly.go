@@ -6,7 +6,8 @@ import (
 	vocabulary "github.com/trainbridge/trainbridge/spans"
 )
 
-// drawn is a message without its record-only resources. The message may be shared: if it has such a resource, the rest is copied.
+// drawn is a message without its record-only resources, whose spans are joined and counted by other components, but not for a backend. The message may be
+// shared with other exporters: if there is something to leave out, the rest is copied.
 func drawn(td ptrace.Traces) ptrace.Traces {
 	left := 0
 	for _, rs := range td.ResourceSpans().All() {

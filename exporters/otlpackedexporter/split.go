@@ -14,17 +14,18 @@ import (
 
 // message is a request that can be split.
 type message[M any] interface {
-	count() int
-	part(from, to int) M // a copy
-	join(M) M            // the receiver followed by the next message
-	trim() (M, bool)     // a copy of a one-item message with its longest texts cut; false: nothing left to cut
+	count() int          // items
+	part(from, to int) M // a copy of the items from to to-1
+	join(M) M            // a copy of the receiver followed by another message
+	trim() (M, bool)     // a copy of a one-item message with less in it (events, links, the longest texts); false: nothing left to cut
 }
 
-// sendAll sends a request and, if it is too large for the server, its parts: limits differ (4 MiB by default), and only the server knows its own limit. rest is
-// the unaccepted data when an error ends sendAll.
+// sendAll sends a request and, if it is too large for the server, its halves, quarters and so on: limits differ (4 MiB by default), and only the server knows
+// the limit. A single item that is too large is trimmed, and trimmed is called once for the item. partial is the server's message about
+// accepted requests, and the number of items rejected of them; nil: no such message. When an error ends sendAll, rest is the data not accepted yet.
 func sendAll[M message[M]](ctx context.Context, m M, send func(M) (int64, string, error), trimmed func()) (rest M, partial *refusal.Partial, err error) {
-	todo := []M{m}
-	again := false // the first was trimmed, and not by enough
+	todo := []M{m} // in order
+	again := false // the first was trimmed before, and not by enough
 	for len(todo) > 0 {
 		first := todo[0]
 		n, text, err := send(first)
@@ -38,7 +39,7 @@ func sendAll[M message[M]](ctx context.Context, m M, send func(M) (int64, string
 				partial.Rejected += n
 			}
 			continue
-		case !refusal.TooLarge(err) || ctx.Err() != nil:
+		case !refusal.TooLarge(err) || ctx.Err() != nil: // the error ends sendAll
 		case first.count() > 1:
 			mid := first.count() / 2
 			todo = append([]M{first.part(0, mid), first.part(mid, first.count())}, todo[1:]...)
@@ -61,15 +62,17 @@ func sendAll[M message[M]](ctx context.Context, m M, send func(M) (int64, string
 	return m, partial, nil
 }
 
+// spans is a message of spans.
 type spans struct{ ptrace.Traces }
 
 func spansOf(td ptrace.Traces) spans { return spans{td} }
 
 func (s spans) count() int { return s.SpanCount() }
 
+// part counts spans over all resources and scopes; resources and scopes with a span in the part are copied too.
 func (s spans) part(from, to int) spans {
 	out := ptrace.NewTraces()
-	at := 0
+	at := 0 // spans before the current scope
 	for _, rs := range s.ResourceSpans().All() {
 		var ors ptrace.ResourceSpans
 		begun := false
@@ -103,9 +106,10 @@ func (s spans) join(o spans) spans {
 	return out
 }
 
-// Each attempt cuts texts to a quarter, but not below shortest.
+// shortest is the length that texts are not cut below, By.
 const shortest = 64
 
+// trim takes events and links away, and after that cuts texts to a quarter of the longest. How many bytes of texts were cut so far is noted on the span.
 func (s spans) trim() (spans, bool) {
 	out := s.part(0, 1)
 	rs := out.ResourceSpans().At(0)
@@ -130,6 +134,7 @@ func (s spans) trim() (spans, bool) {
 	return out, true
 }
 
+// longestText is the length of the longest text in attributes.
 func longestText(m pcommon.Map) (n int) {
 	for _, v := range m.All() {
 		n = max(n, len(text(v)))
@@ -137,6 +142,7 @@ func longestText(m pcommon.Map) (n int) {
 	return n
 }
 
+// textBytes is the length of all texts in attributes.
 func textBytes(m pcommon.Map) (n int) {
 	for _, v := range m.All() {
 		n += len(text(v))
@@ -153,6 +159,7 @@ func text(v pcommon.Value) string {
 	return ""
 }
 
+// cutTexts cuts texts in attributes to a number of bytes.
 func cutTexts(m pcommon.Map, most int) {
 	for _, v := range m.All() {
 		if t := text(v); len(t) > most {
@@ -161,16 +168,18 @@ func cutTexts(m pcommon.Map, most int) {
 	}
 }
 
+// points is a message of metrics.
 type points struct{ pmetric.Metrics }
 
 func pointsOf(md pmetric.Metrics) points { return points{md} }
 
-// Metrics are not cut.
+// count is the number of metrics: a metric with all its points stays whole.
 func (p points) count() int { return p.MetricCount() }
 
+// part is as of spans.
 func (p points) part(from, to int) points {
 	out := pmetric.NewMetrics()
-	at := 0
+	at := 0 // metrics before the current scope
 	for _, rm := range p.ResourceMetrics().All() {
 		var orm pmetric.ResourceMetrics
 		begun := false
@@ -203,4 +212,5 @@ func (p points) join(o points) points {
 	return out
 }
 
+// trim cuts nothing: labels without their ends would be other series.
 func (p points) trim() (points, bool) { return p, false }

@@ -28,14 +28,15 @@ type client struct {
 	file   *os.File
 	size   int64             // of the file; another size was not made by us
 	values map[string][]byte // never changed in place
-	used   int64             // bytes of the log for current values
+	used   int64             // bytes of all keys and values: a file much larger is rewritten
 	owed   map[string]bool   // keys whose values are not yet in the file: a Write failed
 	dirty  bool              // something may not be on the disk yet
 	lost   bool              // fsync failed: the kernel may have dropped dirty pages, and reports success afterwards
 	closed bool
 }
 
-// openClient reads the stored state. An unusable file is set aside.
+// openClient reads the state stored at a path. What can be read of a file is used: one that ends in the middle of a batch, as after a crash, is rewritten, any
+// other fault sets the file aside first. Beside an error, the client may have an open file, to be closed.
 func openClient(ext *stateStorage, path string) (*client, error) {
 	c := &client{ext: ext, path: path, values: map[string][]byte{}}
 	info, err := os.Stat(path)
@@ -71,7 +72,7 @@ func openClient(ext *stateStorage, path string) (*client, error) {
 	return c, nil
 }
 
-// setAside renames the file at the path.
+// setAside renames the file at the path, for a person to look at, and makes room for a new file.
 func (c *client) setAside(why error) error {
 	aside := c.path + time.Now().UTC().Format(".20060102T150405.000Z")
 	if err := os.Rename(c.path, aside); err != nil {
@@ -82,7 +83,8 @@ func (c *client) setAside(why error) error {
 	return nil
 }
 
-// ready ensures that the path names the open file, with all stored and all owed values.
+// ready ensures that the path names the open file, with all values, owed ones included. A file that is gone, is another one, has a size that we did not make,
+// or may have lost pages is written anew from memory.
 func (c *client) ready() error {
 	at, same := isAt(c.file, c.path)
 	whole := same && at.Size() == c.size
@@ -103,7 +105,7 @@ func (c *client) ready() error {
 	return nil
 }
 
-// rewrite puts a file with nothing but the values at the path.
+// rewrite puts a new file with nothing but the present values at the path, on disk: written beside and renamed, so that a crash leaves the old file or the new.
 func (c *client) rewrite() error {
 	ops := make([]*storage.Operation, 0, len(c.values))
 	for key, value := range c.values {
@@ -137,7 +139,7 @@ func (c *client) rewrite() error {
 	return err
 }
 
-// apply changes the values as the operations say, and answers gets.
+// apply changes the values in memory as the operations say, and answers gets by setting their Value.
 func (c *client) apply(ops []*storage.Operation) {
 	for _, op := range ops {
 		old, ok := c.values[op.Key]
@@ -170,9 +172,12 @@ func (c *client) Write(_ context.Context, ops ...*storage.Operation) error {
 // Sync waits until all writes of all components are on disk.
 func (c *client) Sync(context.Context) error { return c.ext.sync() }
 
+// batch is Batch (now) or Write (not now). Values change in memory once they are in the file, by a Write in any case. A file with too many outdated bytes is
+// rewritten.
 func (c *client) batch(ops []*storage.Operation, now bool) (err error) {
 	b := appendBatch(nil, ops)
 	if len(b) > 0 && now {
+		// Before the lock of this client: sync takes the locks of all.
 		if err = c.ext.own(); err == nil {
 			err = c.ext.sync()
 		}
@@ -185,11 +190,10 @@ func (c *client) batch(ops []*storage.Operation, now bool) (err error) {
 	if err == nil && len(b) > 0 {
 		err = c.append(b, now)
 	}
-	switch {
-	case err == nil:
-	case now:
+	if err != nil && now {
 		return err
-	default:
+	}
+	if err != nil {
 		c.owe(ops)
 	}
 	c.apply(ops)
@@ -199,7 +203,7 @@ func (c *client) batch(ops []*storage.Operation, now bool) (err error) {
 	return err
 }
 
-// append writes a batch. Whether the file is still there is asked before something counts as stored: here, or by sync.
+// append writes a batch to the file; now: onto the disk. Whether the file is still there is asked before something counts as stored: here, or by sync.
 func (c *client) append(b []byte, now bool) error {
 	if now || c.lost || len(c.owed) > 0 {
 		if err := c.ready(); err != nil {
@@ -209,7 +213,7 @@ func (c *client) append(b []byte, now bool) error {
 	return c.put(b, now)
 }
 
-// put writes a batch behind the others.
+// put writes a batch behind the others; after an error the file is as before.
 func (c *client) put(b []byte, now bool) error {
 	_, err := c.ext.writeAt(c.file, b, c.size)
 	if err == nil && now {
@@ -223,7 +227,7 @@ func (c *client) put(b []byte, now bool) error {
 	return nil
 }
 
-// owe notes the keys missing in the file.
+// owe notes the keys of operations that are not in the file.
 func (c *client) owe(ops []*storage.Operation) {
 	if c.owed == nil {
 		c.owed = map[string]bool{}
@@ -265,23 +269,24 @@ func (c *client) sync() error {
 	return c.settle()
 }
 
-// settle is sync with c.mu held.
+// settle is sync with c.mu held: owed values are written, and the file is synced, or rewritten if the sync fails.
 func (c *client) settle() error {
 	if len(c.owed) > 0 || c.dirty {
 		if err := c.ready(); err != nil {
 			return err
 		}
 	}
-	switch {
-	case !c.dirty:
+	if !c.dirty {
 		return nil
-	case c.lost || c.fsync() != nil:
+	}
+	if c.lost || c.fsync() != nil {
 		return c.rewrite()
 	}
 	c.dirty = false
 	return nil
 }
 
+// fsync syncs the file; after an error the file counts as lost.
 func (c *client) fsync() error {
 	err := c.ext.fsync(c.file)
 	c.lost = c.lost || err != nil

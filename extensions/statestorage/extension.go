@@ -26,7 +26,7 @@ import (
 
 const (
 	checkEvery  = 2 * time.Second
-	maxOpenings = 10
+	maxOpenings = 10  // tries to open a file whose directory is deleted meanwhile
 	maxFileName = 200 // bytes; leaves room for the suffix of a file set aside
 )
 
@@ -35,22 +35,25 @@ var (
 	_ storageclient.Behind = (*client)(nil)
 )
 
+// stateStorage is the state_storage extension: a locked directory, and a client with a file in it for each component.
 type stateStorage struct {
 	dir  string // absolute
 	log  *zap.Logger
 	done chan struct{} // closed by Shutdown
 	loop sync.WaitGroup
 
+	// The system's calls, replaced by tests.
 	fsync   func(*os.File) error
 	writeAt func(f *os.File, b []byte, at int64) (int, error)
 
-	mu      sync.Mutex // locked before the mu of a client
-	lock    *os.File
+	mu      sync.Mutex         // locked before the mu of a client
+	lock    *os.File           // open while the directory is locked; nil before
 	clients map[string]*client // by path
-	failing bool
+	failing bool               // the last check failed, and was logged
 	closed  bool
 }
 
+// newStateStorage is an extension whose directory is not locked yet.
 func newStateStorage(cfg *Config, log *zap.Logger) (extension.Extension, error) {
 	dir, err := filepath.Abs(cfg.Directory)
 	if err != nil {
@@ -105,6 +108,7 @@ func (e *stateStorage) GetClient(_ context.Context, kind component.Kind, id comp
 	return c, err
 }
 
+// open opens the file of a component, which must not be open. fs.ErrNotExist: the directory was deleted between its lock and the opening.
 func (e *stateStorage) open(path string) (storage.Client, error) {
 	if err := e.own(); err != nil {
 		return nil, err
@@ -125,6 +129,7 @@ func (e *stateStorage) open(path string) (storage.Client, error) {
 	return c, nil
 }
 
+// fileName is the name of a component's file, "receiver.tq_trace%2F2.positions.state"; of a long name, the beginning and a hash.
 func fileName(kind component.Kind, id component.ID, name string) string {
 	file := url.PathEscape(strings.ToLower(kind.String()) + "." + id.String() + "." + name)
 	if len(file) > maxFileName {
@@ -133,7 +138,8 @@ func fileName(kind component.Kind, id component.ID, name string) string {
 	return file + ".state"
 }
 
-// own ensures that the directory exists and is locked by this collector, and rewrites all state after the directory was lost.
+// own ensures that the directory exists and is locked by this collector. A directory that was deleted or replaced while the collector runs is made and locked
+// again, and the files missing in it are written from memory. Called before anything is stored.
 func (e *stateStorage) own() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -193,7 +199,8 @@ func (e *stateStorage) sync() (err error) {
 	return err
 }
 
-// watch checks the directory also while nothing is stored: otherwise the loss of a file would be noticed only after a crash. It also syncs pending writes.
+// watch checks the directory and syncs pending writes every checkEvery, also while nothing is stored: otherwise the loss of a file would be noticed only after
+// a crash. The goroutine ends with Shutdown.
 func (e *stateStorage) watch() {
 	tick := time.NewTicker(checkEvery)
 	defer tick.Stop()
@@ -207,7 +214,8 @@ func (e *stateStorage) watch() {
 	}
 }
 
-// check logs a problem once, and its end once.
+// check ensures that the directory is ours, that each client's file is there with all values, and that all is on disk. A problem is logged once, and its end
+// once.
 func (e *stateStorage) check() {
 	err := e.own()
 	if err == nil {
@@ -234,12 +242,14 @@ func (e *stateStorage) check() {
 	e.failing = err != nil
 }
 
+// all are the open clients; their own locks are taken without e.mu.
 func (e *stateStorage) all() []*client {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return slices.Collect(maps.Values(e.clients))
 }
 
+// forget lets the file of a client be opened again.
 func (e *stateStorage) forget(c *client) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -17,7 +17,8 @@ var (
 	holderLine = regexp.MustCompile(`^(pid \d+ on [\w.-]+)\n$`)
 )
 
-// lockFile locks a file for as long as it is open, and writes its holder into it. It does not wait.
+// lockFile creates or opens a file and locks it, for as long as the file is open, and writes this process into it for others to see. Without waiting: if
+// another process has the lock, the error is errInUse, with that process.
 func lockFile(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -49,8 +50,8 @@ func holder(f *os.File) string {
 	return "its pid is not known"
 }
 
-// isAt says whether the path still names the open file.
-func isAt(f *os.File, path string) (os.FileInfo, bool) {
+// isAt says whether the path still names the open file: same is false if the file was deleted or replaced. at is the file at the path, nil if none.
+func isAt(f *os.File, path string) (at os.FileInfo, same bool) {
 	at, err := os.Stat(path)
 	if err != nil {
 		return nil, false

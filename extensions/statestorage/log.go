@@ -29,11 +29,11 @@ var (
 	errTorn    = errors.New("ends in the middle of a batch, as after a crash")
 )
 
-// appendBatch appends the changes of the operations; gets change nothing.
+// appendBatch appends the batch of the operations to a log; nothing if all are gets, which change nothing.
 func appendBatch(b []byte, ops []*storage.Operation) []byte {
 	start, size := len(b), batchHead
 	for _, op := range ops {
-		size += len(op.Key) + len(op.Value) + 8
+		size += len(op.Key) + len(op.Value) + 8 // 8: the type, and two lengths of mostly short texts
 	}
 	b = append(slices.Grow(b, size), make([]byte, batchHead)...)
 	for _, op := range ops {
@@ -78,6 +78,8 @@ func readLog(r io.Reader, size int64, apply func([]*storage.Operation)) (good in
 	return good, nil
 }
 
+// readBatch reads the payload of the next batch; left is how much of the file is left. errTorn: the file ends before the batch does. errDamaged: the hash is
+// not the payload's.
 func readBatch(in io.Reader, left int64) ([]byte, error) {
 	if left < batchHead {
 		return nil, errTorn
@@ -103,6 +105,7 @@ func readBatch(in io.Reader, left int64) ([]byte, error) {
 	return payload, nil
 }
 
+// decodeBatch reads the operations in a payload; ok is false for anything that appendBatch would not have written.
 func decodeBatch(b []byte) (ops []*storage.Operation, ok bool) {
 	for c := (wire.Cursor{Rest: b}); len(c.Rest) > 0; {
 		kind, key := c.Byte(), string(c.Bytes())
