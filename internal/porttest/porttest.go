@@ -28,7 +28,8 @@ func Addr(tb testing.TB) string {
 	return net.JoinHostPort(Host, strconv.Itoa(On(tb, Host)))
 }
 
-// On is an unused port of a host, below the kernel's range for outgoing connections.
+// On is an unused port of a host, below the kernel's range for outgoing connections, which could take the port before the server does. Each port is given out
+// once; processes begin at different ports.
 func On(tb testing.TB, host string) int {
 	tb.Helper()
 	given.Lock()

@@ -28,9 +28,9 @@ type Pulse struct {
 	Number  int64  // of the last step; below 0: the log does not number steps
 	Behind  string // deficit of the collectives since then; "": unknown
 
-	ends, came [kept]int64 // ns: of the last steps, by their log and by our clock
-	n          int         // steps
-	longest    int64       // ns between two steps
+	ends, came [kept]int64 // ns: of the last steps, by their log and by our clock; step i is at i modulo kept
+	n          int         // steps until now
+	longest    int64       // ns between two steps, at most longestGap
 	over       bool        // the run has ended, or has died
 	reported   bool        // the stall was reported
 }
@@ -63,7 +63,8 @@ type Stall struct {
 	Usual int64 // ns: the median time between steps
 }
 
-// Stalls reports once that no step came for far longer than usual. outage is the end of the last time without reception.
+// Stalls reports that no step came for far longer than usual, once until the next step. outage is the end of the last time without reception: such time is not
+// counted as quiet.
 func (p *Pulse) Stalls(now, outage time.Time) (s Stall, ok bool) {
 	if p.over || p.reported || p.n < fewest || !p.Live() {
 		return s, false
@@ -80,7 +81,8 @@ func (p *Pulse) Stalls(now, outage time.Time) (s Stall, ok bool) {
 }
 
 // Live says whether steps came at the rate of their execution: an old log is read faster, and its end means nothing for the present. No clock is compared with
-// another.
+// another: over the last few, 16 and 63 steps, the time of their coming is compared with the time between their ends. Steps that came in half the time may be
+// live, in batches.
 func (p *Pulse) Live() bool {
 	last := p.n - 1
 	for _, back := range []int{fewest - 1, kept / 4, kept - 1} {

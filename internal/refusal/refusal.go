@@ -44,8 +44,9 @@ func (p *Partial) GRPCStatus() *status.Status {
 	return st
 }
 
-// FromGateway reads the error of a request: a gateway's partial success, if no other backend of the gateway returned an error, means that the backend accepted
-// the request except for the rejected items.
+// FromGateway reads the error of a request. If the error is a gateway's partial success (GRPCStatus), and no other backend of the gateway returned an error,
+// the request was accepted except for the rejected items: their number and the backend's message are returned, without an error. Any other error is returned as
+// given.
 func FromGateway(err error) (rejected int64, message string, _ error) {
 	st := status.Convert(err)
 	for _, detail := range st.Details() {
@@ -53,7 +54,8 @@ func FromGateway(err error) (rejected int64, message string, _ error) {
 			n, bad := strconv.ParseInt(info.GetMetadata()[rejectedKey], 10, 64)
 			p := Partial{n, info.GetMetadata()[messageKey]}
 			before, whole := strings.CutSuffix(st.Message(), p.Error())
-			if bad == nil && whole && !strings.ContainsAny(before, ";\n") { // the gateway joins the errors of several backends
+			alone := whole && !strings.ContainsAny(before, ";\n") // the gateway joins the errors of several backends by these
+			if bad == nil && alone {
 				return p.Rejected, p.Message, nil
 			}
 		}
@@ -94,6 +96,7 @@ func OfData(err error) bool {
 	return err != nil && !slices.ContainsFunc(each(err), func(err error) bool { return !ofData(err) })
 }
 
+// ofData is OfData of a single error.
 func ofData(err error) bool {
 	if !consumererror.IsPermanent(err) {
 		return false

@@ -18,7 +18,7 @@ const (
 	steady      = 0.05 // of their median: the distance of the quartiles of steady steps
 )
 
-// period finds periods among the slow steps.
+// period finds periods among the slow steps, the strongest first, up to a few. The steps of a period are then no longer slow, unless among each other.
 func (j *judge) period() {
 	all := 0
 	for _, i := range j.known {
@@ -39,25 +39,28 @@ func (j *judge) period() {
 	}
 }
 
-// strongest finds the period with most of the slow steps. false: none.
+// strongest finds the period with most of the slow steps, and keeps it; of several the one with the largest distance. A period's steps are nearly all slow, by
+// about the same time. all is the number of slow steps of the attempt. false: no period.
 func (j *judge) strongest(slow []int, all int) bool {
 	var best Period
 	for _, every := range j.distances(slow) {
-		rests := map[int64]int{}
+		rests := map[int64]int{} // slow steps by number modulo every
 		for _, i := range slow {
 			rests[mod(j.number(i), every)]++
 		}
 		for rest, n := range rests {
-			if n < leastPeriod || n < best.Slow || n == best.Slow && every <= best.Every {
+			worse := n < best.Slow || n == best.Slow && every <= best.Every
+			if n < leastPeriod || worse {
 				continue
 			}
-			of := 0
+			of := 0 // all steps of the period; a warm-up that is not slow says nothing
 			for _, i := range j.known {
 				if s := j.run.Steps[i].State; (s == Slow || !j.first[i]) && mod(j.number(i), every) == rest {
 					of++
 				}
 			}
-			if p := (Period{Every: every, Rest: rest, Slow: n, Of: of, All: all}); float64(n) >= covered*float64(of) && j.regular(slow, p) {
+			p := Period{Every: every, Rest: rest, Slow: n, Of: of, All: all}
+			if nearlyAll := float64(n) >= covered*float64(of); nearlyAll && j.regular(slow, p) {
 				best = p
 			}
 		}
@@ -69,9 +72,10 @@ func (j *judge) strongest(slow []int, all int) bool {
 	return true
 }
 
+// mod is n modulo every, from 0 on also below 0.
 func mod(n, every int64) int64 { return (n%every + every) % every }
 
-// distances are the most frequent distances between slow steps.
+// distances are the most frequent distances between the numbers of slow steps, each to the next two: a foreign slow step may lie between two of a period.
 func (j *judge) distances(slow []int) (out []int64) {
 	count := map[int64]int{}
 	for a := range slow {
@@ -100,7 +104,7 @@ func (j *judge) regular(slow []int, p Period) bool {
 	return stat.Quantile(j.values, 0.75)-stat.Quantile(j.values, 0.25) <= likeness*stat.Median(j.values)
 }
 
-// keep keeps a period, and compares its steps with each other.
+// keep adds a period to the result, and compares its slow steps with each other: those longer than the rest stay Slow, the others become Periodic.
 func (j *judge) keep(slow []int, p Period) {
 	var steps []int
 	for _, i := range slow {
@@ -121,7 +125,7 @@ func (j *judge) keep(slow []int, p Period) {
 	j.run.Periods = append(j.run.Periods, p)
 }
 
-// among is the level of some steps.
+// among is the level of some steps. Their durations are left in j.values, by size.
 func (j *judge) among(steps []int) Level {
 	j.values = j.values[:0]
 	for _, i := range steps {
@@ -131,9 +135,10 @@ func (j *judge) among(steps []int) Level {
 	return Of(j.values)
 }
 
-// mixtures finds slow steps that are too many and too steady to be slow: they have another length.
+// mixtures makes slow steps Usual that are too many and too steady to be slow: steps of two lengths alternate in their group without a period. Those far above
+// their own level stay Slow.
 func (j *judge) mixtures() {
-	slow := make([][]int, len(j.run.members))
+	slow := make([][]int, len(j.run.members)) // by group
 	for _, i := range j.known {
 		if s := &j.run.Steps[i]; s.State == Slow {
 			of := j.run.of[i]
@@ -147,7 +152,8 @@ func (j *judge) mixtures() {
 			continue
 		}
 		l, first := j.among(steps), &j.run.Steps[steps[0]]
-		if stat.Quantile(j.values, 0.75)-stat.Quantile(j.values, 0.25) > l.Usual*max(steady, 2*first.Spread/first.Usual) {
+		quartiles := stat.Quantile(j.values, 0.75) - stat.Quantile(j.values, 0.25)
+		if quartiles > l.Usual*max(steady, 2*first.Spread/first.Usual) { // not as steady as the group's other steps
 			continue
 		}
 		for _, i := range steps {

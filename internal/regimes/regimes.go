@@ -28,8 +28,8 @@ type Run struct {
 	Segments []Segment // in order and without gaps; a single segment if the level never changes
 	Periods  []Period
 
-	members []group
-	of      []place
+	members []group // steps compared with one another, for Neighbours
+	of      []place // of each step
 }
 
 // State is the verdict on a step.
@@ -95,7 +95,8 @@ func Of(sorted []float64) Level {
 	return l
 }
 
-// resolution is the step of rounded durations: most are the same, and others differ by one in the last place. 0: not rounded.
+// resolution is the unit in the last place of rounded durations, s, such as 0.1 for 2.3, 2.3 and 2.4: a step longer by one unit is not slow. Durations are
+// rounded if the median is one of them, the next larger one occurs twice, their difference is a power of ten, and the median a multiple. 0: not rounded.
 func resolution(sorted []float64, usual float64) float64 {
 	at, found := slices.BinarySearch(sorted, usual)
 	if !found {
@@ -112,7 +113,7 @@ func resolution(sorted []float64, usual float64) float64 {
 	if tens := math.Log10(step); !whole(tens) || !whole(usual/step) {
 		return 0
 	}
-	return step * (1 + 1e-6)
+	return step * (1 + 1e-6) // more than the unit, whatever the rounding of the difference
 }
 
 // group is steps for comparison with one another, in order.
@@ -121,10 +122,11 @@ type group struct {
 	slope float64 // s a step, subtracted before
 }
 
-// place is the position of a step in its group.
+// place is the position of a step in its group; group −1: in none.
 type place struct{ group, at int }
 
-// Judge judges each step, in O(n) time and memory.
+// Judge judges each step, in O(n) time and memory. The order is fixed: steps are compared within regimes, so regimes come first; warm-ups and periods are named
+// among the steps found slow; and mixtures are what is slow and neither.
 func Judge(of Attempt) *Run {
 	j := newJudge(of)
 	for _, p := range j.pieces() {
@@ -139,7 +141,7 @@ func Judge(of Attempt) *Run {
 	return j.run
 }
 
-// Neighbours appends to list the neighbours of a step, in order, without the step.
+// Neighbours appends to list the steps with which a step was compared, in order, without the step: up to near on each side in its group.
 func (r *Run) Neighbours(list []int, step int) []int {
 	p := r.of[step]
 	if p.group < 0 {
@@ -158,20 +160,21 @@ func (r *Run) Neighbours(list []int, step int) []int {
 type judge struct {
 	of      Attempt
 	run     *Run
-	known   []int     // indices of the steps with a duration
-	logs    []float64 // of the known ones
-	first   []bool    // of all steps: a possible warm-up
-	regimes []regime
+	known   []int     // indices in Attempt.Seconds of the steps with a duration
+	logs    []float64 // of the known ones: logarithms of the durations, s
+	first   []bool    // of all steps: the first of an attempt, a possible warm-up
+	regimes []regime  // in order
 	values  []float64 // scratch
 	over    []float64 // s of each step above its usual time
 }
 
-// regime is a segment and its bursts, as positions in judge.known.
+// regime is a segment and its bursts, ranges of slow steps on a higher level: as positions in judge.known, half open.
 type regime struct {
 	from, to int
 	bursts   [][2]int
 }
 
+// newJudge makes the state of Judge: the known steps, and no verdict on any.
 func newJudge(of Attempt) *judge {
 	n := len(of.Seconds)
 	j := &judge{of: of, run: &Run{Steps: make([]Step, n), of: make([]place, n)}, first: make([]bool, n), over: make([]float64, n)}
@@ -195,6 +198,7 @@ func newJudge(of Attempt) *judge {
 	return j
 }
 
+// number is the number of the i-th step.
 func (j *judge) number(i int) int64 {
 	if j.of.Number == nil {
 		return int64(i)
@@ -202,15 +206,17 @@ func (j *judge) number(i int) int64 {
 	return j.of.Number[i]
 }
 
+// seconds is the duration of the k-th known step, s.
 func (j *judge) seconds(k int) float64 { return j.of.Seconds[j.known[k]] }
 
-// middle is the median of known steps.
+// middle is the median logarithm of a range of known steps.
 func (j *judge) middle(from, to int) float64 {
 	j.values = append(j.values[:0], j.logs[from:to]...)
 	return stat.Among(j.values)
 }
 
-// pieces are the ranges of known steps between lasting changes of the load. Changes within few steps of one another are in one range.
+// pieces are the ranges of known steps between lasting changes of the load, half open. A load lasts for settles steps; stretches of shorter ones, such as of
+// alternating loads, are one range.
 func (j *judge) pieces() (out [][2]int) {
 	n := len(j.known)
 	if n == 0 {
@@ -219,55 +225,44 @@ func (j *judge) pieces() (out [][2]int) {
 	if j.of.Loads == nil {
 		return [][2]int{{0, n}}
 	}
-	from, lasting := 0, false
+	from, lasted := 0, false // the beginning of the range, and whether the load before lasted
 	for at := 0; at < n; {
 		to := at + 1
 		for to < n && j.of.Loads[j.known[to]] == j.of.Loads[j.known[at]] {
 			to++
 		}
-		if now := to-at >= settles; at > from && (now || lasting) {
+		lasts := to-at >= settles
+		if at > from && (lasts || lasted) {
 			out = append(out, [2]int{from, at})
 			from = at
-			lasting = now
-		} else {
-			lasting = now
 		}
+		lasted = lasts
 		at = to
 	}
 	return append(out, [2]int{from, n})
 }
 
-// judge compares the steps of a regime with one another, by load where loads alternate.
+// judge compares the steps of the regime with number of with one another, by load where loads alternate, and adds the regime's Segment.
 func (j *judge) judge(of int) {
 	r := &j.regimes[of]
-	segment := Segment{From: 0, To: len(j.of.Seconds)}
+	segment := Segment{From: 0, To: len(j.of.Seconds)} // To: until the next regime is known
 	if of > 0 {
 		segment.From = j.known[r.from]
 		j.run.Segments[of-1].To = segment.From
 	}
-	steady := make([]int, 0, r.to-r.from)
-	burst := r.bursts
-	for k := r.from; k < r.to; k++ {
-		for len(burst) > 0 && k >= burst[0][1] {
-			burst = burst[1:]
-		}
-		if len(burst) > 0 && k >= burst[0][0] || j.first[j.known[k]] {
-			continue
-		}
-		steady = append(steady, j.known[k])
-	}
+	steady := j.steady(r)
 	groups := j.byLoad(steady)
 	if len(groups) == 1 {
 		segment.Trend = groups[0].trend(j)
 	}
 	for i := range groups {
-		j.hold(r, &groups[i], len(groups) == 1)
+		j.compare(r, &groups[i], len(groups) == 1)
 	}
 	j.values = j.values[:0]
 	for _, i := range steady {
 		j.values = append(j.values, j.of.Seconds[i])
 	}
-	if len(j.values) == 0 {
+	if len(j.values) == 0 { // a single step, the first of the attempt
 		j.values = append(j.values, j.seconds(r.from))
 	}
 	segment.Level = stat.Among(j.values)
@@ -281,7 +276,23 @@ func (j *judge) judge(of int) {
 	j.run.Segments = append(j.run.Segments, segment)
 }
 
-// byLoad groups steps with alternating loads. Loads of few steps are one group.
+// steady are the steps of a regime that are compared with: without bursts and possible warm-ups.
+func (j *judge) steady(r *regime) []int {
+	steady := make([]int, 0, r.to-r.from)
+	burst := r.bursts
+	for k := r.from; k < r.to; k++ {
+		for len(burst) > 0 && k >= burst[0][1] {
+			burst = burst[1:]
+		}
+		inBurst := len(burst) > 0 && k >= burst[0][0]
+		if !inBurst && !j.first[j.known[k]] {
+			steady = append(steady, j.known[k])
+		}
+	}
+	return steady
+}
+
+// byLoad groups steps with alternating loads, a group for each load. Loads of few steps are one group together.
 func (j *judge) byLoad(steps []int) []group {
 	if j.of.Loads == nil {
 		return []group{{steps: steps}}
@@ -312,23 +323,25 @@ func (j *judge) byLoad(steps []int) []group {
 	return out
 }
 
-// hold compares each step of a group, with the regime's bursts and first steps of the group, with its neighbours.
-func (j *judge) hold(r *regime, g *group, all bool) {
+// compare judges each step of a group by its neighbours: Usual, or Slow above the limit of their durations. all: the group is the only one of the regime, and
+// the steps of bursts and possible warm-ups are judged too, by their neighbours in the group. Steps with too few neighbours stay Unknown.
+func (j *judge) compare(r *regime, g *group, all bool) {
 	of := len(j.run.members)
-	window := make([]float64, 0, 2*near+2)
-	value := func(at int) float64 { return j.of.Seconds[g.steps[at]] - g.slope*float64(at) }
+	value := func(at int) float64 { return j.of.Seconds[g.steps[at]] - g.slope*float64(at) } // without the trend
+	window := make([]float64, 0, 2*near+2)                                                   // values of the steps from to to in the group, by size
 	from, to := 0, 0
 	judged := g.steps
 	if all {
 		judged = j.known[r.from:r.to]
 	}
-	at := 0
+	at := 0 // in the group: the step, or the next one
 	limits := make([]float64, 0, len(judged))
-	held := make([]int, 0, len(judged))
+	held := make([]int, 0, len(judged)) // the steps with a verdict; limits has how far each may be above its usual time
 	for _, i := range judged {
 		for at < len(g.steps) && g.steps[at] < i {
 			at++
 		}
+		// The window moves along: from near steps before to near steps behind.
 		for ; to < min(len(g.steps), at+near+1); to++ {
 			x := value(to)
 			p, _ := slices.BinarySearch(window, x)
@@ -363,8 +376,8 @@ func (j *judge) hold(r *regime, g *group, all bool) {
 	j.run.members = append(j.run.members, *g)
 }
 
-// tail is the factor that widens the limits: if the upper half below the limits has twice as many steps as lie above, these are the end of a long tail and no
-// fault.
+// tail is the factor by which the limits of the held steps are widened: if twice as many steps are between half the limit and the limit as above, the steps
+// above are the end of a long tail and no fault. Four widenings by 1.5 are enough for any.
 func (j *judge) tail(held []int, limits []float64) float64 {
 	widen := 1.0
 	for range 4 {
@@ -385,7 +398,7 @@ func (j *judge) tail(held []int, limits []float64) float64 {
 	return widen
 }
 
-// warm names the first steps of attempts apart.
+// warm makes slow steps at the beginning of attempts First: up to warm steps, none longer than the one before.
 func (j *judge) warm() {
 	for _, at := range j.known {
 		if !j.first[at] {

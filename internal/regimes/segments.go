@@ -18,7 +18,7 @@ const (
 	alike   = 0.1  // levels closer than this, as logarithms, are one
 )
 
-// segment finds the regimes of a piece of the known steps.
+// segment finds the regimes of a piece of the known steps (see pieces): ranges of one level, with short ranges of a higher level as bursts inside.
 func (j *judge) segment(piece [2]int) {
 	cuts := j.levels(piece[0], piece[1])
 	parts := make([]part, 0, len(cuts)+1)
@@ -32,20 +32,20 @@ func (j *judge) segment(piece [2]int) {
 		parts[i].level = j.middle(parts[i].from, parts[i].to)
 	}
 	bursts(parts)
-	for i := 0; i < len(parts); {
+	for i := 0; i < len(parts); { // the regime that begins with part i
 		r := regime{from: parts[i].from, to: parts[i].to}
 		last := parts[i].level
 		next := i + 1
 		for next < len(parts) {
 			first := next
-			for next < len(parts) && parts[next].burst {
+			for next < len(parts) && parts[next].burst { // the last part is none
 				next++
 			}
-			if first == next {
+			if first == next { // another level: another regime
 				break
 			}
-			hole := [2]int{parts[first].from, parts[next-1].to}
-			if math.Abs(parts[next].level-last) >= alike { // compare with the higher side
+			hole := [2]int{parts[first].from, parts[next-1].to} // a burst, up to the part next
+			if math.Abs(parts[next].level-last) >= alike {      // between two regimes: a burst of the higher one, to be compared with
 				if parts[next].level > last {
 					parts[next].from, parts[next].before = hole[0], hole[1]
 				} else {
@@ -53,7 +53,7 @@ func (j *judge) segment(piece [2]int) {
 				}
 				break
 			}
-			r.bursts, r.to = append(r.bursts, hole), parts[next].to
+			r.bursts, r.to = append(r.bursts, hole), parts[next].to // the same level before and after
 			next++
 		}
 		if before := parts[i].before; before > 0 {
@@ -72,7 +72,7 @@ type part struct {
 	before   int // the end of the burst at the beginning of the part; 0: none
 }
 
-// joined joins parts without a jump between them: a trend passes many levels.
+// joined joins parts without a jump between them, by the medians of a block on either side: a trend passes many levels.
 func (j *judge) joined(parts []part) []part {
 	out := parts[:1]
 	for _, p := range parts[1:] {
@@ -87,23 +87,26 @@ func (j *judge) joined(parts []part) []part {
 	return out
 }
 
-// bursts marks the parts that are slow steps: higher than the rest on both sides, and short. Too many bursts are the normal course of the job.
+// bursts marks the parts that are slow steps: higher than the rest on both sides, and short. Neither the first nor the last part is one. If more than two
+// bursts have more than a quarter of the steps, they are the normal course of the job, and none is marked.
 func bursts(parts []part) {
-	left := make([]int, len(parts))
+	left := make([]int, len(parts)) // indices of the parts not marked
 	for i := range left {
 		left[i] = i
 	}
 	marked, steps, n := 0, 0, parts[len(parts)-1].to-parts[0].from
 	for at := 1; at+1 < len(left); {
 		before, p, after := &parts[left[at-1]], &parts[left[at]], &parts[left[at+1]]
-		if p.level < max(before.level, after.level)+alike || after.from-before.to > burst {
+		higher := p.level >= max(before.level, after.level)+alike
+		short := after.from-before.to <= burst // with the bursts beside
+		if !higher || !short {
 			at++
 			continue
 		}
 		p.burst = true
 		marked, steps = marked+1, steps+p.to-p.from
 		left = slices.Delete(left, at, at+1)
-		at = max(1, at-1)
+		at = max(1, at-1) // the part before may be a burst now that this one is gone
 	}
 	if marked > 2 && 4*steps > n {
 		for i := range parts {
@@ -121,13 +124,13 @@ func (j *judge) levels(from, to int) (cuts []int) {
 		return nil
 	}
 	grid, spread := grid(y)
-	cost, start := make([]float64, len(grid)), make([]int32, len(grid))
-	best, begun := make([]int32, len(y)), make([]int32, len(y)) // the cheapest level of each step, and its start
-	least, change := 0.0, settles*(capped-noise)
+	cost, start := make([]float64, len(grid)), make([]int32, len(grid)) // by level: the least cost of a course that is on this level now, and since when
+	best, begun := make([]int32, len(y)), make([]int32, len(y))         // the cheapest level of each step, and its start
+	least, change := 0.0, settles*(capped-noise)                        // the least cost until now; the cost of a change
 	for i, v := range y {
 		cheapest := math.Inf(1)
 		for l, level := range grid {
-			if i > 0 && least+change < cost[l] {
+			if i > 0 && least+change < cost[l] { // cheaper to come from the cheapest course until now
 				cost[l], start[l] = least+change, int32(i)
 			}
 			cost[l] += min(math.Abs(v-level)/spread, capped)
@@ -137,14 +140,15 @@ func (j *judge) levels(from, to int) (cuts []int) {
 		}
 		begun[i], least = start[best[i]], cheapest
 	}
-	for at := begun[len(y)-1]; at > 0; at = begun[at-1] {
+	for at := begun[len(y)-1]; at > 0; at = begun[at-1] { // back from the end
 		cuts = append(cuts, from+int(at))
 	}
 	slices.Reverse(cuts)
 	return cuts
 }
 
-// grid are the levels tried, and the spread of steps of one level: the median over short blocks, hardly moved by a change of level.
+// grid are the levels tried for logarithms y, half a spread apart without the outermost 2 % on either side, and the spread of steps of one level: the median
+// over short blocks, hardly moved by a change of level.
 func grid(y []float64) (out []float64, spread float64) {
 	var spreads []float64
 	var block []float64
@@ -173,8 +177,9 @@ const (
 	concordant  = 0.9 // share of pairs in one direction
 )
 
-// trend sets the slope of a group if certain, and returns the change over all of it as a share of its level, 0 below 10 %. Sen's slope and Kendall's pairs, of
-// the medians of blocks.
+// trend finds the lasting growth or decline of a group's steps, if certain, and sets the slope (s a step). The result is the change over the whole group as a
+// share of its level; 0: below 10 %, or none. The slope is Sen's (the median slope of all pairs), of the medians of blocks, and certain if nine pairs in ten go
+// one way (Kendall).
 func (g *group) trend(j *judge) float64 {
 	n := len(g.steps)
 	count := min(n/blockSteps, trendBlocks)

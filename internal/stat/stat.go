@@ -39,12 +39,12 @@ func Among(values []float64) float64 {
 	return slices.Max(values[:n/2])/2 + upper/2
 }
 
-// Select is the value at a rank from 0. Values are reordered: none before the rank is larger, and none behind is smaller. Time O(n).
+// Select is the value at a rank from 0, by quickselect. Values are reordered: none before the rank is larger, and none behind is smaller. Time O(n) mostly.
 func Select(values []float64, rank int) float64 {
 	for len(values) > 16 {
 		n := len(values)
-		pivot := max(min(values[0], values[n/2]), min(max(values[0], values[n/2]), values[n-1]))
-		below, above := 0, n
+		pivot := max(min(values[0], values[n/2]), min(max(values[0], values[n/2]), values[n-1])) // the median of three
+		below, above := 0, n                                                                     // values[below:above] are equal to the pivot, or not compared yet
 		for i := 0; i < above; {
 			switch x := values[i]; {
 			case x < pivot:
@@ -77,13 +77,14 @@ func Quantile(sorted []float64, q float64) float64 {
 	return sorted[min(max(int(math.Ceil(q*float64(len(sorted))))-1, 0), len(sorted)-1)]
 }
 
-// MAD is the median of |v − median|. There must be values. The distances grow to both sides of the median, so among the closest half each included value above
-// is no farther than the next excluded value below, and vice versa.
+// MAD is the median of |v − median|. There must be values. The n/2+1 values closest to the median are neighbours in the list, and the farthest of them are the
+// middle distances. How many of them are above is found by binary search: each included value above is no farther than the next excluded value below, and vice
+// versa.
 func MAD(sorted []float64, median float64) float64 {
 	n := len(sorted)
-	hi, _ := slices.BinarySearch(sorted, median)
+	hi, _ := slices.BinarySearch(sorted, median) // index of the first value above or at the median
 	half := n/2 + 1
-	from, to := max(0, half-hi), min(half, n-hi) // number of them above
+	from, to := max(0, half-hi), min(half, n-hi) // bounds of the number of close values from hi on
 	for from < to {
 		middle := (from + to) / 2
 		if sorted[hi+middle]-median <= median-sorted[hi-half+middle] {
@@ -99,7 +100,7 @@ func MAD(sorted []float64, median float64) float64 {
 	if n%2 == 1 {
 		return d
 	}
-	if median-sorted[lo] == d {
+	if median-sorted[lo] == d { // the farthest is the first: the next distance is without it
 		lo++
 	} else {
 		hi--

@@ -31,7 +31,8 @@ type Memory struct {
 	n       int            // answers in unsaved
 }
 
-// Open restores the answers of the last process, at the first instance. Without an id nothing is stored.
+// Open opens the storage with the given id for a component of the given kind and id (of), and restores the answers of the last process. Only the first instance
+// does; all others share the Memory. Without an id nothing is stored.
 func (m *Memory) Open(ctx context.Context, host component.Host, id *component.ID, kind component.Kind, of component.ID, log *zap.Logger) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

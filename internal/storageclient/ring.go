@@ -14,20 +14,23 @@ type Ring struct {
 	Name string // prefix of the keys
 	Keep int    // number of kept records; up to twice as many are stored
 
-	chunk, parts int
-	recent       []byte // records of the unfinished chunk
-	n            int    // records in recent
+	chunk  int    // number of the unfinished chunk
+	parts  int    // parts stored since the chunk was last stored as a whole
+	recent []byte // records of the unfinished chunk
+	n      int    // records in recent
 }
 
 const ringParts = 64 // of a chunk, before the chunk is stored as a whole
 
+// The keys of the ring's state, of a chunk (the unfinished and the last one: numbers modulo 2), and of a part of the unfinished chunk.
 func (r *Ring) key() string           { return r.Name + "ring" }
 func (r *Ring) chunkKey(i int) string { return r.Name + "ring-chunk-" + strconv.Itoa(i%2) }
 func (r *Ring) partKey(i int) string  { return r.Name + "ring-part-" + strconv.Itoa(i) }
 
-// Add stores a batch of n records together with more operations, without waiting for the disk. After an error the batch is not in the ring.
+// Add stores a batch of n records together with more operations, without waiting for the disk: as a part, or, after ringParts parts or Keep records, the chunk
+// as a whole. A chunk with Keep records is finished, and the chunk before the last goes. After an error the batch is not in the ring.
 func (r *Ring) Add(ctx context.Context, to storage.Client, batch []byte, n int, more ...*storage.Operation) error {
-	next := *r
+	next := *r // takes effect once stored
 	next.recent = append(next.recent, batch...)
 	next.n += n
 	ops := more
@@ -53,7 +56,7 @@ func (r *Ring) Add(ctx context.Context, to storage.Client, batch []byte, n int, 
 	return nil
 }
 
-// Restore takes the records back, the oldest first.
+// Restore reads the stored records, the oldest first: the last chunk, and the unfinished one, with which the ring goes on.
 func (r *Ring) Restore(ctx context.Context, from storage.Client) (records []byte, err error) {
 	b, err := from.Get(ctx, r.key())
 	if err != nil || len(b) == 0 {
@@ -63,7 +66,7 @@ func (r *Ring) Restore(ctx context.Context, from storage.Client) (records []byte
 	if _, err := fmt.Sscanf(string(b), "%d %d %d", &was.chunk, &was.parts, &was.n); err != nil || was.chunk < 0 || was.parts < 0 || was.parts > ringParts {
 		return nil, fmt.Errorf("its state is %q", b)
 	}
-	records, err = from.Get(ctx, r.chunkKey(was.chunk+1))
+	records, err = from.Get(ctx, r.chunkKey(was.chunk+1)) // the last one: numbers are modulo 2
 	if err != nil {
 		return nil, err
 	}

@@ -96,7 +96,7 @@ func (d *Decoder) Counts() Counts { return d.counts }
 // later call returns the same.
 func (d *Decoder) Decode(chunk []byte) error {
 	for d.err == nil {
-		if d.skip > 0 {
+		if d.skip > 0 { // within a record that is too long
 			n := min(d.skip, int64(len(chunk)))
 			chunk = chunk[n:]
 			if d.skip -= n; d.skip > 0 {
@@ -108,11 +108,11 @@ func (d *Decoder) Decode(chunk []byte) error {
 		torn := len(d.rest) > 0
 		b := chunk
 		if torn {
-			b = d.rest
+			b = d.rest // a record that began in an earlier chunk, without more of the file behind
 		}
 		size := d.recordSize(b)
 		switch missing := size - int64(len(b)); {
-		case d.err != nil || d.skip > 0:
+		case d.err != nil || d.skip > 0: // recordSize has found damage, or a record that is too long
 		case missing <= 0 && torn:
 			d.record(b)
 			d.forget()
@@ -121,7 +121,7 @@ func (d *Decoder) Decode(chunk []byte) error {
 			chunk = chunk[size:]
 		case len(chunk) == 0:
 			return nil
-		default:
+		default: // up to the end of the header or of the record
 			n := min(missing, int64(len(chunk)))
 			d.rest = append(d.rest, chunk[:n]...)
 			chunk = chunk[n:]

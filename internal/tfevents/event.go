@@ -129,6 +129,7 @@ func (d *Decoder) event(b []byte) bool {
 	return true
 }
 
+// session decodes a SessionLog, and hands a start of a session over; false: malformed. at has the time and the step of the event.
 func (d *Decoder) session(b []byte, at Scalar) bool {
 	var status uint64
 	f := fields{rest: b}
@@ -143,6 +144,7 @@ func (d *Decoder) session(b []byte, at Scalar) bool {
 	return !f.bad
 }
 
+// summary decodes the values of a Summary; false: malformed. at has the time and the step of the event.
 func (d *Decoder) summary(b []byte, at Scalar) bool {
 	f := fields{rest: b}
 	for f.next() {
@@ -153,10 +155,11 @@ func (d *Decoder) summary(b []byte, at Scalar) bool {
 	return !f.bad
 }
 
-// value decodes a value of a summary, and hands a scalar over; false: malformed.
+// value decodes a value of a summary, and hands a scalar over: a simple_value, or a tensor with a single number unless the tag's metadata are of another
+// plugin. Other values are counted. false: malformed. at has the time and the step of the event.
 func (d *Decoder) value(b []byte, at Scalar) bool {
 	var name, node, tensor, metadata []byte
-	var isSimple, isTensor bool
+	var isSimple, isTensor bool // by the last of several, which are a oneof in the .proto
 	f := fields{rest: b}
 	for f.next() {
 		switch f.key {
@@ -183,7 +186,7 @@ func (d *Decoder) value(b []byte, at Scalar) bool {
 		name = node // as old writers did
 	}
 	tag := d.tags.of(name)
-	if tag.holds == unknown && len(metadata) > 0 {
+	if tag.holds == unknown && len(metadata) > 0 { // the first metadata of a tag hold for the file
 		var ok bool
 		tag.holds, ok = holdsOf(metadata)
 		if !ok {
@@ -218,7 +221,7 @@ const (
 	others
 )
 
-// holdsOf reads metadata; !ok: malformed. The class of the data comes before the plugin.
+// holdsOf reads the kind of a tag's tensors from its metadata: by the class of the data if given, else by the plugin. !ok: malformed.
 func holdsOf(metadata []byte) (h holds, ok bool) {
 	var class uint64
 	var plugin []byte
@@ -257,12 +260,13 @@ const (
 
 // tags are the tags of a file. Beyond mostTags a tag is made anew for each value, and its metadata are forgotten.
 type tags struct {
-	byName map[string]*tag
-	size   int // B
+	byName map[string]*tag // by the name as written
+	size   int             // B
 }
 
+// tag is the name of a series of values, and what is known of its tensors.
 type tag struct {
-	name  string
+	name  string // valid UTF-8
 	holds holds
 }
 

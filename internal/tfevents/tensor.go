@@ -40,15 +40,15 @@ var elements = [...]element{
 	23: {17, protowire.VarintType, 8, func(bits uint64) float64 { return float64(bits) }},                                     // DT_UINT64
 }
 
-// half is a number of 16 bits in IEEE 754.
+// half is a number of 16 bits in IEEE 754: a bit for the sign, 5 for the exponent with a bias of 15, and 10 for the fraction.
 func half(bits uint64) float64 {
 	exponent, fraction := int(bits>>10&31), float64(bits&1023)
 	var v float64
 	switch {
-	case exponent == 0:
+	case exponent == 0: // subnormal
 		v = math.Ldexp(fraction, -24)
 	case exponent < 31:
-		v = math.Ldexp(1024+fraction, exponent-25)
+		v = math.Ldexp(1024+fraction, exponent-25) // 1.fraction · 2^(exponent−15)
 	case fraction == 0:
 		v = math.Inf(1)
 	default:
@@ -60,7 +60,7 @@ func half(bits uint64) float64 {
 	return v
 }
 
-// number is the number in a tensor of rank 0. !is: the tensor is something else. !ok: malformed.
+// number is the number v in a tensor of rank 0, in tensor_content or in the field of its type. !is: the tensor is something else. !ok: malformed.
 func number(tensor []byte) (v float64, is, ok bool) {
 	var dtype uint64
 	var content, shape []byte
@@ -86,7 +86,7 @@ func number(tensor []byte) (v float64, is, ok bool) {
 	switch len(content) {
 	case 0:
 		return e.single(tensor)
-	case e.size:
+	case e.size: // a single value
 		var bits [8]byte
 		copy(bits[:], content)
 		return e.value(binary.LittleEndian.Uint64(bits[:])), true, true
@@ -106,7 +106,7 @@ func isRank0(shape []byte) (yes, ok bool) {
 	return yes, !f.bad
 }
 
-// single is the only value of a tensor's field of values, packed or not.
+// single is the only value v of a tensor in the field of its type, packed or not. !is: there are several, or none. !ok: malformed.
 func (e *element) single(tensor []byte) (v float64, is, ok bool) {
 	n := 0
 	f := fields{rest: tensor}

@@ -100,8 +100,8 @@ func (d *Decoder) Feed(p []byte) error {
 	return d.err
 }
 
-// Next is Feed up to the end of the first record in p, or of a header, padding or damage. n is how many bytes that took; whole: p does
-// not end before.
+// Next is Feed for a caller that stops after each record: n is the number of bytes of p read, up to the end of the first record, or of a header, padding or
+// damage. whole is false if p ends before.
 func (d *Decoder) Next(p []byte) (n int, whole bool) {
 	rest := p
 	for len(rest) > 0 && d.err == nil {
@@ -117,7 +117,7 @@ func (d *Decoder) Next(p []byte) (n int, whole bool) {
 func (d *Decoder) piece(p []byte) []byte {
 	left := blockSize - int(d.pos%blockSize)
 	switch {
-	case d.skip > 0:
+	case d.skip > 0: // pos is already behind
 		n := min(d.skip, len(p))
 		d.skip -= n
 		return p[n:]
@@ -146,7 +146,8 @@ func (d *Decoder) head(p []byte) []byte {
 	return rest
 }
 
-// take returns the n bytes from d.pos on, and the bytes behind; nil: some are missing, and the rest is kept.
+// take returns the n bytes from d.pos on, of which d.part may have the beginning and p has the rest, and the bytes of p behind. nil: some are missing, and all
+// of p is kept in d.part.
 func (d *Decoder) take(p []byte, n int) (b, rest []byte) {
 	if len(d.part) == 0 && len(p) >= n {
 		return p[:n], p[n:]
@@ -161,14 +162,14 @@ func (d *Decoder) take(p []byte, n int) (b, rest []byte) {
 
 // fragment reads the fragment at d.pos, left bytes before the end of its block, and returns the bytes behind.
 func (d *Decoder) fragment(p []byte, left int) []byte {
-	var head [fragmentHead]byte
+	var head [fragmentHead]byte // checksum, length, type
 	n := copy(head[:], d.part)
 	if n += copy(head[n:], p); n < fragmentHead {
 		d.part = append(d.part, p...)
 		return nil
 	}
 	kind, size := head[6], fragmentHead+int(binary.LittleEndian.Uint16(head[4:]))
-	if size > left || kind < full || kind > last {
+	if size > left || kind < full || kind > last { // the length is worth nothing: nothing of p is taken
 		d.damaged(left, len(d.part))
 		return p
 	}
@@ -186,7 +187,7 @@ func (d *Decoder) fragment(p []byte, left int) []byte {
 	return rest
 }
 
-// damaged passes over the left bytes of the block, read ones included.
+// damaged counts damage and passes over the rest of the block: left bytes, of which read were taken already. A record begun before is lost.
 func (d *Decoder) damaged(left, read int) {
 	d.counts.Damaged++
 	d.begun = false
@@ -195,10 +196,10 @@ func (d *Decoder) damaged(left, read int) {
 	d.part = d.part[:0]
 }
 
-// assemble makes records of fragments.
+// assemble adds a fragment to its record, and reads the record with its last fragment.
 func (d *Decoder) assemble(kind byte, data []byte) {
 	if kind == full || kind == first {
-		if d.begun {
+		if d.begun { // the end of the record before is missing
 			d.counts.Damaged++
 		}
 		d.begun, d.start, d.record = kind == first, d.pos, d.record[:0]

@@ -101,10 +101,10 @@ const (
 	exitNotComplete = 3<<3 | uint64(protowire.VarintType)
 )
 
-// read passes a record to the handler. A malformed record is skipped.
+// read passes a record to the handler, and counts its kind. A malformed record is only counted.
 func (d *Decoder) read(b []byte) {
-	var tag uint64
-	var of []byte
+	var tag uint64 // of the record's kind
+	var of []byte  // its message
 	m := message{rest: b}
 	for m.next() {
 		switch m.tag {
@@ -136,10 +136,11 @@ func (d *Decoder) read(b []byte) {
 	d.items, d.text, d.row, d.stats, d.run, d.cfg, d.end = d.items[:0], d.text[:0], History{}, Stats{}, Run{}, Config{}, Exit{}
 }
 
-// history reads a HistoryRecord. 0.16 leaves the step out where the caller gave the step, and has the item only.
+// history reads a HistoryRecord, and passes the row to the handler; false: malformed. Where the caller of wandb.log gave the step, 0.16 only has the item
+// _step.
 func (d *Decoder) history(b []byte) bool {
 	d.row.Step = -1
-	step := int64(-1)
+	step := int64(-1) // as the record says, which counts more than the item
 	m := message{rest: b}
 	for ok := true; m.next(); {
 		switch m.tag {
@@ -164,7 +165,7 @@ func (d *Decoder) history(b []byte) bool {
 	return true
 }
 
-// special moves the last item to its field of the row, if any.
+// special moves the last item to its field of the row, if it is _step, _timestamp or _runtime.
 func (d *Decoder) special() {
 	if len(d.items) == 0 {
 		return
@@ -206,7 +207,7 @@ func num(b []byte) (n int64, ok bool) {
 	return n, !m.bad
 }
 
-// sample reads a StatsRecord.
+// sample reads a StatsRecord, and passes it to the handler; false: malformed.
 func (d *Decoder) sample(b []byte) bool {
 	m := message{rest: b}
 	for ok := true; m.next(); {
@@ -228,7 +229,7 @@ func (d *Decoder) sample(b []byte) bool {
 	return true
 }
 
-// runRecord reads a RunRecord.
+// runRecord reads a RunRecord, and passes it to the handler; false: malformed.
 func (d *Decoder) runRecord(b []byte) bool {
 	m := message{rest: b}
 	for ok := true; m.next(); {
@@ -268,7 +269,7 @@ func (d *Decoder) runRecord(b []byte) bool {
 	return true
 }
 
-// config reads a ConfigRecord.
+// config reads a ConfigRecord, and passes it to the handler; false: malformed.
 func (d *Decoder) config(b []byte) bool {
 	if !d.itemsOf(b, configUpdate) {
 		return false
@@ -282,7 +283,7 @@ func (d *Decoder) config(b []byte) bool {
 	return true
 }
 
-// itemsOf reads the items of a ConfigRecord with a tag.
+// itemsOf reads the items of a ConfigRecord in the field with a tag into d.items: updates or removals; false: malformed.
 func (d *Decoder) itemsOf(b []byte, tag uint64) bool {
 	m := message{rest: b}
 	for m.next() {
@@ -293,7 +294,7 @@ func (d *Decoder) itemsOf(b []byte, tag uint64) bool {
 	return !m.bad
 }
 
-// exit reads a RunExitRecord.
+// exit reads a RunExitRecord, and passes it to the handler; false: malformed.
 func (d *Decoder) exit(b []byte) bool {
 	m := message{rest: b}
 	for m.next() {
@@ -313,11 +314,12 @@ func (d *Decoder) exit(b []byte) bool {
 	return true
 }
 
-// item reads a HistoryItem, StatsItem or ConfigItem, with fields from the same list, into d.items. An item without a key is left out.
+// item reads a HistoryItem, StatsItem or ConfigItem, with fields from the same list, into d.items. Nested keys are joined with dots; a value is the JSON, or
+// the typed value written as JSON. An item without a key is left out. false: malformed.
 func (d *Decoder) item(b []byte) bool {
 	var item Item
-	var typed message // stays at the field of the typed value
-	from := len(d.text)
+	var typed message   // stays at the field of the typed value
+	from := len(d.text) // where the joined key begins, if any
 	m := message{rest: b}
 	for m.next() {
 		switch m.tag {
@@ -376,6 +378,7 @@ func appendTyped(to []byte, m *message) []byte {
 	return to
 }
 
+// appendNumber appends a number; NaN and the infinities as Python's json.dumps writes them, though JSON has none.
 func appendNumber(to []byte, v float64) []byte {
 	switch {
 	case math.IsNaN(v):

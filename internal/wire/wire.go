@@ -29,7 +29,7 @@ func (c *Cursor) Uvarint() uint64 {
 // Varint reads the output of binary.AppendVarint.
 func (c *Cursor) Varint() int64 {
 	v := c.Uvarint()
-	return int64(v>>1) ^ -int64(v&1)
+	return int64(v>>1) ^ -int64(v&1) // zigzag: the lowest bit is the sign
 }
 
 // Uint64 reads 8 bytes.
@@ -65,7 +65,8 @@ func (c *Cursor) Take(n uint64) []byte {
 // Bytes reads the output of AppendBytes. The result is a part of Rest.
 func (c *Cursor) Bytes() []byte { return c.Take(c.Uvarint()) }
 
-// Count reads a number of items of at least size bytes each.
+// Count reads a number of items of at least size bytes each. A number for which the rest is too short makes the Cursor bad: no more memory is allocated than
+// the data can fill.
 func (c *Cursor) Count(size int) int {
 	n := c.Uvarint()
 	if n > uint64(len(c.Rest)/size) {
