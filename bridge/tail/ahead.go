@@ -37,7 +37,7 @@ func (s *Stream) Beginning(visit func(text []byte) bool) {
 	s.visit(s.cur.file, checkpoint.Range{Begin: 0, End: s.cur.Begin}, visit)
 }
 
-// visit returns the end of the last visited line.
+// visit visits the lines that begin in a part of a file, at most maxAhead bytes, until visit returns false. It returns the end of the last line read; 0: none.
 func (s *Stream) visit(f *file, part checkpoint.Range, visit func(text []byte) bool) (end int64) {
 	off := part.Begin
 	src := f.src
@@ -55,12 +55,12 @@ func (s *Stream) visit(f *file, part checkpoint.Range, visit func(text []byte) b
 		size = min(size, max(fi.Size()-off+1, minRead)) // mostly little or nothing follows a newly written row
 	}
 	buf := make([]byte, size)
-	skip := false
+	skip := false // within an overlong line
 	var decoded []byte
 	for left := s.t.maxAhead; left > 0; {
 		n, err := src.ReadAt(buf, off)
 		if err == unpack.ErrAgain { //nolint:errorlint // ReadAt returns it itself
-			n = unpack.SkipBytes
+			n = unpack.SkipBytes // the work of decompressing counts, too
 		}
 		left -= int64(n)
 		s.visited += int64(n)
@@ -99,7 +99,7 @@ func (s *Stream) visit(f *file, part checkpoint.Range, visit func(text []byte) b
 			return end
 		case sp.Pos > 0:
 			off += int64(sp.Pos)
-		case len(buf) <= s.t.cfg.MaxLineBytes:
+		case len(buf) <= s.t.cfg.MaxLineBytes: // no line end in the buffer
 			buf = make([]byte, 2*len(buf))
 		case f.enc.Rows():
 			off += f.enc.Past(buf[:n], off)

@@ -27,13 +27,13 @@ type capture struct {
 	born bool     // own, and created there: another generation
 	raw  *os.File // nil: already gone, or too many are open
 	fi   fs.FileInfo
-	at   time.Time
+	at   time.Time // of the event
 }
 
 // captures are the files captured since the last sweep, in order, by the path of their stream.
 type captures struct {
 	events map[string][]capture
-	n      int
+	n      int                     // events since the last sweep, kept or not
 	open   map[fingerprint.ID]bool // files held open, also those taken by the sweeper
 }
 
@@ -46,10 +46,12 @@ const (
 	birthSeen                // its creation event was seen
 )
 
-// capture handles an event: a file was created at a path or renamed to it.
+// capture handles an event: a file was created at a path, or renamed to the path. The file is opened and held for the sweeper, before further rotations remove
+// its name.
 func (t *Tailer) capture(path string, created bool) {
 	base := t.baseOf(path)
-	if base == "" || base != path && (created || t.packing(path) != CompressionNone) {
+	beside := base != path
+	if base == "" || beside && (created || t.packing(path) != CompressionNone) {
 		return // a file created beside a path is a copy
 	}
 	c := capture{path: path, own: base == path, born: base == path && created, at: t.now()}
@@ -57,27 +59,27 @@ func (t *Tailer) capture(path string, created bool) {
 	if err == nil {
 		c.fi = fi
 	} else if !c.born {
-		return
+		return // of a birth, the event alone counts: see births
 	}
-	may := err == nil && t.descriptors.mayTake()
+	tookDescriptor := err == nil && t.descriptors.mayTake()
 	t.mu.Lock()
-	n := &t.captures
-	if n.events == nil {
-		n.events = map[string][]capture{}
+	all := &t.captures
+	if all.events == nil {
+		all.events = map[string][]capture{}
 	}
-	if may && !n.open[fingerprint.IDOf(fi)] && len(n.open) < maxCaught {
-		n.open[fingerprint.IDOf(fi)] = true
-		c.raw, raw = raw, nil
-		may = false
+	held := tookDescriptor && !all.open[fingerprint.IDOf(fi)] && len(all.open) < maxCaught
+	if held {
+		all.open[fingerprint.IDOf(fi)] = true
+		c.raw = raw
 	}
-	if n.n++; n.n <= maxEvents || c.raw != nil {
-		n.events[base] = append(n.events[base], c)
+	if all.n++; all.n <= maxEvents || held {
+		all.events[base] = append(all.events[base], c)
 	}
 	t.mu.Unlock()
-	if may {
+	if tookDescriptor && !held {
 		t.descriptors.give()
 	}
-	if raw != nil {
+	if raw != nil && !held {
 		_ = raw.Close()
 	}
 	if c.own {
@@ -139,6 +141,7 @@ func (w *sweeper) endCaptures(now time.Time) {
 	}
 }
 
+// dropCaught closes the captured files of a stream's path.
 func (w *sweeper) dropCaught(base string) {
 	events := w.captured[base]
 	for i := range events {
@@ -149,10 +152,11 @@ func (w *sweeper) dropCaught(base string) {
 	delete(w.captured, base)
 }
 
-// births counts the files created at the stream's path and never seen: each creation is of a captured file, of a file found by a look, or of a lost file.
+// births counts as lost the files that were created at the stream's path and never seen: each creation event is of a captured file that a stream has, of a file
+// found by a look, or of a lost file. Each event stands for one file, so a file takes up one event (birthSeen).
 func (w *sweeper) births(s *Stream, events []capture) {
 	defer w.lock(s)()
-	unseen, early := 0, 0
+	unseen, early := 0, 0 // events without a file so far; those among them that may be of a file already seen at the first look
 	s.births = s.births || slices.ContainsFunc(events, func(c capture) bool { return c.born })
 	for _, c := range events {
 		if !c.born || c.at.Before(s.metAt) {
@@ -171,7 +175,7 @@ func (w *sweeper) births(s *Stream, events []capture) {
 			f.birth = birthSeen
 		}
 	}
-	for _, f := range s.files {
+	for _, f := range s.files { // the files that looks have found take the rest of the events
 		if unseen > 0 && (f.birth == birthMissed || early > 0 && f.birth == birthOld) {
 			if f.birth == birthOld {
 				early--
@@ -183,7 +187,7 @@ func (w *sweeper) births(s *Stream, events []capture) {
 	w.jumped(s, unseen)
 }
 
-// jumped counts files of a stream rotated away before they could be opened.
+// jumped counts lost files of a stream, rotated away before they could be opened, and warns.
 func (w *sweeper) jumped(s *Stream, files int) {
 	if files <= 0 {
 		return
@@ -200,14 +204,14 @@ func (w *sweeper) missing(s *Stream, own fs.FileInfo, beside []sibling, copies [
 	if own == nil || s.births || len(w.captured[s.path]) > 0 {
 		return 0
 	}
-	var last *file
+	var last *file // the newest known generation
 	for _, f := range s.files {
 		if f.life != lifeDead {
 			last = f
 		}
 	}
-	numbers := map[int]bool{}
-	at, known := 0, false
+	numbers := map[int]bool{} // of the rotated files that are there
+	at, known := 0, false     // the number of last; whether another known generation is there
 	for _, b := range beside {
 		n, ok := rotation.Number(b.named[min(len(s.path), len(b.named)):])
 		if !ok {
@@ -222,7 +226,7 @@ func (w *sweeper) missing(s *Stream, own fs.FileInfo, beside []sibling, copies [
 		}
 	}
 	switch {
-	case at > 0:
+	case at > 0: // .1 to .at-1 are younger than last
 		gaps := 0
 		for n := 1; n < at; n++ {
 			if !numbers[n] {

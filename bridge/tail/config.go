@@ -140,7 +140,7 @@ func (c Config) Check() error {
 	return errors.Join(append(errs, c.checkDeadLetter())...)
 }
 
-// checkDeadLetter says why refused lines cannot be written to DeadLetter, or would be read again.
+// checkDeadLetter says why refused lines cannot be written to DeadLetter, or would be read again. nil: DeadLetter is fit, or not set.
 func (c Config) checkDeadLetter() error {
 	if c.DeadLetter == "" {
 		return nil
@@ -162,7 +162,7 @@ func (c Config) checkDeadLetter() error {
 			err = f.Close()
 		}
 	}
-	if reason, ok := errors.AsType[*fs.PathError](err); ok {
+	if reason, ok := errors.AsType[*fs.PathError](err); ok { // the path is in the message already
 		err = reason.Err
 	}
 	if err != nil {
@@ -172,7 +172,7 @@ func (c Config) checkDeadLetter() error {
 	return nil
 }
 
-// reads says whether a file of this name would be read, also as a rotated file.
+// reads says whether a file of this name would be read, also as a rotated file of a path in the globs.
 func (c Config) reads(path string) bool {
 	read := Config{Include: absolutes(slices.Concat(c.Include, c.IncludeByContent, c.Document)), Exclude: absolutes(c.Exclude)}
 	path = absolute(path)
@@ -184,6 +184,7 @@ func (c Config) reads(path string) bool {
 	return read.Includes(path)
 }
 
+// absolutes makes all paths or globs absolute.
 func absolutes(paths []string) []string {
 	out := make([]string, len(paths))
 	for i, p := range paths {
@@ -192,7 +193,7 @@ func absolutes(paths []string) []string {
 	return out
 }
 
-// absolute makes a path of either kind comparable.
+// absolute makes a relative path absolute, so that paths written in both ways can be compared.
 func absolute(path string) string {
 	if abs, err := filepath.Abs(path); err == nil {
 		return abs

@@ -35,15 +35,17 @@ type Counts struct {
 type tally struct {
 	bytes, lines, records int64
 	reasons               []reasonCount
-	last                  int
+	last                  int // index in reasons of the reason counted last, mostly the next line's as well
 }
 
+// reasonCount is how many lines had a verdict for a reason.
 type reasonCount struct {
 	verdict Verdict
 	reason  string
 	n       int64
 }
 
+// count counts a line that is ignored or rejected. Beyond maxReasons reasons, further ones count as reasonOther.
 func (t *tally) count(v Verdict, reason string) {
 	if t.last < len(t.reasons) {
 		if r := &t.reasons[t.last]; r.verdict == v && r.reason == reason {
@@ -75,9 +77,10 @@ func (t *tally) count(v Verdict, reason string) {
 type reasonCounter struct {
 	n     int64
 	attrs metric.MeasurementOption
-	born  bool
+	born  bool // scraped before
 }
 
+// reasonKey identifies a reasonCounter.
 type reasonKey struct {
 	verdict Verdict
 	reason  string
@@ -101,8 +104,8 @@ func (c *counter) add(n int64) {
 // counts keeps the accounts and publishes them: updates are per chunk and per batch, never per line.
 type counts struct {
 	mu       lockorder.Mutex[leaf]
-	pending  func() int64
-	id       attribute.KeyValue
+	pending  func() int64       // record lines held or in flight
+	id       attribute.KeyValue // names the receiver
 	bytes    counter
 	lines    counter
 	records  counter
@@ -112,20 +115,22 @@ type counts struct {
 	lost     counter
 	readErrs counter
 	ckptErrs counter
-	forced   counter
+	forced   counter // times that held lines were given up because there were too many
 	reasons  map[reasonKey]*reasonCounter
 	ignored  metric.Int64ObservableCounter
 	rejected metric.Int64ObservableCounter
 	reg      metric.Registration
 }
 
+// newCounts makes the accounts of a receiver and registers their metrics, trainbridge.tail.*. What is not counted but stands at the time of a scrape is asked
+// for: pending record lines, files and status.
 func newCounts(
 	set component.TelemetrySettings, id component.ID, pending func() int64, files func() (open, watched int64), status func() (Status, time.Time),
 ) (*counts, error) {
 	m := set.MeterProvider.Meter(scopeName)
 	c := &counts{pending: pending, id: attribute.String("receiver", id.String()), reasons: map[reasonKey]*reasonCounter{}}
 	opts := []metric.AddOption{metric.WithAttributeSet(attribute.NewSet(c.id))}
-	var err error
+	var err error // the first
 	inst := func(name, unit, desc string) metric.Int64Counter {
 		i, e := m.Int64Counter(name, metric.WithUnit(unit), metric.WithDescription(desc))
 		if e != nil && err == nil {
@@ -232,6 +237,7 @@ func (c *counts) observe(o metric.Observer) {
 	}
 }
 
+// reason returns the counter of a reason, new if unknown; beyond maxReasons counters that of reasonOther. The caller holds mu.
 func (c *counts) reason(v Verdict, reason string) *reasonCounter {
 	k := reasonKey{v, reason}
 	if rc := c.reasons[k]; rc != nil {
@@ -245,6 +251,7 @@ func (c *counts) reason(v Verdict, reason string) *reasonCounter {
 	return rc
 }
 
+// bump adds to a counter.
 func (c *counts) bump(rc *counter, n int64) {
 	c.mu.Lock()
 	rc.add(n)
@@ -261,8 +268,9 @@ func (c *counts) bytesRead() int64 {
 func (c *counts) sent(n int64)    { c.bump(&c.sentC, n) }
 func (c *counts) refused(n int64) { c.bump(&c.refusedC, n) }
 
+// snapshot returns the accounts so far.
 func (c *counts) snapshot() Counts {
-	pending := c.pending()
+	pending := c.pending() // takes a lock, and mu is a leaf
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	out := Counts{

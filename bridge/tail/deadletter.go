@@ -25,7 +25,7 @@ type deadLetters struct {
 	mu   lockorder.Mutex[leaf]
 }
 
-// add appends texts and returns once they are on disk.
+// add appends texts and returns once all are on disk, or the file is full.
 func (d *deadLetters) add(texts [][]byte) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -33,8 +33,12 @@ func (d *deadLetters) add(texts [][]byte) error {
 	if err != nil {
 		return err
 	}
-	if fi, e := f.Stat(); e != nil || fi.Size() >= maxDeadLetters {
-		return errors.Join(e, errDeadLettersFull, f.Close())
+	fi, err := f.Stat()
+	if err != nil {
+		return errors.Join(err, f.Close())
+	}
+	if fi.Size() >= maxDeadLetters {
+		return errors.Join(errDeadLettersFull, f.Close())
 	}
 	for _, text := range texts {
 		if _, e := f.Write(text); e != nil {
@@ -44,7 +48,8 @@ func (d *deadLetters) add(texts [][]byte) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// setAside writes the lines of refused records to the dead letters. It returns the lines of the first refused record, for the log.
+// setAside writes the lines of refused records, read again from the log and redacted, to the file of dead letters, if configured. It returns the first of these
+// lines, for the warning; nil: no record was named, or no line could be read.
 func (t *Tailer) setAside(b *lineBatch, places []Place) (sample []byte) {
 	if len(places) == 0 {
 		return nil
@@ -85,9 +90,9 @@ func (t *Tailer) setAside(b *lineBatch, places []Place) (sample []byte) {
 	return bytes.TrimRight(texts[0], "\r\n")
 }
 
-// parts are the pieces of a place, in order.
+// parts are the lines of a record: the parts of the batch's pieces within its place, in order, then the lent lines.
 func (b *lineBatch) parts(p place) (out []piece) {
-	at := int64(0)
+	at := int64(0) // bytes of the pieces so far
 	for _, pc := range b.pieces {
 		from, to := max(p.from.bytes-at, 0), min(p.to.bytes-at, pc.End-pc.Begin)
 		at += pc.End - pc.Begin
@@ -105,7 +110,8 @@ func (b *lineBatch) parts(p place) (out []piece) {
 	return out
 }
 
-// readAgain reads a piece from its file's present content.
+// readAgain reads the bytes of a piece again from its file, to show or store the lines. Where the file was cut since, the answer is shorter or an error. A
+// compressed file is read by a decoder of its own: its stream's cannot go back.
 func (t *Tailer) readAgain(p piece) ([]byte, error) {
 	s := p.file.stream
 	s.mu.Lock()

@@ -24,13 +24,13 @@ var errTurn = errors.New("other files have their turn")
 // descriptors is the budget of open files, shared by all Tailers of a process. Beyond the budget, files take turns: a file is opened to be read, and closed at
 // its end, or when its turn is over. A Tailer without an open file may always open one, and a Tailer that reads files once keeps its files open while reading.
 type descriptors struct {
-	most    int64
-	limited bool // by the limit of the process
+	most    int64 // files
+	limited bool  // by the limit of the process: a higher limit would allow more files
 
 	mu      lockorder.Mutex[leaf]
-	open    int64
-	waiting []*Stream
-	logged  bool // the log already says that files take turns
+	open    int64     // files
+	waiting []*Stream // for a descriptor, first come first
+	logged  bool      // the log already says that files take turns
 }
 
 var processDescriptors = sync.OnceValue(func() *descriptors {
@@ -41,14 +41,14 @@ var processDescriptors = sync.OnceValue(func() *descriptors {
 	return newDescriptors(limit.Cur)
 })
 
-// newDescriptors is the budget of a process with this limit of open files.
+// newDescriptors is the budget of a process with a limit of open files: half of the limit, less where other files would have no room, and at most maxOpenFiles.
 func newDescriptors(limit uint64) *descriptors {
 	n := int64(min(limit, 2*maxOpenFiles))
 	n = max(min(n/2, n-otherFiles), minOpenFiles)
 	return &descriptors{most: n, limited: n < maxOpenFiles}
 }
 
-// share is the number of files of some kind that may be open, out of n wanted.
+// share is the number of files of some kind that may be open: n, or a part of the budget (for 4, a quarter) if smaller.
 func (d *descriptors) share(n, part int64) int64 { return max(1, min(n, d.most/part)) }
 
 // take counts an opened file.
@@ -127,8 +127,9 @@ func (t *Tailer) logTurns() {
 	}
 }
 
-// spare closes a file that can be opened again, while descriptors are short: once half of the budget is used, a fully read file is closed, which leaves the
-// other half for files with unread bytes. A file without a name stays open until its end.
+// spare closes a file to save its descriptor, if the file can be opened again: a fully read file once half of the budget is used, which leaves the other half
+// for files with unread bytes, and any file once the budget is used up. A Once does not come back to a fully read file. A file without a name stays open until
+// its end.
 func (t *Tailer) spare(f *file) {
 	if f.src == nil {
 		return
@@ -141,10 +142,11 @@ func (t *Tailer) spare(f *file) {
 	if err != nil {
 		return
 	}
-	named, atEnd := fingerprint.Links(fi) > 0, !f.compressed && f.life == lifeRead && fi.Size() <= f.head
+	named := fingerprint.Links(fi) > 0
+	atEnd := !f.compressed && f.life == lifeRead && fi.Size() <= f.head
 	switch {
 	case named && atEnd, named && f.compressed && t.final:
-	case short && (named || atEnd):
+	case short && (named || atEnd): // also with unread bytes: others have their turn
 		t.logTurns()
 	default:
 		return

@@ -18,59 +18,71 @@ import (
 
 const maxDepth = 64 // depth of directories below a glob's base
 
-// sight is the sweeper's knowledge of a glob, apart from the glob, which other goroutines read.
+// sight is what the sweeper has found by a glob. It is apart from the glob, which other goroutines read.
 type sight struct {
-	matched   bool   // a file
+	matched   bool   // a file was found
 	directory string // a directory named by the pattern; empty: none
 }
 
 // directory is a directory within the globs.
 type directory struct {
 	path     string
-	mtime    time.Time
-	next     time.Time
-	activeAt time.Time
-	again    bool // list once more: the directory changed during the listing, or was unreadable
-	polled   bool // inotify could not watch it
+	mtime    time.Time // at the last listing
+	next     time.Time // of the next look
+	activeAt time.Time // when a change was last seen
+	again    bool      // list once more: the directory changed during the listing, or was unreadable
+	polled   bool      // inotify could not watch it
 }
 
-// suspect is a new file that may be an unfinished copy of a stream's file.
+// suspect is a new file that is not taken up yet: it may prove to be a stream's file, such as an unfinished copy.
 type suspect struct {
 	first, since time.Time // first seen, and last grown
 	size         int64
 	twin         bool // a compressed file that begins like its original
 }
 
-// scan lists changed directories, or all from the bases of the globs, and takes up the files found.
+// scan takes up new files: of a full scan, from the bases of the globs, every fullScanEvery or when something asks for it, else of the directories that have
+// changed.
 func (w *sweeper) scan(now time.Time) {
-	full := w.lastFull.IsZero() || now.Sub(w.lastFull) >= fullScanEvery || w.rescan || w.denied && now.Sub(w.lastFull) >= maxIdlePoll
+	age := now.Sub(w.lastFull)
+	full := w.lastFull.IsZero() || age >= fullScanEvery || w.rescan || w.denied && age >= maxIdlePoll
 	if full {
-		w.lastFull, w.rescan, w.denied, w.absent, w.absentAt = now, false, false, w.absent[:0], now
-		clear(w.links)
-		w.passed, w.kernel = nonlog.Tally{}, kernelfs.Passed{} // Status has the last complete scan
-		w.scans++
-		visited := map[string]bool{}
-		w.counting = true
-		for i := range w.globs.Globs {
-			w.walk(w.globs.Globs[i].Base, 0, visited, now)
-		}
-		w.counting = false
-		if w.t.halted() {
-			return // unseen files may exist
-		}
-		for path := range w.dirs {
-			if !visited[path] {
-				delete(w.dirs, path)
-			}
-		}
-		if w.t.watcher != nil {
-			w.t.watcher.Forget(func(dir string) bool { return w.dirs[dir] == nil })
-		}
-		w.sweepRetired()
-		w.sweepOthers()
-		w.first = false
-		return
+		w.scanAll(now)
+	} else {
+		w.scanChanged(now)
 	}
+}
+
+// scanAll walks all directories from the bases of the globs. Afterwards what the walk has not met is gone: directories, retired files, other Tailers' files.
+func (w *sweeper) scanAll(now time.Time) {
+	w.lastFull, w.rescan, w.denied, w.absent, w.absentAt = now, false, false, w.absent[:0], now
+	clear(w.links)
+	w.passed, w.kernel = nonlog.Tally{}, kernelfs.Passed{} // Status has the last complete scan
+	w.scans++
+	visited := map[string]bool{}
+	w.counting = true
+	for i := range w.globs.Globs {
+		w.walk(w.globs.Globs[i].Base, 0, visited, now)
+	}
+	w.counting = false
+	if w.t.halted() {
+		return // unseen files may exist
+	}
+	for path := range w.dirs {
+		if !visited[path] {
+			delete(w.dirs, path)
+		}
+	}
+	if w.t.watcher != nil {
+		w.t.watcher.Forget(func(dir string) bool { return w.dirs[dir] == nil })
+	}
+	w.sweepRetired()
+	w.sweepOthers()
+	w.first = false
+}
+
+// scanChanged lists the known directories whose modification time has changed, and looks again at the files that may be copies.
+func (w *sweeper) scanChanged(now time.Time) {
 	for _, d := range w.dirs {
 		if now.Before(d.next) {
 			continue
@@ -89,7 +101,8 @@ func (w *sweeper) scan(now time.Time) {
 	for path := range w.suspects {
 		w.found(path, now)
 	}
-	if now.Sub(w.absentAt) >= maxIdlePoll { // a missing base has no listed parent that would show its creation
+	// A missing base of a glob has no listed parent that would show its creation.
+	if now.Sub(w.absentAt) >= maxIdlePoll {
 		w.absentAt = now
 		w.rescan = w.rescan || slices.ContainsFunc(w.absent, func(base string) bool {
 			_, err := os.Stat(base)
@@ -98,11 +111,13 @@ func (w *sweeper) scan(now time.Time) {
 	}
 }
 
-// backOff is the delay before the next look at something idle.
+// backOff is the delay before the next look at something: a tenth of the time it has been idle, between poll and maxIdlePoll.
 func backOff(poll, idle time.Duration) time.Duration {
 	return max(poll, min(idle/10, maxIdlePoll))
 }
 
+// walk lists a directory within the globs, and takes up its files and those of the directories below. A directory is visited once in a scan, and a kernel file
+// system such as /proc not at all, unless a glob names a file in the directory.
 func (w *sweeper) walk(path string, depth int, visited map[string]bool, now time.Time) {
 	if visited[path] || depth > maxDepth {
 		return
@@ -132,13 +147,12 @@ func (w *sweeper) walk(path string, depth int, visited map[string]bool, now time
 	d.next = now.Add(backOff(w.t.cfg.PollInterval, now.Sub(d.activeAt)))
 }
 
-// list takes up the files of one directory, and walks into new directories.
+// list takes up the files of one directory, and walks into the directories in it. mtime is the directory's modification time before the listing.
 func (w *sweeper) list(d *directory, mtime time.Time, depth int, visited map[string]bool, now time.Time) {
-	if !mtime.Equal(d.mtime) {
+	changed := !mtime.Equal(d.mtime)
+	d.again = changed // a further change may come during the listing, or within the precision of the time
+	if changed {
 		d.activeAt = now
-		d.again = true
-	} else {
-		d.again = false
 	}
 	d.mtime = mtime
 	fresh := w.watch(d)
@@ -154,13 +168,14 @@ func (w *sweeper) list(d *directory, mtime time.Time, depth int, visited map[str
 		path := filepath.Join(d.path, e.Name())
 		if fresh {
 			if s := w.streams[path]; s != nil {
-				w.again(s, now) // a file may have been written without an event since the last look
+				w.again(s, now) // a file may have been written before inotify watched
 			}
 		}
 		w.entry(path, e, depth, visited, now)
 	}
 }
 
+// entry takes up an entry of a directory: a file in the globs, or a directory that may hold such files. A link is what its target is, where links are followed.
 func (w *sweeper) entry(path string, e fs.DirEntry, depth int, visited map[string]bool, now time.Time) {
 	mode := e.Type()
 	if mode&fs.ModeSymlink != 0 {
@@ -193,20 +208,21 @@ func (w *sweeper) entry(path string, e fs.DirEntry, depth int, visited map[strin
 	}
 }
 
-// notePassed counts paths excluded by name.
+// notePassed counts, during a full scan, a path that a glob would match but for its name, which is no log's (internal/nonlog).
 func (w *sweeper) notePassed(path string, isDir bool) {
 	if name := w.globs.PassedOver(path, isDir); name != "" && w.counting && !w.exclude.Match(path) {
 		w.passed[name]++
 	}
 }
 
-// found takes up a file of a directory, if in the globs and not already known.
+// found takes up a file met in a directory: a file of the globs begins a stream of its own, unless the file is a stream's already, may be another stream's
+// rotated file or copy, or is for another Tailer.
 func (w *sweeper) found(path string, now time.Time) {
 	s := w.streams[path]
 	if s == nil && (!w.wanted(path) || !w.isMine(path, now, false)) {
 		return
 	}
-	if s != nil {
+	if s != nil { // the stream's own looks follow the path
 		if s.current == nil {
 			w.look(s, now)
 		}
@@ -226,7 +242,7 @@ func (w *sweeper) found(path string, now time.Time) {
 		return
 	}
 	if w.known(path, fi) == nil && w.isPacking(path, fi, now) {
-		return
+		return // a suspect, until its original is removed
 	}
 	f, wait := w.claimed(path, fi, now)
 	if wait {
@@ -240,14 +256,14 @@ func (w *sweeper) found(path string, now time.Time) {
 	// A rotated file without a successor (yet) belongs to the successor's future stream.
 	if base := w.rotatedFrom(path); base != "" {
 		w.met(base, now)
-		if w.files[fingerprint.IDOf(fi)] != nil {
+		if w.files[fingerprint.IDOf(fi)] != nil { // taken up by the new stream
 			return
 		}
 	}
 	w.met(path, now)
 }
 
-// met begins a stream.
+// met begins the stream of a path and looks at the path: at the stored position, if the index of positions was lost and the path's own is there.
 func (w *sweeper) met(path string, now time.Time) {
 	if w.unindexed {
 		w.loadUnindexed(path)
@@ -288,6 +304,7 @@ func (w *sweeper) claimed(path string, fi fs.FileInfo, now time.Time) (_ *file, 
 	if f := w.known(path, fi); f != nil {
 		return f, false
 	}
+	// The streams whose files may be copied or rotated to this name have a path that begins alike: the longest first.
 	dir, base := filepath.Split(path)
 	for n := len(base); n > 0; n-- {
 		if !rotation.EndsStem(base, n) {
@@ -303,7 +320,7 @@ func (w *sweeper) claimed(path string, fi fs.FileInfo, now time.Time) (_ *file, 
 			if f := w.known(path, fi); f != nil {
 				return f, false
 			}
-			if rotated && s.behind {
+			if rotated && s.behind { // s has rotated files still to compare, perhaps this one
 				w.suspects[path] = suspect{first: now, since: now}
 				return nil, true
 			}
@@ -322,7 +339,10 @@ func (w *sweeper) claimed(path string, fi fs.FileInfo, now time.Time) (_ *file, 
 	return nil, false
 }
 
-// known returns a stream's file already known by the given name.
+// known returns the file of a stream that a path names now, found by device and inode; nil: none. It also notes that file's present path.
+//
+// Of a closed file that has changed, the inode may belong to a new file by now. So the contents are compared: a file that is not the same any more is forgotten
+// under its inode, and nil returned; a retired file that has changed is unread again.
 func (w *sweeper) known(path string, fi fs.FileInfo) *file {
 	id := fingerprint.IDOf(fi)
 	f := w.files[id]
@@ -332,9 +352,8 @@ func (w *sweeper) known(path string, fi fs.FileInfo) *file {
 	s := f.stream
 	defer w.lock(s)()
 	if f.src == nil && (fi.Size() != f.size || !fi.ModTime().Equal(f.mtime)) {
-		// The file was closed, so its inode may have been reused.
 		raw, _, err := osfile.Open(path, w.t.cfg.FollowSymlinks)
-		if err != nil {
+		if err != nil { // for now the same
 			return f
 		}
 		src := w.t.unpack(path, raw)

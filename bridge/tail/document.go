@@ -17,17 +17,18 @@ const maxDocument = 64 << 20
 
 // document is the state of a stream whose file is rewritten whole: each new content is passed on as one line.
 type document struct {
-	file    *file // of the content handed over last
-	size    int64
-	mtime   time.Time
-	changed bool   // since the last content was passed on
-	stable  bool   // unchanged for one look
-	failed  bool   // the last attempt to read failed
-	sum     uint64 // of the content accepted last
-	given   uint64 // of the content handed over last
+	file    *file     // of the content handed over last; nil: the path was not looked at yet
+	size    int64     // at the last look
+	mtime   time.Time // likewise
+	changed bool      // since the last content was passed on
+	stable  bool      // unchanged for one look
+	failed  bool      // the last attempt to read failed
+	sum     uint64    // of the content accepted last
+	given   uint64    // of the content handed over last
 }
 
-// lookDocument finds out whether the file has changed and is stable again.
+// lookDocument is look for a document: it has a content read that differs from the last in size or time, once two looks in a row have found the same. A
+// document that is gone is forgotten when all of it was accepted.
 func (w *sweeper) lookDocument(s *Stream, now time.Time) {
 	d := &s.doc
 	fi, err := w.t.stat(s.path)
@@ -44,7 +45,7 @@ func (w *sweeper) lookDocument(s *Stream, now time.Time) {
 			d.file = &file{stream: s, path: s.path}
 		}
 		d.size, d.mtime = fi.Size(), fi.ModTime()
-		d.changed, d.stable = true, w.t.final
+		d.changed, d.stable = true, w.t.final // a Once looks once
 		s.activeAt = now
 	} else {
 		d.stable = true
@@ -57,7 +58,7 @@ func (w *sweeper) lookDocument(s *Stream, now time.Time) {
 	w.rest(s, now) // documents keep their handler
 }
 
-// readDocument passes new content on.
+// readDocument reads the file whole and passes its content on as one line, unless the content was passed on before, or is too long.
 func (s *Stream) readDocument(buf *[]byte) {
 	d := &s.doc
 	if !d.changed || !d.stable || s.t.mayRead(s) == 0 {
@@ -74,7 +75,7 @@ func (s *Stream) readDocument(buf *[]byte) {
 	if fi.Size() != d.size || !fi.ModTime().Equal(d.mtime) {
 		return // being rewritten
 	}
-	n := 0
+	n := 0 // bytes read; the last ReadAt finds the end, because a decompressed length is not known before
 	for {
 		b := grow2(buf, n, min(maxDocument+1, max(2*n, int(d.size)+1)))
 		m, err := src.ReadAt(b[n:], int64(n))
@@ -119,6 +120,7 @@ func (s *Stream) documentDone() {
 	}
 }
 
+// grow2 is grow that keeps the first bytes of the buffer.
 func grow2(buf *[]byte, keep, n int) []byte {
 	if cap(*buf) < n {
 		b := make([]byte, n)

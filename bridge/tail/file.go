@@ -28,15 +28,15 @@ type source interface {
 type file struct {
 	stream *Stream
 	id     fingerprint.ID
-	path   string // last known path
-	watch  func(text []byte, begin int64, v Verdict, reason string)
-	src    source // nil while closed
-	raw    *os.File
-	scout  *unpack.Reader // the reader of Ahead in a compressed file
+	path   string                                                   // last known path
+	watch  func(text []byte, begin int64, v Verdict, reason string) // of Settings.Watch
+	src    source                                                   // the content; nil while closed
+	raw    *os.File                                                 // the open file, compressed or not; nil while closed
+	scout  *unpack.Reader                                           // the reader of Ahead in a compressed file
 
-	head  int64 // everything before head has been read
-	print fingerprint.Print
-	tail  fingerprint.Tail // before head
+	head  int64             // everything before head has been read
+	print fingerprint.Print // of the first bytes of the content
+	tail  fingerprint.Tail  // of the bytes before head
 
 	enc    lines.Encoding
 	nulTo  int64              // how far the NUL bytes at head are known to go, at least
@@ -62,10 +62,10 @@ type file struct {
 	failed      bool // the last read ended in an error
 	gone        bool // closed to save descriptors, and vanished from its directory: a copy may be longer than the file's last known size
 	birth       birth
-	seen        int // the last full scan that found the file
+	seen        int // number of the last full scan that found the file
 }
 
-// advance moves head over b, read at head.
+// advance moves head over b, the bytes read at head, and brings the fingerprints of the beginning and of the bytes before head up to date.
 func (f *file) advance(b []byte) {
 	if f.head == 0 {
 		f.print = fingerprint.Print{} // begin's print may be of content since rewritten
@@ -76,8 +76,8 @@ func (f *file) advance(b []byte) {
 	f.tail.Remember(b)
 }
 
-// begin takes the fingerprint of an unread file, by which a checkpoint distinguishes the file from a later file with the inode. Holes may yet be written, and
-// end the print.
+// begin takes the fingerprint of an unread file, by which a checkpoint distinguishes the file from a later file with the inode. NUL bytes end the print: space
+// that was preallocated may yet be written.
 func (f *file) begin() {
 	if f.head > 0 || f.raw == nil || f.compressed {
 		return
@@ -102,7 +102,7 @@ func (f *file) wasCut() bool {
 	return n < len(b) || !f.tail.Matches(b)
 }
 
-// isGone says whether the file cannot be found again although part of it was not read and accepted.
+// isGone says whether the file has no name any more although part of the content was not read and accepted: at shutdown such a file is lost.
 func (t *Tailer) isGone(f *file) bool {
 	if f.life == lifeDead || f.life == lifeMissing || f.isRetired() {
 		return false
@@ -121,7 +121,7 @@ func sameFile(f *file, src io.ReaderAt) bool {
 	return same
 }
 
-// compare is sameFile, also for a compressed src; again: the result needs another call.
+// compare is sameFile for a src that may be compressed. Decompressing up to f's head may take several calls: again asks for the next.
 func compare(f *file, src io.ReaderAt) (same, again bool) {
 	if !f.beginsAs(src) {
 		return false, false
@@ -179,6 +179,7 @@ func (t *Tailer) attach(f *file, raw *os.File, src source) {
 	}
 }
 
+// close closes a file, open or not, and lets others use the descriptor. All else that is known of the file stays.
 func (t *Tailer) close(f *file) {
 	if f.src == nil {
 		return
@@ -200,7 +201,7 @@ func (t *Tailer) close(f *file) {
 // errGone, a kind of errTruncated: no file in the directory has the inode.
 func (t *Tailer) reopen(f *file) error {
 	raw, fi, err := osfile.Open(f.path, t.cfg.FollowSymlinks)
-	if err == nil && fingerprint.IDOf(fi) != f.id {
+	if err == nil && fingerprint.IDOf(fi) != f.id { // the path names another file now
 		_ = raw.Close()
 		err = fs.ErrNotExist
 	}
@@ -236,6 +237,7 @@ func (t *Tailer) statAt(f *file) (fs.FileInfo, error) {
 	return fi, err
 }
 
+// stat is the stat of a path, or of a link's target where links are followed.
 func (t *Tailer) stat(path string) (fs.FileInfo, error) {
 	if t.cfg.FollowSymlinks {
 		return os.Stat(path)
@@ -258,6 +260,7 @@ func linked(path string) string {
 	return path
 }
 
+// maxLinks bounds a chain of links, which may be a circle.
 const maxLinks = 8
 
 // findByID looks for a file renamed within its directory. The search runs twice: a listing can miss a file during a rename. nil: not found; an error: found,
@@ -272,6 +275,7 @@ func (t *Tailer) findByID(f *file) (raw *os.File, err error) {
 	return raw, err
 }
 
+// findNow is one search of findByID: in the file's directory, and in that of the target where the stream's path is a link.
 func (t *Tailer) findNow(f *file) (*os.File, error) {
 	raw, err := t.findIn(filepath.Dir(f.path), f)
 	if raw == nil && err == nil && t.cfg.FollowSymlinks {
@@ -282,6 +286,7 @@ func (t *Tailer) findNow(f *file) (*os.File, error) {
 	return raw, err
 }
 
+// findIn looks for a file in a directory by device and inode. A file found is returned open, and its new path noted.
 func (t *Tailer) findIn(dir string, f *file) (*os.File, error) {
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
@@ -297,7 +302,7 @@ func (t *Tailer) findIn(dir string, f *file) (*os.File, error) {
 			continue
 		}
 		raw, fi, err := osfile.Open(path, t.cfg.FollowSymlinks)
-		switch {
+		switch { // the name may be gone, or another file's, since the listing
 		case errors.Is(err, fs.ErrNotExist):
 		case err != nil:
 			return nil, err
@@ -314,12 +319,13 @@ func (t *Tailer) findIn(dir string, f *file) (*os.File, error) {
 // isBlank says whether a closed file has no fingerprint: a later file with the inode looks the same.
 func (f *file) isBlank() bool { return f.src == nil && f.head == 0 && f.print.N == 0 }
 
-// mayBe says whether a file with this name and the file's inode may be the file.
+// mayBe says whether a file with this name and f's inode may be f, whose content is compared later. Where nothing of f is known to compare, only f's own path
+// and the names of rotated files will do: the inode of a removed file is given to a new one.
 func (f *file) mayBe(path string) bool {
 	return f.head > 0 || f.print.N > 0 || path == f.path || rotation.IsSuffix(strings.TrimPrefix(path, f.stream.path))
 }
 
-// findEncoding detects the file's encoding; data are the bytes at head.
+// findEncoding detects the file's encoding by the first bytes: data, the bytes at head, where nothing was read yet, else read again.
 func (f *file) findEncoding(data []byte) {
 	if f.head == 0 {
 		f.enc = lines.EncodingOf(data)
@@ -383,7 +389,7 @@ func (l life) String() string {
 	return [lives]string{"unread", "read", "cut", "missing", "retired", "vanished", "dead"}[l]
 }
 
-// onImpossible handles a transition missing in becomes. The tests panic; a running collector continues.
+// onImpossible is called for a transition missing in becomes. In tests the function panics; a running collector continues.
 var onImpossible = func(*file, life) {}
 
 // turn begins the next life of a file. The caller holds the stream's lock.

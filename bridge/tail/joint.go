@@ -53,15 +53,16 @@ func (s *Stream) Take(l Lent) {
 	s.batch.bytes += max(int64(l.bytes), minRecordCost)
 }
 
-// bond groups lent lines to be released together. A shared line sent with one batch and waiting for another would be read again after a crash, and bring back
-// the records of the first batch, which need all their lines: so these lines are kept, with the lines of the other records of shared lines among them, until no
-// shared line waits.
+// bond is a group of lent lines that are released together, because shared lines connect their records. A shared line sent with one batch and waiting for
+// another would be read again after a crash, and bring back the records of the first batch, which need all their lines: so these lines are kept, with the lines
+// of the other records of shared lines among them, until no shared line waits.
 type bond struct {
 	waiting int    // shared lines still waiting for a batch
 	lines   []Lent // the other lines, which do not wait
 	into    *bond  // the bond that absorbed this bond
 }
 
+// root is the bond that has absorbed b, or b.
 func (b *bond) root() *bond {
 	for b.into != nil {
 		b = b.into
@@ -69,12 +70,12 @@ func (b *bond) root() *bond {
 	return b
 }
 
-// join merges two bonds.
+// join merges two bonds and returns the merged one. b may be nil: no bond yet.
 func (b *bond) join(o *bond) *bond {
 	if b == nil || b == o {
 		return o
 	}
-	if len(b.lines) < len(o.lines) {
+	if len(b.lines) < len(o.lines) { // the shorter list is moved
 		b, o = o, b
 	}
 	b.waiting += o.waiting
@@ -83,7 +84,8 @@ func (b *bond) join(o *bond) *bond {
 	return b
 }
 
-// settleLent settles the lent lines of an accepted or refused batch, releases them, and returns the number of records among them without a further batch.
+// settleLent settles the lent lines of an accepted or refused batch. A line that waits for no further batch is released, unless a bond keeps the line until no
+// shared line of the bond waits. The answer is the number of record lines without a further batch.
 func (t *Tailer) settleLent(lent []Lent) (records int64) {
 	if len(lent) == 0 {
 		return 0
@@ -94,12 +96,12 @@ func (t *Tailer) settleLent(lent []Lent) (records int64) {
 		defer t.sharing.Unlock()
 	}
 	slices.SortFunc(lent, func(a, b Lent) int { return cmp.Compare(a.stream.number, b.stream.number) })
-	var all *bond
-	done := lent[:0]
+	var all *bond    // of all shared lines in the batch
+	done := lent[:0] // lines without a further batch
 	for i := 0; i < len(lent); {
 		o := lent[i].stream
 		o.mu.Lock()
-		for ; i < len(lent) && lent[i].stream == o; i++ {
+		for ; i < len(lent) && lent[i].stream == o; i++ { // each stream is locked once
 			l := lent[i]
 			e := &o.held.slots[l.held]
 			e.refs--
@@ -130,7 +132,7 @@ func (t *Tailer) settleLent(lent []Lent) (records int64) {
 	if all != nil {
 		t.kept += len(done)
 		all.lines = append(all.lines, done...)
-		if all.waiting > 0 && t.kept <= t.maxKept {
+		if all.waiting > 0 && t.kept <= t.maxKept { // beyond maxKept, a crash may repeat records
 			return records
 		}
 		done, all.lines = all.lines, nil
@@ -140,7 +142,7 @@ func (t *Tailer) settleLent(lent []Lent) (records int64) {
 	return records
 }
 
-// removeLent releases lent lines that were kept while others waited.
+// removeLent releases lent lines for which nothing has to be kept any more.
 func (t *Tailer) removeLent(lines []Lent) {
 	for _, l := range lines {
 		o := l.stream

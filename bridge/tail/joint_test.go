@@ -927,7 +927,7 @@ func expire(t *testing.T, cases map[string]expiryTest) {
 			}
 			all := func() (out []string) {
 				for _, b := range r.flying {
-					require.NoError(t, b.what.Send(context.Background()))
+					require.NoError(t, b.delivery.Send(context.Background()))
 				}
 				return r.out
 			}

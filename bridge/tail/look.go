@@ -19,10 +19,10 @@ import (
 )
 
 const (
-	lingerMax    = time.Minute      // time for which a rotated file is still watched
-	rotatedGrace = 5 * time.Second  // wait for the end of a rotated file's last line, once its successor is written
-	copyGrace    = 10 * time.Second // wait for the truncation of the original of a possible copy
-	copyMax      = 5 * time.Minute
+	lingerMax    = time.Minute           // time for which a rotated file is still watched
+	rotatedGrace = 5 * time.Second       // wait for the end of a rotated file's last line, once its successor is written
+	copyGrace    = 10 * time.Second      // wait for the truncation of the original of a possible copy, after the copy's last growth
+	copyMax      = 5 * time.Minute       // in which growth of a possible copy prolongs that wait
 	maxBusyLooks = 3                     // a poll_interval apart
 	busyLook     = 50 * time.Millisecond // next look at a stream that was being drained: the drain may have missed the last event
 )
@@ -30,11 +30,11 @@ const (
 // sweeper knows the streams and the files, and assigns files to streams, in one goroutine at a time.
 type sweeper struct {
 	t          *Tailer
-	now        time.Time
-	streams    map[string]*Stream
-	files      map[fingerprint.ID]*file
+	now        time.Time                // of the current sweep
+	streams    map[string]*Stream       // by path
+	files      map[fingerprint.ID]*file // of all streams, by device and inode
 	due        dueHeap
-	stems      map[string][]*Stream // by the beginning of their path, see stemOf
+	stems      map[string][]*Stream // by the beginning of their path, see rotation.Stem
 	globs      glob.List            // all globs together
 	sights     []sight              // one per glob
 	own        glob.List            // include and document
@@ -44,16 +44,16 @@ type sweeper struct {
 	sorting    bool                 // some files are still to be sniffed
 	documents  glob.List
 	exclude    glob.List
-	dirs       map[string]*directory
-	suspects   map[string]suspect
-	lastFull   time.Time
-	rescan     bool
-	denied     bool      // the directory of a glob could not be looked at
-	absent     []string  // bases of globs missing at the last full scan
-	absentAt   time.Time // last check of absent
-	scans      int
-	forgotten  []string // streams whose checkpoint is to be deleted
-	indexDirty bool
+	dirs       map[string]*directory         // within the globs, by path
+	suspects   map[string]suspect            // by path
+	lastFull   time.Time                     // last full scan
+	rescan     bool                          // the next scan is a full one
+	denied     bool                          // the directory of a glob could not be looked at
+	absent     []string                      // bases of globs missing at the last full scan
+	absentAt   time.Time                     // last check of absent
+	scans      int                           // number of full scans
+	forgotten  []string                      // streams whose checkpoint is to be deleted
+	indexDirty bool                          // the stored index lacks a stream, or has one too many
 	saved      map[string]*checkpoint.Stream // checkpoints loaded and not yet taken up, by path
 	unindexed  bool                          // the index was lost
 	allAt      time.Time                     // when events were lost last
@@ -65,9 +65,9 @@ type sweeper struct {
 	last       lastListing
 	captured   map[string][]capture // by the path of the stream
 	probes     map[fingerprint.ID]*probe
-	probing    int   // open decoders of probes
-	allowance  int64 // bytes that probes may still decompress in this sweep
-	surveyed   time.Time
+	probing    int       // open decoders of probes
+	allowance  int64     // bytes that probes may still decompress in this sweep
+	surveyed   time.Time // last survey
 	rates      []rateSample
 	newest     string              // the path met last
 	counting   bool                // a full scan is running
@@ -76,6 +76,7 @@ type sweeper struct {
 	links      map[string]struct{} // matching symbolic links skipped since the last full scan
 }
 
+// init makes the sweeper of a Tailer, with the globs of its configuration.
 func (w *sweeper) init(t *Tailer) {
 	*w = sweeper{
 		t: t, first: true,
@@ -113,7 +114,8 @@ func (h *dueHeap) Pop() any {
 	return s
 }
 
-// sweep looks at the directories, and at the streams that are kicked or due. It returns the delay until the next stream is due.
+// sweep looks at the directories, and at the streams that are kicked or due. It returns the delay until the next sweep. The order counts: streams with a stored
+// position come before new files, which may be theirs; captured files before the scan and the looks, which take them up.
 func (t *Tailer) sweep(now time.Time) time.Duration {
 	t.sweepMu.Lock()
 	defer t.sweepMu.Unlock()
@@ -136,7 +138,7 @@ func (t *Tailer) sweep(now time.Time) time.Duration {
 	}
 	t.mu.Unlock()
 	for _, s := range kicked {
-		if s.heapAt >= 0 {
+		if s.heapAt >= 0 { // not forgotten since
 			w.look(s, now)
 		}
 	}
@@ -147,7 +149,7 @@ func (t *Tailer) sweep(now time.Time) time.Duration {
 	w.endCaptures(now)
 	w.endProbes(now.Add(-probeMax))
 	w.survey(now)
-	if w.fresh && t.cfg.Storage != nil {
+	if w.fresh && t.cfg.Storage != nil { // a crash must find the new file's path in a checkpoint
 		w.fresh = false
 		select {
 		case t.early <- struct{}{}:
@@ -164,7 +166,7 @@ func (t *Tailer) sweep(now time.Time) time.Duration {
 	return wait
 }
 
-// newStream takes up a path.
+// newStream makes the stream of a path, without files yet, and has the stream looked at.
 func (w *sweeper) newStream(path string, now time.Time) *Stream {
 	w.numbered++
 	w.caughtUpAt = time.Time{}
@@ -186,8 +188,10 @@ func (w *sweeper) newStream(path string, now time.Time) *Stream {
 	return s
 }
 
-// look finds out which file a stream's path names now and whether its files have grown.
+// look finds out which file a stream's path names now and whether its files have grown, has new bytes read, and gives up held lines that are due. A stream of
+// which nothing is left is forgotten.
 func (w *sweeper) look(s *Stream, now time.Time) {
+	// While a worker drains the stream, the look is put off, at most maxBusyLooks times.
 	if !s.sweeping && s.missed < maxBusyLooks {
 		if !s.mu.TryLock() {
 			if now.Sub(s.missedAt).Abs() >= w.t.cfg.PollInterval {
@@ -204,6 +208,7 @@ func (w *sweeper) look(s *Stream, now time.Time) {
 		w.lookDocument(s, now)
 		return
 	}
+	// The usual case, in one call of the system: nothing has changed.
 	if f := s.current; f != nil && s.isQuiet() && osfile.Unchanged(s.path, w.t.cfg.FollowSymlinks, f.id, f.size, f.mtime) {
 		f.seen, f.caughtUp = w.scans, now
 		w.rest(s, now)
@@ -226,7 +231,8 @@ func (w *sweeper) look(s *Stream, now time.Time) {
 	s.noteCaughtUp()
 	w.expire(s, now)
 	remembered := func(f *file) bool { return f.life != lifeVanished }
-	if s.current == nil && !s.denied && s.held.n == 0 && len(s.flying) == 0 && !slices.ContainsFunc(s.files, remembered) {
+	settled := s.held.n == 0 && len(s.flying) == 0
+	if s.current == nil && !s.denied && settled && !slices.ContainsFunc(s.files, remembered) { // nothing is left
 		n := len(s.files)
 		if w.takeUp(s, now, false); len(s.files) == n {
 			for _, f := range s.files {
@@ -243,14 +249,15 @@ func (w *sweeper) look(s *Stream, now time.Time) {
 func (w *sweeper) named(s *Stream, fi fs.FileInfo, now time.Time) {
 	id := fingerprint.IDOf(fi)
 	cur := s.current
-	if cur != nil && cur.id == id {
+	if cur != nil && cur.id == id { // the same as before
 		cur.seen = w.scans
 		if cur.life == lifeDead {
 			cur.rotated, s.current = now, nil
 			w.takeUp(s, now, true)
 			return
 		}
-		if cur.life == lifeCut || !cur.compressed && fi.Size() < cur.head || cur.head == 0 && cur.wasCut() {
+		shorter := !cur.compressed && fi.Size() < cur.head
+		if cur.life == lifeCut || shorter || cur.head == 0 && cur.wasCut() {
 			w.truncated(s, cur, now)
 			return
 		}
@@ -282,11 +289,12 @@ func (w *sweeper) named(s *Stream, fi fs.FileInfo, now time.Time) {
 		w.active(s, now)
 		return
 	}
+	// A new file, whose predecessors may have been rotated unseen.
 	w.unnamed(s, now)
 	w.takeUp(s, now, true)
 }
 
-// rest ends a look at a stream.
+// rest ends a look at a stream: if idle, its handler is told or dropped. The next look is the later, the longer nothing has happened.
 func (w *sweeper) rest(s *Stream, now time.Time) {
 	s.idle(now)
 	s.suspend(now)
@@ -320,6 +328,7 @@ func (w *sweeper) again(s *Stream, at time.Time) {
 	}
 }
 
+// forget ends a stream of which no file is left. Its checkpoint is deleted with the next store.
 func (w *sweeper) forget(s *Stream) {
 	s.gone = true
 	if h, ok := s.handler.(Forgetter); ok {
@@ -341,7 +350,7 @@ func (w *sweeper) forget(s *Stream) {
 	w.t.lag.Add(-s.lag.Swap(0))
 }
 
-// expire gives up held lines after their timeout, and bounds their number.
+// expire gives up held lines after their timeout, which runs only while everything they may wait for is read, and bounds their number.
 func (w *sweeper) expire(s *Stream, now time.Time) {
 	if s.held.n == 0 {
 		return
@@ -378,7 +387,8 @@ func (w *sweeper) active(s *Stream, now time.Time) {
 	w.t.schedule(s)
 }
 
-// grew updates a file's size and has a change read.
+// grew notes size and time of a file that is still the stream's, and has the stream read where bytes are unread: after a change, an error, or a wait that is
+// over.
 func (w *sweeper) grew(s *Stream, f *file, fi fs.FileInfo, now time.Time) {
 	changed := fi.Size() != f.size || !fi.ModTime().Equal(f.mtime)
 	if fi.Size() != f.size || changed && f.compressed {
@@ -399,7 +409,7 @@ func (w *sweeper) grew(s *Stream, f *file, fi fs.FileInfo, now time.Time) {
 			defer w.t.spare(f)
 		}
 		f.begin()
-		if f.compressed {
+		if f.compressed { // decompressed anew once the size is stable
 			w.t.close(f)
 		}
 		w.active(s, now)
@@ -424,7 +434,8 @@ func (w *sweeper) tryAgain(f *file, now time.Time) {
 	}
 }
 
-// lookOld looks at the rotated files of a stream.
+// lookOld looks at the rotated files of a stream: those with unread bytes are read, those fully read and accepted are retired once nothing more is expected,
+// and those that cannot be read are dropped.
 func (w *sweeper) lookOld(s *Stream, now time.Time) {
 	linger := min(lingerMax, w.t.cfg.PendingTimeout)
 	if _, short := w.t.descriptors.pressure(); short {
@@ -452,7 +463,7 @@ func (w *sweeper) lookOld(s *Stream, now time.Time) {
 		default:
 			w.lookRotated(s, f, now)
 		}
-		if f.outstanding > 0 || len(f.replay) > 0 || s.comesAgain(f) {
+		if f.outstanding > 0 || len(f.replay) > 0 || s.comesAgain(f) { // not all is accepted
 			return false
 		}
 		if f.life == lifeDead {
@@ -460,7 +471,8 @@ func (w *sweeper) lookOld(s *Stream, now time.Time) {
 			return true
 		}
 		atEnd := !f.compressed && f.life != lifeCut && f.size <= f.head
-		if f.isComplete() || atEnd && (f.gone || now.Sub(f.rotated) >= linger && now.Sub(f.grown) >= linger) {
+		lingered := now.Sub(f.rotated) >= linger && now.Sub(f.grown) >= linger
+		if f.isComplete() || atEnd && (f.gone || lingered) {
 			w.t.close(f)
 			f.turn(lifeRetired)
 			s.changed()
@@ -469,7 +481,8 @@ func (w *sweeper) lookOld(s *Stream, now time.Time) {
 	})
 }
 
-// lookRotated looks at a rotated file. It may have been closed to save descriptors, and removed since, with a copy left.
+// lookRotated has the unread bytes of a rotated file read. The file may have been closed to save descriptors, and removed or replaced since: then it is opened
+// under another name, or continued in a copy.
 func (w *sweeper) lookRotated(s *Stream, f *file, now time.Time) {
 	fi, err := w.t.statOf(f)
 	moved := errors.Is(err, fs.ErrNotExist)
@@ -529,6 +542,7 @@ func (w *sweeper) lookMissing(s *Stream, f *file, now time.Time) (gone bool) {
 	return false
 }
 
+// drop forgets a file, whose inode then is free for another.
 func (w *sweeper) drop(f *file) {
 	w.t.close(f)
 	if w.files[f.id] == f {
@@ -537,8 +551,8 @@ func (w *sweeper) drop(f *file) {
 	f.stream.changed()
 }
 
-// sweepRetired drops files that are read and gone, or out of the globs. Files of a path that names nothing are dropped with their stream: earlier, they or
-// their copies would be taken for files rotated unseen.
+// sweepRetired drops retired files that the last full scan has not met: they are gone, or out of the globs. Those of a path that names nothing only count as
+// vanished, and are dropped with their stream: earlier, they or their copies would be taken for files rotated unseen.
 func (w *sweeper) sweepRetired() {
 	for _, s := range w.streams {
 		s.mu.Lock()

@@ -29,15 +29,16 @@ type outbox struct {
 
 	mu      lockorder.Mutex[leaf]
 	changed sync.Cond
-	batches []*lineBatch
-	cost    int64
-	small   time.Time // of the last small request
-	lingers bool      // a sender waits for more
+	batches []*lineBatch // cut, and not yet taken by a sender, oldest first
+	cost    int64        // budget of batches, in bytes
+	small   time.Time    // of the last small request
+	lingers bool         // a sender waits for more
 	closed  bool
 	full    chan struct{} // signals enough bytes for a request
 	senders sync.WaitGroup
 }
 
+// init makes the outbox ready.
 func (o *outbox) init(enough int) {
 	o.enough, o.full = int64(enough), make(chan struct{}, 1)
 	o.changed.L = &o.mu
@@ -54,12 +55,13 @@ func (o *outbox) open(n int, send func(group []*lineBatch)) {
 	}
 }
 
-// close ends the senders after the queue is empty, and waits for them.
+// close ends the senders after the queue is empty, and waits for their end.
 func (o *outbox) close() {
 	o.end()
 	o.senders.Wait()
 }
 
+// end tells the senders that no batch comes any more.
 func (o *outbox) end() {
 	o.mu.Lock()
 	o.closed = true
@@ -68,6 +70,7 @@ func (o *outbox) end() {
 	o.signal()
 }
 
+// signal ends the wait of a sender that lingers for more batches.
 func (o *outbox) signal() {
 	select {
 	case o.full <- struct{}{}:
@@ -75,6 +78,7 @@ func (o *outbox) signal() {
 	}
 }
 
+// put queues a batch for the senders.
 func (o *outbox) put(b *lineBatch) {
 	o.mu.Lock()
 	b.cut = time.Now()
@@ -88,12 +92,13 @@ func (o *outbox) put(b *lineBatch) {
 	}
 }
 
-// next returns the oldest batch and the batches that can go with it. nil: the outbox is closed and empty.
+// next waits for a request's worth of batches, at most for linger or smallGap, and returns the oldest batch and those that can go in a request with that batch.
+// nil: the outbox is closed and empty.
 func (o *outbox) next() []*lineBatch {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for {
-		for len(o.batches) == 0 && !o.closed || o.lingers {
+		for len(o.batches) == 0 && !o.closed || o.lingers { // one sender at a time lingers: the batches it waits for are in one group
 			o.changed.Wait()
 		}
 		if len(o.batches) == 0 {
@@ -106,11 +111,12 @@ func (o *outbox) next() []*lineBatch {
 		}
 		if wait <= 0 {
 			group := o.group()
-			if len(o.batches) == 0 {
+			if len(o.batches) == 0 { // all there was: a small request
 				o.small = now
 			}
 			return group
 		}
+		// Linger without the lock.
 		o.lingers = true
 		o.mu.Unlock()
 		timer := time.NewTimer(wait)
@@ -125,10 +131,11 @@ func (o *outbox) next() []*lineBatch {
 	}
 }
 
+// group takes the oldest batch out of the queue, with the batches behind it that its Delivery joins, up to maxBatchCost. The caller holds mu.
 func (o *outbox) group() []*lineBatch {
 	first := o.batches[0]
 	n, cost := 1, first.bytes
-	for n < len(o.batches) && cost+o.batches[n].bytes <= maxBatchCost && first.what.Join(o.batches[n].what) {
+	for n < len(o.batches) && cost+o.batches[n].bytes <= maxBatchCost && first.delivery.Join(o.batches[n].delivery) {
 		cost += o.batches[n].bytes
 		n++
 	}
@@ -144,7 +151,7 @@ func (o *outbox) group() []*lineBatch {
 
 // send delivers the joined batches, until they are accepted or refused for good; at shutdown they stay holes.
 func (t *Tailer) send(group []*lineBatch) {
-	d := group[0].what
+	d := group[0].delivery
 	if l, ok := d.(Locator); ok {
 		l.Locate(func(batch int, p Place) (string, int64, bool) { return group[batch].locate(p) })
 	}
@@ -185,7 +192,8 @@ func (t *Tailer) ending() bool {
 	}
 }
 
-// settle settles the joined batches.
+// settle settles the batches that were sent as one, and shares out among them the records that err says were refused: those named by their batch, then those
+// of which only the share is known, from the first batch on.
 func (t *Tailer) settle(group []*lineBatch, err error) {
 	var refused Refused
 	if r := (*Refused)(nil); errors.As(err, &r) {
@@ -197,7 +205,7 @@ func (t *Tailer) settle(group []*lineBatch, err error) {
 	for _, b := range group {
 		lines += b.all()
 	}
-	lines = int64(math.Ceil(float64(lines)*min(refused.Share, 1) - 1e-6))
+	lines = int64(math.Ceil(float64(lines)*min(refused.Share, 1) - 1e-6))  // refused without being named; 1e-6 for rounding errors of the share
 	ofNone := err != nil && refused.Share == 0 && len(refused.Places) == 0 // the refused data was made of no record
 	for i, b := range group {
 		n := b.refused(refused.Places[i])
@@ -220,16 +228,16 @@ type piece struct {
 
 // lineBatch has the lines of one Cut: the pieces of the stream that depend on one delivery.
 type lineBatch struct {
-	stream  *Stream
-	pieces  []piece
-	lent    []Lent // held lines of this and other streams in the batch
-	records int64  // record lines, without lent ones
-	bytes   int64  // budget taken by the record lines
-	length  int64  // of all pieces together
-	places  []place
-	cut     time.Time // time of Cut
-	what    Delivery
-	from    *mark // InOrder: the beginning of the batch
+	stream   *Stream
+	pieces   []piece
+	lent     []Lent    // held lines of this and other streams in the batch
+	records  int64     // record lines, without lent ones
+	bytes    int64     // budget taken by the record lines
+	length   int64     // of all pieces together
+	places   []place   // of the batch's records, by the number in Place
+	cut      time.Time // time of Cut
+	delivery Delivery  // what is sent
+	from     *mark     // of an InOrder handler: the beginning of the batch; nil: of another handler
 }
 
 // extent measures a batch: bytes of its pieces as one text, record lines among them, and lent lines.
@@ -243,11 +251,11 @@ type place struct{ from, to extent }
 
 func (b *lineBatch) extent() extent { return extent{b.length, b.records, len(b.lent)} }
 
-// mark is the beginning of a batch: the unaccepted positions before it, and the handler's state.
+// mark is the beginning of a batch of an InOrder handler.
 type mark struct {
-	number int
-	state  []byte
-	at     map[*file]int64
+	number int             // counts the stream's batches
+	state  []byte          // of the handler then
+	at     map[*file]int64 // offset of the first byte of each file that is in no earlier batch
 }
 
 // add puts a piece into the batch. Neighbours are merged: unheld lines cost one piece per chunk.
@@ -265,12 +273,13 @@ func (b *lineBatch) add(f *file, begin, end int64) {
 
 func (b *lineBatch) empty() bool { return len(b.pieces) == 0 && len(b.lent) == 0 }
 
-// locate returns the first line of a place: its file and offset.
+// locate returns the file and the offset of the first line of a place, in a piece, else among the lent lines. ok is false where there is no such place, or the
+// lines were given up.
 func (b *lineBatch) locate(p Place) (path string, begin int64, ok bool) {
 	if p < 0 || int(p) >= len(b.places) {
 		return "", 0, false
 	}
-	at, of := int64(0), b.places[p]
+	at, of := int64(0), b.places[p] // at: bytes of the pieces so far
 	for _, pc := range b.pieces {
 		length := pc.End - pc.Begin
 		if of.from.bytes < at+length && of.from.bytes < of.to.bytes {
@@ -289,7 +298,7 @@ func (b *lineBatch) locate(p Place) (path string, begin int64, ok bool) {
 	return "", 0, false
 }
 
-// done gives the pieces back.
+// done ends a settled batch: its files wait for these pieces no more. The batch is empty then, to be filled again.
 func (b *lineBatch) done() {
 	for i := range b.pieces {
 		b.pieces[i].file.outstanding--
@@ -299,6 +308,7 @@ func (b *lineBatch) done() {
 	*b = lineBatch{pieces: b.pieces[:0], lent: b.lent[:0], places: b.places[:0]}
 }
 
+// newBatch returns an empty batch.
 func (t *Tailer) newBatch() *lineBatch {
 	if b, ok := t.batches.Get().(*lineBatch); ok {
 		return b
@@ -309,7 +319,7 @@ func (t *Tailer) newBatch() *lineBatch {
 // all is how many record lines go with the batch, at most: a lent line may go with others, too.
 func (b *lineBatch) all() int64 { return b.records + int64(len(b.lent)) }
 
-// refused counts the record lines of the places.
+// refused counts the record lines of the places of refused records, each place once.
 func (b *lineBatch) refused(places []Place) (n int64) {
 	seen := make(map[Place]bool, len(places))
 	for _, p := range places {

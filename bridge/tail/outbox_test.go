@@ -134,8 +134,8 @@ func TestSampleOfRefused(t *testing.T) {
 			if a.stream.path != r.path("a.log") {
 				a, b = b, a
 			}
-			require.True(t, a.what.Join(b.what))
-			r.tl.settle([]*lineBatch{a, b}, a.what.Send(t.Context()))
+			require.True(t, a.delivery.Join(b.delivery))
+			r.tl.settle([]*lineBatch{a, b}, a.delivery.Send(t.Context()))
 			r.flying = nil
 			r.balance()
 			said := logs.FilterMessage("The next component refused records for good").All()
@@ -243,7 +243,7 @@ func TestSendersAreFew(t *testing.T) {
 	blocked, free := make(chan struct{}, 100), make(chan struct{})
 	o.open(senders, func([]*lineBatch) { blocked <- struct{}{}; <-free })
 	for range 100 {
-		o.put(&lineBatch{bytes: maxBatchCost, what: nothing{}})
+		o.put(&lineBatch{bytes: maxBatchCost, delivery: nothing{}})
 	}
 	for range senders {
 		<-blocked

@@ -19,6 +19,7 @@ type Pace struct {
 	at      map[*Tailer]float64 // the share of its files read by each
 }
 
+// join adds a Tailer that will read.
 func (p *Pace) join(t *Tailer) {
 	if p == nil {
 		return
@@ -42,7 +43,7 @@ func (p *Pace) leave(t *Tailer) {
 	p.changed.Broadcast()
 }
 
-// wait waits until no other Tailer is far behind.
+// wait waits until no other Tailer is behind by more than paceAhead, before a Once reads on.
 func (p *Pace) wait(ctx context.Context, t *Tailer) {
 	if p == nil {
 		return
@@ -57,6 +58,7 @@ func (p *Pace) wait(ctx context.Context, t *Tailer) {
 	}
 }
 
+// slowest is the smallest share read of a Tailer.
 func (p *Pace) slowest() float64 {
 	least := 1.0
 	for _, at := range p.at {

@@ -67,13 +67,14 @@ func (apart) readUntil(_ *sweeper, s *Stream, now time.Time) int64 {
 	return min(now.UnixNano(), s.caughtUp.Load())
 }
 
-// bound applies to a stream with many held lines, when all streams' held lines take too much memory.
+// bound gives up the oldest eighth of a stream's held lines when those of all streams take too much memory, and this stream's more than the average.
 func (apart) bound(s *Stream) {
 	t := s.t
 	all := t.heldBytes.Load()
 	if all <= t.maxHeldBytes || s.held.bytes < all/max(1, t.holders.Load()) {
 		return
 	}
+	// Not all: the newest may be completed soon.
 	s.giveUp(s.held.oldest(8), "Records that wait for their other half take too much memory; the oldest are given up")
 }
 
@@ -109,6 +110,7 @@ func (joint) suspends() bool { return false }
 // ended is false: the other half may come in another stream.
 func (joint) ended(*Stream) bool { return false }
 
+// readUntil is the time up to which all streams were read: the other half may be in any.
 func (joint) readUntil(w *sweeper, s *Stream, now time.Time) int64 {
 	return min(now.UnixNano(), s.caughtUp.Load(), w.allCaughtUp(now))
 }
@@ -130,6 +132,7 @@ func (joint) boundAtLook(s *Stream, now time.Time) {
 	}
 }
 
+// freeze keeps the lines of a record from being released in some streams before the checkpoint and in others after.
 func (joint) freeze(t *Tailer) (thaw func()) {
 	t.settling.Lock()
 	return t.settling.Unlock

@@ -20,15 +20,17 @@ const (
 
 // probe is a compressed file in comparison with files already read. Decompressing up to the heads takes many sweeps, while only the file's stream waits.
 type probe struct {
-	src   *unpack.Reader // nil: the comparison is complete
-	size  int64
-	mtime time.Time
-	asked time.Time
+	src   *unpack.Reader // nil: the comparison is complete, or not begun
+	size  int64          // of the compressed file; a change ends the probe
+	mtime time.Time      // likewise
+	asked time.Time      // last request
 	of    *file          // the file's original; src is at the original's head
 	not   map[*file]bool // files excluded as originals
 }
 
-// whose returns the stream's file from which a compressed file was made. nil: none; wait: call again, and look at the stream without delay.
+// whose returns that one of the candidates, files of a stream, from which a compressed file was made: the decompressed content begins as the original did, and
+// has the same bytes before the original's head. nil: none; wait: the sweep's allowance of decompressed bytes, or the decoders, are used up: call again, and
+// look at the stream without delay.
 func (w *sweeper) whose(s *Stream, path string, fi fs.FileInfo, candidates []*file) (_ *file, wait bool) {
 	id := fingerprint.IDOf(fi)
 	p := w.probes[id]
@@ -36,7 +38,7 @@ func (w *sweeper) whose(s *Stream, path string, fi fs.FileInfo, candidates []*fi
 		w.endProbe(id)
 		p = nil
 	}
-	if p != nil && p.of != nil {
+	if p != nil && p.of != nil { // known from an earlier call
 		if slices.Contains(candidates, p.of) {
 			return p.of, false
 		}
@@ -107,6 +109,7 @@ func (w *sweeper) replicaOf(path string, fi fs.FileInfo) *replica {
 	return &replica{path, p.src.File(), fi, p.src}
 }
 
+// stopProbe closes the decoder of a probe, whose results stay.
 func (w *sweeper) stopProbe(p *probe) {
 	if p.src != nil {
 		_ = p.src.Close()
@@ -116,6 +119,7 @@ func (w *sweeper) stopProbe(p *probe) {
 	}
 }
 
+// endProbe forgets a probe.
 func (w *sweeper) endProbe(id fingerprint.ID) {
 	w.stopProbe(w.probes[id])
 	delete(w.probes, id)

@@ -22,7 +22,8 @@ var (
 	errGone      = fmt.Errorf("%w, or is gone", errTruncated)
 )
 
-// drain reads the stream's files until their end, or until the budget or the turn is used up. again: drain must be called again.
+// drain is a worker's turn on a stream: it reads the files, oldest first, until their end, or until the budget or the turn is used up. again: the stream has
+// more to read and is to have another turn; otherwise an ack, the sweeper or a free descriptor makes the stream ready when there is more.
 func (s *Stream) drain(buf *[]byte) (again bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -48,9 +49,9 @@ func (s *Stream) drain(buf *[]byte) (again bool) {
 	if s.mark == nil {
 		s.setMark()
 	}
-	turns := s.t.policy.chunks()
+	chunks := s.t.policy.chunks() // left in this turn
 	if s.t.final {
-		turns = onceQuantum
+		chunks = onceQuantum
 	}
 	for _, f := range s.files {
 		if f.life == lifeMissing || f == s.current && s.behind {
@@ -67,7 +68,7 @@ func (s *Stream) drain(buf *[]byte) (again bool) {
 			if limit == 0 {
 				return false // an ack schedules the stream again
 			}
-			if turns == 0 || s.visited >= s.t.maxAhead {
+			if chunks == 0 || s.visited >= s.t.maxAhead {
 				return true
 			}
 			more, err := s.readChunk(f, buf, limit)
@@ -83,7 +84,7 @@ func (s *Stream) drain(buf *[]byte) (again bool) {
 			if !more {
 				break
 			}
-			turns--
+			chunks--
 		}
 		s.spare(f)
 	}
@@ -102,7 +103,8 @@ func (s *Stream) readable(f *file) bool {
 	}
 }
 
-// unpackedLater says whether an unread compressed file must wait: for a stable size, or for its turn among the few read at a time.
+// unpackedLater says whether an unread compressed file must wait: for a stable size, or for its turn among the few read at a time. A stream of a Once that has
+// to wait is parked.
 func (s *Stream) unpackedLater(f *file) bool {
 	if !f.compressed || !s.readable(f) {
 		return false
@@ -128,7 +130,8 @@ func (s *Stream) unpackedLater(f *file) bool {
 // standsStill says whether a compressed file is not being written.
 func (t *Tailer) standsStill(f *file) bool { return t.now().Sub(f.grown) >= t.cfg.PollInterval }
 
-// readFailed handles an error. A truncated file is left to look.
+// readFailed handles an error of reading a file. A truncated file is left to the sweeper, which looks for a copy; after any other error the file is closed and
+// tried again later.
 func (s *Stream) readFailed(f *file, err error) {
 	if errors.Is(err, errTruncated) {
 		f.turn(lifeCut)
@@ -140,10 +143,11 @@ func (s *Stream) readFailed(f *file, err error) {
 	s.t.close(f)
 }
 
-// readChunk continues in one file and handles lines worth limit bytes of the budget. more is false at the end of the file.
+// readChunk reads on in a file, in the first hole, else at the head, and hands the lines to the handler until the batch is worth limit bytes of the budget.
+// more is false at the end of the file. An error means that nothing was read; errTruncated: the file has other content than before.
 func (s *Stream) readChunk(f *file, buf *[]byte, limit int) (more bool, err error) {
 	s.limit = int64(limit)
-	size := max(min(chunkBytes, limit/int(max(1, s.density))), minRead)
+	size := max(min(chunkBytes, limit/int(max(1, s.density))), minRead) // about as many bytes as fill the batch
 	if f.src == nil {
 		if err := s.t.reopenInTurn(f); err != nil {
 			return false, err
@@ -159,9 +163,9 @@ func (s *Stream) readChunk(f *file, buf *[]byte, limit int) (more bool, err erro
 	now, head := s.line.Observed, f.head
 	defer func() { s.noteArrival(f, checkpoint.Range{Begin: head, End: f.head}) }()
 	s.line.Live = !f.caughtUp.IsZero() && now.Sub(f.caughtUp) < liveWithin
-	before := f.tail.Len()
+	before := f.tail.Len() // bytes before head
 	want := before + size
-	for {
+	for { // again with a larger buffer, until a line fits
 		// The bytes before head are read too: if they differ, the file was rewritten.
 		b := grow(buf, want)
 		n, err := f.src.ReadAt(b, f.head-int64(before))
@@ -187,6 +191,7 @@ func (s *Stream) readChunk(f *file, buf *[]byte, limit int) (more bool, err erro
 				f.wrote = fi.ModTime()
 			}
 		}
+		// The lines, and at the end of the file perhaps a last one without an ending.
 		used := s.lines(f, data, f.head, &f.skip, false)
 		if s.isFull() {
 			atEOF = false
@@ -198,7 +203,7 @@ func (s *Stream) readChunk(f *file, buf *[]byte, limit int) (more bool, err erro
 			f.advance(data[:used])
 			s.tally.bytes += int64(used)
 			s.changed()
-			s.density = max(1, (s.batch.bytes+int64(used)-1)/int64(used))
+			s.density = max(1, (s.batch.bytes+int64(used)-1)/int64(used)) // rounded up
 		}
 		if atEOF {
 			f.caughtUp = now
@@ -210,10 +215,11 @@ func (s *Stream) readChunk(f *file, buf *[]byte, limit int) (more bool, err erro
 		if used > 0 {
 			return !atEOF, nil
 		}
+		// No line: NUL bytes, an overlong line, or a line that continues behind the data.
 		if f.nuls(data) > 0 {
 			return s.passNULs(f, buf, len(data), atEOF)
 		}
-		if len(data) > s.t.cfg.MaxLineBytes+2 && f.enc.Rows() {
+		if len(data) > s.t.cfg.MaxLineBytes+2 && f.enc.Rows() { // 2: \r\n
 			return s.passRow(f, data)
 		}
 		if len(data) > s.t.cfg.MaxLineBytes+2 {
@@ -227,11 +233,12 @@ func (s *Stream) readChunk(f *file, buf *[]byte, limit int) (more bool, err erro
 		if atEOF {
 			return false, nil
 		}
-		want = before + min(2*len(data), s.t.cfg.MaxLineBytes+3)
+		want = before + min(2*len(data), s.t.cfg.MaxLineBytes+3) // more than the longest line with its ending
 	}
 }
 
-// lastIsDone says whether the bytes after the last line ending are a whole line all the same.
+// lastIsDone says whether the bytes after the last line ending count as a whole line all the same: the file is compressed and whole, is read once, has not
+// grown for pending_timeout, or its writer has gone on to the next file.
 func (s *Stream) lastIsDone(f *file, now time.Time) bool {
 	if u, ok := f.src.(*unpack.Reader); ok {
 		return u.Err() == nil // else the rest may come with a complete file
@@ -239,7 +246,6 @@ func (s *Stream) lastIsDone(f *file, now time.Time) bool {
 	if s.t.final || now.Sub(f.grown) >= s.t.cfg.PendingTimeout {
 		return true
 	}
-	// The writer has gone on to the next file.
 	return !f.rotated.IsZero() && s.current != nil && s.current.head > 0 && now.Sub(f.grown) >= rotatedGrace
 }
 
@@ -281,7 +287,8 @@ func (s *Stream) lines(f *file, data []byte, base int64, skip *bool, final bool)
 	}
 }
 
-// readHole reads the next part of the first hole again. Its end is a line end.
+// readHole reads the next part of a file's first hole again: lines that were not accepted before a restart, with the times at which they were read first, where
+// those are recorded. The end of a hole is a line end.
 func (s *Stream) readHole(f *file, buf *[]byte, size int) error {
 	s.line.Live = false
 	if !f.compressed { // a compressed file cannot go back: reading at head detects a rewrite
@@ -292,7 +299,7 @@ func (s *Stream) readHole(f *file, buf *[]byte, size int) error {
 	}
 	f.findEncoding(nil)
 	r := &f.replay[0]
-	end := s.arrivedBefore(f, r)
+	end := s.arrivedBefore(f, r) // of the lines with the same arrival
 	for {
 		n := int(min(int64(size), end-r.Begin))
 		b := grow(buf, n)
@@ -311,7 +318,7 @@ func (s *Stream) readHole(f *file, buf *[]byte, size int) error {
 			size *= 2 // a long line; a hole is never longer than its lines
 			continue
 		}
-		if s.arrival.End == 0 {
+		if s.arrival.End == 0 { // without a recorded arrival: the first reading is now
 			s.noteArrival(f, checkpoint.Range{Begin: r.Begin, End: r.Begin + int64(used)})
 		}
 		r.Begin += int64(used)
@@ -322,7 +329,8 @@ func (s *Stream) readHole(f *file, buf *[]byte, size int) error {
 	}
 }
 
-// noteArrival records the reading time of lines without another time.
+// noteArrival records the reading time of the lines in a range, if the handler has called ByArrival for any, in the order of the offsets. It is stored before
+// the lines are sent.
 func (s *Stream) noteArrival(f *file, lines checkpoint.Range) {
 	if !s.dated || lines.Begin == lines.End || s.t.cfg.Storage == nil {
 		return
@@ -337,7 +345,8 @@ func (s *Stream) noteArrival(f *file, lines checkpoint.Range) {
 	s.arrived++
 }
 
-// arrivedBefore sets the recorded arrival for the lines of a hole, and returns the end of the recorded range.
+// arrivedBefore gives the next lines of a hole the reading time that was recorded for them, if any. It returns the end of the part of the hole with the same
+// record, or without any.
 func (s *Stream) arrivedBefore(f *file, hole *checkpoint.Range) (end int64) {
 	for i := range f.arrivals {
 		a := &f.arrivals[i]
@@ -356,7 +365,7 @@ func (s *Stream) arrivedBefore(f *file, hole *checkpoint.Range) (end int64) {
 // passNULs moves head over the run of NUL bytes at the beginning of the n bytes at head, if data follows, or looks for the end of the run in the next part of
 // the file: nulTo is the progress. A run at the end of the file stays, because it may be preallocated space; not so in a compressed file.
 func (s *Stream) passNULs(f *file, buf *[]byte, n int, atEOF bool) (more bool, err error) {
-	data := (*buf)[f.tail.Len() : f.tail.Len()+n]
+	data := (*buf)[f.tail.Len() : f.tail.Len()+n] // readChunk's
 	if z := f.nuls(data); z < n || f.compressed && !atEOF {
 		f.advance(data[:z])
 		s.changed()
@@ -365,6 +374,7 @@ func (s *Stream) passNULs(f *file, buf *[]byte, n int, atEOF bool) (more bool, e
 	if atEOF || f.nulEnd {
 		return false, nil
 	}
+	// Further parts of the file hold NUL bytes alone, so far: pass them by at most quantum chunks in this turn, holes of a sparse file at once.
 	off := max(f.head+int64(n), f.nulTo)
 	for range quantum {
 		if f.raw != nil {
@@ -379,7 +389,7 @@ func (s *Stream) passNULs(f *file, buf *[]byte, n int, atEOF bool) (more bool, e
 		}
 		z := f.nuls(b[:n])
 		off += int64(z)
-		if z < n {
+		if z < n { // data: the head moves there
 			var nuls [fingerprint.Bytes]byte
 			f.print.Extend(f.head, nuls[:])
 			f.head = off
@@ -388,7 +398,7 @@ func (s *Stream) passNULs(f *file, buf *[]byte, n int, atEOF bool) (more bool, e
 			s.changed()
 			return true, nil
 		}
-		if n < len(b) {
+		if n < len(b) { // the end of the file
 			f.nulTo, f.nulEnd = off, true
 			f.caughtUp = s.line.Observed
 			f.turn(lifeRead)
@@ -399,7 +409,8 @@ func (s *Stream) passNULs(f *file, buf *[]byte, n int, atEOF bool) (more bool, e
 	return true, nil
 }
 
-// passRow moves head over a record longer than any line: a picture, mostly. Its bytes may be incomplete.
+// passRow moves head over a record longer than any line: a picture, mostly. data, the bytes at head, may be a part of the record. The record is passed once it
+// was written whole.
 func (s *Stream) passRow(f *file, data []byte) (more bool, err error) {
 	to := f.head + f.enc.Past(data, f.head)
 	last := make([]byte, min(to, fingerprint.TailBytes))
@@ -409,7 +420,7 @@ func (s *Stream) passRow(f *file, data []byte) (more bool, err error) {
 		return true, nil
 	case err != nil && !errors.Is(err, io.EOF):
 		return false, err
-	case n < len(last):
+	case n < len(last): // the end is not written yet
 		return false, nil
 	}
 	s.tally.lines++
@@ -434,7 +445,7 @@ func (f *file) nuls(data []byte) int {
 	return n
 }
 
-// endOfPacked handles a compressed file read to its end, or to its damage.
+// endOfPacked closes a compressed file that was read to its end, or to damage, which is counted. The sweeper looks at the stream next: the file may be retired.
 func (s *Stream) endOfPacked(f *file) {
 	u, ok := f.src.(*unpack.Reader)
 	if ok && u.Err() != nil {
@@ -452,6 +463,7 @@ func (s *Stream) endOfPacked(f *file) {
 	s.t.kick(s)
 }
 
+// grow returns n bytes of a buffer, which is replaced if too small.
 func grow(buf *[]byte, n int) []byte {
 	if cap(*buf) < n {
 		*buf = make([]byte, n)

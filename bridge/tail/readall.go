@@ -63,6 +63,7 @@ func (o *Once) Read(ctx context.Context) (Counts, error) {
 	t.sweep(t.now())
 	t.sweeper.number()
 	t.order()
+	// This goroutine is worker and sweeper in turn, so that the order of reading is the same each time.
 	var buf []byte
 	looks := 0 // a repeatedly truncated file must not keep this from ending
 	for {
@@ -88,7 +89,7 @@ func (o *Once) Read(ctx context.Context) (Counts, error) {
 		if !waits && t.unpark() {
 			continue
 		}
-		if !waits {
+		if !waits { // nothing is ready, and no batch is under way that would make a stream ready
 			break
 		}
 		select {

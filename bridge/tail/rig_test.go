@@ -256,7 +256,7 @@ func (r *rig) checkpoint() { _ = r.tl.storeAll(context.Background(), true) }
 func (r *rig) ack(i int) bool {
 	b := r.flying[i]
 	r.tl.storeArrivals([]*lineBatch{b})
-	err := b.what.Send(context.Background())
+	err := b.delivery.Send(context.Background())
 	if err != nil && !isPermanent(err) {
 		return false
 	}

@@ -23,7 +23,8 @@ import (
 
 const maxListings = 20 // for a directory that changes all the time
 
-// unnamed handles a path that no longer names the current file.
+// unnamed handles a path that no longer names the current file: the file is a rotated one now, and files rotated after it are taken up. Without a current file,
+// files that could not be taken up before are tried again.
 func (w *sweeper) unnamed(s *Stream, now time.Time) {
 	if s.current == nil {
 		if s.behind {
@@ -31,7 +32,7 @@ func (w *sweeper) unnamed(s *Stream, now time.Time) {
 		}
 		return
 	}
-	if w.verify(s, now); s.current != nil {
+	if w.verify(s, now); s.current != nil { // verify may have found the file gone
 		f := s.current
 		f.rotated = now
 		s.lastWrite = f.wrote
@@ -51,7 +52,7 @@ func (w *sweeper) adopt(s *Stream, g generation, now time.Time, first bool) {
 	if first && w.t.cfg.StartAt == StartAtEnd && !f.compressed {
 		f.skipTo(raw, fi.Size())
 	} else if !w.first && !first {
-		f.caughtUp = now // created while this process was running
+		f.caughtUp = now // created while this process was running: its lines are live
 	}
 	f.begin()
 	w.t.spare(f)
@@ -76,7 +77,7 @@ func (w *sweeper) adopt(s *Stream, g generation, now time.Time, first bool) {
 	w.active(s, now)
 }
 
-// skipTo begins at the start of the file's last, unfinished line.
+// skipTo moves the head to the start of the file's last, unfinished line, for start_at: end. A line longer than 64 KiB is skipped.
 func (f *file) skipTo(r io.ReaderAt, size int64) {
 	first := make([]byte, min(size, fingerprint.Bytes))
 	n, _ := r.ReadAt(first, 0)
@@ -87,24 +88,24 @@ func (f *file) skipTo(r io.ReaderAt, size int64) {
 		f.print.Extend(0, first[:min(int64(len(first)), f.head)])
 		return
 	}
-	from := max(0, size-64<<10) &^ 1
+	from := max(0, size-64<<10) &^ 1 // even: a character of UTF-16 has two bytes
 	b := make([]byte, size-from)
 	n, _ = r.ReadAt(b, from)
 	b = b[:n]
-	i := f.enc.LineEnd(b)
-	f.skip = i == 0 && from > 0
+	end := f.enc.LineEnd(b)
+	f.skip = end == 0 && from > 0
 	if f.skip {
-		i = n
+		end = n
 		if f.enc.Wide() {
-			i &^= 1
+			end &^= 1
 		}
 	}
-	f.head = from + int64(i)
+	f.head = from + int64(end)
 	f.print.Extend(0, first[:min(int64(len(first)), f.head)])
-	f.tail.Remember(b[:i])
+	f.tail.Remember(b[:end])
 }
 
-// skipRows is skipTo for files of rows.
+// skipRows is skipTo for files of rows, whose lines are known only from a line before: the file is walked from the last block on, or whole.
 func (f *file) skipRows(r io.ReaderAt, size int64) {
 	off := max(0, f.enc.Begin(size))
 	b := make([]byte, min(size-off+1, 4*chunkBytes))
@@ -116,7 +117,7 @@ func (f *file) skipRows(r io.ReaderAt, size int64) {
 			_, ok = sp.Next(false)
 		}
 		step := int64(sp.Pos)
-		if step == 0 {
+		if step == 0 { // the last row, unfinished, or one too long for the buffer
 			step = f.enc.Past(b[:n], off)
 			if n < len(b) || off+step > size {
 				break
@@ -130,7 +131,8 @@ func (f *file) skipRows(r io.ReaderAt, size int64) {
 	f.tail.Remember(before[:n])
 }
 
-// truncated handles a truncated or rewritten file. Unread lines may still be in a copy made before (copytruncate); the present content is the next file.
+// truncated handles a truncated or rewritten file f. Unread lines may still be in a copy made before (copytruncate), in which f goes on, else f is lost. The
+// present content is the next file, g, with f's inode.
 func (w *sweeper) truncated(s *Stream, f *file, now time.Time) {
 	c, wait := w.copyOf(s, f)
 	if wait {
@@ -143,14 +145,14 @@ func (w *sweeper) truncated(s *Stream, f *file, now time.Time) {
 	if f.rotated.IsZero() {
 		f.rotated = now
 	}
-	found := c != nil
+	found := c != nil // the old content
 	if found {
 		w.become(f, c, now)
 	}
 	if g != nil || found {
 		w.t.counts.bump(&w.t.counts.truncs, 1)
 	}
-	if g == nil { // gone
+	if g == nil { // there is no present content: the file is gone
 		if !found {
 			w.lost(f, f.size > f.head)
 		}
@@ -164,6 +166,7 @@ func (w *sweeper) truncated(s *Stream, f *file, now time.Time) {
 	if !found {
 		f.turn(lifeDead)
 	}
+	// g takes f's place, behind f in the order of reading.
 	w.files[g.id] = g
 	if s.current == f {
 		s.current = g
@@ -201,7 +204,7 @@ func (w *sweeper) successor(f *file, now time.Time) *file {
 	return g
 }
 
-// lost gives up an unreadable file.
+// lost gives up a file that cannot be read any more, and counts the loss if part of it was unread, or not accepted.
 func (w *sweeper) lost(f *file, unread bool) {
 	f.turn(lifeDead)
 	if unread || len(f.replay) > 0 {
@@ -222,6 +225,7 @@ func (w *sweeper) takeUp(s *Stream, now time.Time, named bool) {
 	if s.current == nil {
 		w.verify(s, now) // else a copy of another stream's file would count as a rotated file of this stream
 	}
+	// Again with a new listing, as long as the names change hands meanwhile.
 	for range maxListings {
 		own, beside := w.beside(s.path)
 		done, wait := w.older(s, own, beside, now, met)
@@ -256,8 +260,8 @@ func (w *sweeper) takeUp(s *Stream, now time.Time, named bool) {
 	s.behind = true // the names change hands too fast for now
 }
 
-// older takes up the rotated files of one listing, or none, with done false, if the names were given to other files since, or if identifying the files needs
-// another call (wait).
+// older takes up the rotated files of one listing, oldest first, or none, with done false, if the names were given to other files since, or if identifying the
+// files needs another call (wait). own is the file that the path itself names, beside its siblings; met: the stream has had no file yet.
 func (w *sweeper) older(s *Stream, own fs.FileInfo, beside []sibling, now time.Time, met bool) (done, wait bool) {
 	first := met && (w.first || s.early)
 	var gens []generation
@@ -265,12 +269,14 @@ func (w *sweeper) older(s *Stream, own fs.FileInfo, beside []sibling, now time.T
 	for _, b := range beside {
 		suffix, ok := strings.CutPrefix(b.named, s.path)
 		id := fingerprint.IDOf(b.fi)
-		if ok && s.current != nil && id == s.current.id {
+		if ok && s.current != nil && id == s.current.id { // rotated meanwhile
 			gens = append(gens, generation{path: b.path, suffix: suffix, fi: b.fi, current: true})
 			continue
 		}
-		if !ok || !rotation.IsSuffix(suffix) || w.known(b.path, b.fi) != nil || own != nil && id == fingerprint.IDOf(own) ||
-			b.fi.ModTime().Before(s.lastWrite) || met && !w.wanted(b.path) {
+		isRotated := ok && rotation.IsSuffix(suffix)
+		isOwn := own != nil && id == fingerprint.IDOf(own)
+		tooOld := b.fi.ModTime().Before(s.lastWrite)
+		if !isRotated || w.known(b.path, b.fi) != nil || isOwn || tooOld || met && !w.wanted(b.path) {
 			continue
 		}
 		if slices.ContainsFunc(beside, func(o sibling) bool { return w.packedAs(o.path, o.fi, b.path) }) {
@@ -304,7 +310,7 @@ func (w *sweeper) older(s *Stream, own fs.FileInfo, beside []sibling, now time.T
 			copies = append(copies, id)
 			continue
 		}
-		if int64(len(gens)) >= w.t.descriptors.share(maxOpenFiles, 4) {
+		if int64(len(gens)) >= w.t.descriptors.share(maxOpenFiles, 4) { // too many to hold all open
 			_ = raw.Close()
 			raw = nil
 		}
@@ -328,14 +334,14 @@ func (w *sweeper) older(s *Stream, own fs.FileInfo, beside []sibling, now time.T
 				return false, false
 			}
 			w.adopt(s, g, now, first)
-		case g.raw != nil && g.capture == nil:
+		case g.raw != nil && g.capture == nil: // younger than the current file
 			_ = g.raw.Close()
 		}
 	}
 	return true, false
 }
 
-// openAgain opens a rotated file that was closed during the comparison of others.
+// openAgain opens a rotated file that was closed during the comparison of others; false: the path does not name that file any more.
 func (w *sweeper) openAgain(g *generation) bool {
 	raw, fi, err := osfile.Open(g.path, w.t.cfg.FollowSymlinks)
 	if err != nil {
@@ -349,7 +355,8 @@ func (w *sweeper) openAgain(g *generation) bool {
 	return true
 }
 
-// addCaptures adds captured files that are gone from the directory, and sets the order of the captured files.
+// addCaptures adds to the generations of a listing those that were captured at their creation or renaming and are gone from the directory. It numbers the files
+// captured at the stream's own path in the order of the events.
 func (w *sweeper) addCaptures(s *Stream, gens []generation, own fs.FileInfo, met bool) []generation {
 	events := w.captured[s.path]
 	for i := range events {
@@ -359,7 +366,7 @@ func (w *sweeper) addCaptures(s *Stream, gens []generation, own fs.FileInfo, met
 		}
 		id := fingerprint.IDOf(c.fi)
 		if at := slices.IndexFunc(gens, func(g generation) bool { return fingerprint.IDOf(g.fi) == id }); at >= 0 {
-			if c.own {
+			if c.own { // still in the directory
 				gens[at].order = i + 1
 			}
 			continue
@@ -381,6 +388,7 @@ func (w *sweeper) addCaptures(s *Stream, gens []generation, own fs.FileInfo, met
 	return gens
 }
 
+// closeAll closes generations that are not taken up. A captured file stays open in its capture.
 func closeAll(gens []generation) {
 	for _, g := range gens {
 		if g.raw != nil && g.capture == nil {
@@ -391,7 +399,7 @@ func closeAll(gens []generation) {
 
 // generation is an open rotated file, or the stream's current file after a truncation, with an inode older than the content.
 type generation struct {
-	path, suffix string
+	path, suffix string   // suffix: of the rotated file's name, such as .1
 	raw          *os.File // nil: to be opened again
 	fi           fs.FileInfo
 	current      bool
@@ -404,7 +412,8 @@ type generation struct {
 // given in the order of creation, and show the direction. Without any evidence .1 is the youngest, as in logrotate and Python's handlers. Other suffixes are
 // dates.
 func sortGenerations(gens []generation, own fs.FileInfo) {
-	up, upIno, fresh := 0, 0, own != nil // how many pairs have the higher number on the younger file
+	// up and upIno: how many pairs have the higher number on the younger file (by time, by inode) more than on the older. fresh: own has the highest inode.
+	up, upIno, fresh := 0, 0, own != nil
 	for i, a := range gens {
 		fresh = fresh && !a.current && fingerprint.IDOf(a.fi).Ino < fingerprint.IDOf(own).Ino
 		for _, b := range gens[:i] {
@@ -438,7 +447,8 @@ func sortGenerations(gens []generation, own fs.FileInfo) {
 	})
 }
 
-// copied says whether a file is a copy of a file of the stream, or of the path's present file; wait: call again.
+// copied says whether a file with a rotated name is no generation, but a copy of a file of the stream, possibly compressed, or of the path's present file.
+// wait: call again.
 func (w *sweeper) copied(s *Stream, path string, raw *os.File, fi fs.FileInfo) (is, wait bool) {
 	if fi.Size() > 0 && sameSoFar(s.path, raw, fi) {
 		return true, false
@@ -449,7 +459,7 @@ func (w *sweeper) copied(s *Stream, path string, raw *os.File, fi fs.FileInfo) (
 		switch {
 		case f.life == lifeDead:
 		case packed:
-			if f.head > 0 || f.print.N > 0 {
+			if f.head > 0 || f.print.N > 0 { // known well enough to compare
 				candidates = append(candidates, f)
 			}
 		// A longer file that begins like f is another run of the same program.
@@ -528,8 +538,8 @@ func (w *sweeper) siblings(all []sibling, path string) []sibling {
 	return all
 }
 
-// copyOf looks for the copy of a file made before a truncation, or for the compressed form. nil: none; wait: call again. Of an unread file only the beginning
-// is known, so the copy's name or time must fit too; the copy of a truncated file is then taken up as rotated unseen.
+// copyOf looks beside a file that was truncated, or is gone, for a file with the old content: a copy, or the compressed form. nil: none; wait: call again. Of
+// an unread file only the beginning is known, so the name or time of the compressed form must fit too; its uncompressed copy is taken up as rotated unseen.
 func (w *sweeper) copyOf(s *Stream, f *file) (_ *replica, wait bool) {
 	if f.head == 0 && f.print.N == 0 {
 		return nil, false
@@ -540,7 +550,8 @@ func (w *sweeper) copyOf(s *Stream, f *file) (_ *replica, wait bool) {
 		beside = append(beside, more...)
 	}
 	for _, b := range beside {
-		if g := w.files[fingerprint.IDOf(b.fi)]; g != nil && g != f && !g.isBlank() && w.known(b.path, b.fi) != nil { // may have f's former inode
+		// A file of a stream is no copy. known, because a closed file may only have left its inode to b.
+		if g := w.files[fingerprint.IDOf(b.fi)]; g != nil && g != f && !g.isBlank() && w.known(b.path, b.fi) != nil {
 			continue
 		}
 		if w.t.packing(b.path) != CompressionNone {
@@ -572,7 +583,7 @@ func (w *sweeper) copyOf(s *Stream, f *file) (_ *replica, wait bool) {
 	return nil, wait
 }
 
-// become continues a file in its copy or compressed form.
+// become continues a file in its copy or compressed form c: from now on f has c's name and inode, and is read on from f's head.
 func (w *sweeper) become(f *file, c *replica, now time.Time) {
 	if w.files[f.id] == f {
 		delete(w.files, f.id)
@@ -613,7 +624,7 @@ func (w *sweeper) isPacking(path string, fi fs.FileInfo, now time.Time) bool {
 	if !ok {
 		c = suspect{first: now}
 	}
-	if !ok || c.size != fi.Size() {
+	if !ok || c.size != fi.Size() { // still being written
 		c.size, c.since, c.twin = fi.Size(), now, false
 	}
 	if !c.twin && now.Sub(c.since) >= copyGrace {
@@ -646,7 +657,8 @@ func (w *sweeper) unpacksTo(packed, original string) bool {
 	return bytes.Equal(x[:n], y[:n])
 }
 
-// packedFrom returns the stream's file from which a compressed file was made. wait: call again.
+// packedFrom finds the file of a stream from which a compressed file was made, continues that file in the compressed one, and returns it. Only files that are
+// gone come into question: the compressed form replaces its original. nil: none; wait: the file stays a suspect, to be looked at again.
 func (w *sweeper) packedFrom(s *Stream, path string, fi fs.FileInfo, now time.Time) (_ *file, wait bool) {
 	if w.t.packing(path) == CompressionNone {
 		return nil, false
@@ -666,11 +678,11 @@ func (w *sweeper) packedFrom(s *Stream, path string, fi fs.FileInfo, now time.Ti
 	case wait:
 	case f == nil: // the bytes stored last may not have been read yet
 		wait = now.Sub(fi.ModTime()).Abs() < rotatedGrace
-	case f.raw == nil:
+	case f.raw == nil: // not gone, but perhaps only renamed
 		raw, err := w.t.findByID(f)
 		wait = raw != nil || err != nil
 		if raw != nil {
-			_ = raw.Close() // renamed
+			_ = raw.Close()
 		}
 	default:
 		wait = f.head == 0 // certain only for a file with read bytes
@@ -723,7 +735,7 @@ func (w *sweeper) isCopy(s *Stream, path string, now time.Time) bool {
 	if !ok {
 		c = suspect{first: now}
 	}
-	if !ok || c.size != fi.Size() && now.Sub(c.first) < copyMax {
+	if !ok || c.size != fi.Size() && now.Sub(c.first) < copyMax { // a growing file prolongs the wait, but not for ever
 		c.size, c.since = fi.Size(), now
 	}
 	w.suspects[path] = c
@@ -731,9 +743,9 @@ func (w *sweeper) isCopy(s *Stream, path string, now time.Time) bool {
 }
 
 // lookThoroughly looks at a stream before another stream takes up a file that may belong to the first: also for a rewrite that made the file longer, and, if
-// the path names nothing, for files rotated unseen.
+// the path names nothing and the name in question is a rotated one of the path, for files rotated unseen.
 func (w *sweeper) lookThoroughly(s *Stream, now time.Time, rotated bool) {
-	s.missed = maxBusyLooks
+	s.missed = maxBusyLooks // even while a worker reads the stream
 	w.look(s, now)
 	defer w.lock(s)()
 	if w.verify(s, now); s.current == nil && rotated && !s.gone {
@@ -741,7 +753,8 @@ func (w *sweeper) lookThoroughly(s *Stream, now time.Time, rotated bool) {
 	}
 }
 
-// verify detects a truncation of the path's file since its last read, even if the file is longer now.
+// verify compares the content of the path's file with what was read of it, and so detects a truncation since the last read, even if the file is longer now. A
+// closed file is opened for that.
 func (w *sweeper) verify(s *Stream, now time.Time) {
 	f := w.namedNow(s)
 	if f == nil {
@@ -795,7 +808,7 @@ func sameSoFar(original string, b *os.File, fi fs.FileInfo) bool {
 		return false
 	}
 	var x, y [4 << 10]byte
-	for _, off := range []int64{0, max(0, fi.Size()-int64(len(x)))} {
+	for _, off := range []int64{0, max(0, fi.Size()-int64(len(x)))} { // the first 4 KiB and the last
 		n, _ := b.ReadAt(x[:], off)
 		m, _ := a.ReadAt(y[:n], off)
 		if m < n || string(x[:n]) != string(y[:n]) {

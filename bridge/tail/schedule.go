@@ -33,7 +33,7 @@ func (t *Tailer) pop() *Stream {
 	return s
 }
 
-// put puts a stream into a queue. The caller holds t.mu.
+// put puts a stream into a queue, t.ready or t.waiting. The caller holds t.mu.
 func (t *Tailer) put(queue *[]queued, s *Stream) {
 	if t.isSideBySide() {
 		heap.Push((*sideBySide)(queue), queued{s, s.share()})
@@ -51,15 +51,16 @@ func (t *Tailer) next(queue *[]queued) *Stream {
 	all := *queue
 	at := t.policy.next(all, t.picked)
 	s := all[at].Stream
-	copy(all[1:at+1], all[:at])
+	copy(all[1:at+1], all[:at]) // those before move up by one, in their order
 	all[0] = queued{}
 	*queue = all[1:]
 	return s
 }
 
+// isSideBySide says whether the queues are heaps by the share read (sideBySide): of a Once, whose streams are independent.
 func (t *Tailer) isSideBySide() bool { return t.final && !t.set.Joint }
 
-// order puts the queues in order when files were found, or found to have grown.
+// order puts the queues of a Once in order again when files were found, or found to have grown: their shares read have changed.
 func (t *Tailer) order() {
 	if !t.isSideBySide() {
 		return
@@ -70,7 +71,7 @@ func (t *Tailer) order() {
 	sideBySide(t.waiting).order()
 }
 
-// turn drains a stream once and requeues it if necessary.
+// turn drains a stream once, and makes the stream ready again if there is more to read. buf is the worker's buffer.
 func (t *Tailer) turn(s *Stream, buf *[]byte) {
 	again := s.drain(buf)
 	t.mu.Lock()
@@ -92,6 +93,7 @@ func (t *Tailer) schedule(s *Stream) {
 	t.mu.Unlock()
 }
 
+// scheduleLocked is schedule for a caller that holds t.mu.
 func (t *Tailer) scheduleLocked(s *Stream) {
 	switch s.sched {
 	case idle:
@@ -138,6 +140,7 @@ func (t *Tailer) kick(s *Stream) {
 	t.wakeSweeper()
 }
 
+// wakeSweeper has the sweeper begin its next turn now.
 func (t *Tailer) wakeSweeper() {
 	select {
 	case t.wake <- struct{}{}:
@@ -165,7 +168,7 @@ func (t *Tailer) mayRead(s *Stream) int {
 	return 0
 }
 
-// charge takes a batch out of the budget.
+// charge takes what a batch costs out of the budget.
 func (t *Tailer) charge(s *Stream, b *lineBatch) {
 	t.mu.Lock()
 	t.inFlight += b.bytes

@@ -20,14 +20,14 @@ import (
 // Sniffing: reading files to find their receiver. A folder may have a log and ten thousand other files, hence a short first look at each file, the newest
 // first; files with more content are read further afterwards.
 const (
-	sniffMost  = 16 << 20 // bytes of a file to sniff at most
-	sniffFirst = 16 << 10 // bytes in the first look
-	sniffLook  = 4 << 20  // bytes in a later look
-	sniffTurn  = 2 << 20  // of all files, before the sweeper does something else
-	sniffCost  = 16 << 10 // cost of opening a file, in bytes
-	sniffStats = 1000     // stats of files per turn
-	sniffOpen  = 256      // files with detectors: some 20 KiB each
-	sniffBytes = 256 << 10
+	sniffMost  = 16 << 20        // bytes of a file to sniff at most
+	sniffFirst = 16 << 10        // bytes in the first look
+	sniffLook  = 4 << 20         // bytes in a later look
+	sniffTurn  = 2 << 20         // of all files, before the sweeper does something else
+	sniffCost  = 16 << 10        // cost of opening a file, in bytes
+	sniffStats = 1000            // stats of files per turn
+	sniffOpen  = 256             // files with detectors: some 20 KiB each
+	sniffBytes = 256 << 10       // bytes in a read, and in Sorter.Head
 	quietFor   = 2 * time.Second // age at which a last line without an ending is sniffed as it is
 
 	// settledFor is the time without a new line after which a file goes to the receiver of last resort: until then the first record may come.
@@ -69,7 +69,8 @@ func (s *Sorter) put(k *kind, to *kindHeap) {
 	}
 }
 
-// note updates the stat of an unassigned file, and its next look.
+// note takes the stat of an unassigned file: a file with unsniffed bytes is queued to be sniffed, also at the end of a wait that decides about a last line or
+// the receiver of last resort; any other is left alone for a while.
 func (s *Sorter) note(k *kind, fi fs.FileInfo, now time.Time) {
 	if k.owner != nil {
 		return
@@ -77,9 +78,9 @@ func (s *Sorter) note(k *kind, fi fs.FileInfo, now time.Time) {
 	if fi.Size() != k.size {
 		k.size, k.grown, k.whole = fi.Size(), now, false
 	}
-	unseen := k.seen != k.size || !k.whole && now.Sub(k.grown) >= quietFor
-	waits := k.last != nil && now.Sub(k.grown) >= settledFor
-	if len(k.of) > 0 && (k.off < min(k.size, sniffMost) && unseen || waits) {
+	unsniffed := k.off < min(k.size, sniffMost) && (k.seen != k.size || !k.whole && now.Sub(k.grown) >= quietFor)
+	goesToLast := k.last != nil && now.Sub(k.grown) >= settledFor
+	if len(k.of) > 0 && (unsniffed || goesToLast) {
 		k.wrote = fi.ModTime().UnixNano()
 		s.ask(k)
 		return
@@ -90,13 +91,13 @@ func (s *Sorter) note(k *kind, fi fs.FileInfo, now time.Time) {
 // ask queues a file: never sniffed files first, the newest before older.
 func (s *Sorter) ask(k *kind) {
 	k.rank = -k.wrote
-	if k.off > 0 {
+	if k.off > 0 { // behind all that were never sniffed: no time in ns is larger
 		k.rank += math.MaxInt64 / 2
 	}
 	s.put(k, &s.queue)
 }
 
-// rest leaves a file alone for a while.
+// rest leaves a file alone until its next stat: the longer the file has not grown, and the more idle files there are, the later.
 func (s *Sorter) rest(k *kind, now time.Time) {
 	poll := maxIdlePoll
 	if len(k.of) > 0 {
@@ -106,7 +107,7 @@ func (s *Sorter) rest(k *kind, now time.Time) {
 	s.put(k, &s.idle)
 }
 
-// hint handles events of files.
+// hint makes idle files with events due.
 func (s *Sorter) hint(paths []string, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -122,9 +123,10 @@ func (s *Sorter) hint(paths []string, now time.Time) {
 type news struct {
 	t    *Tailer
 	path string
-	err  error
+	err  error // nil, or the file could not be read
 }
 
+// deliver gives the messages to their Tailers. The caller holds none of the Sorter's locks but looking.
 func deliver(all []news) {
 	for _, n := range all {
 		n.t.receive(n)
@@ -233,7 +235,8 @@ func (s *Sorter) lookNow(k *kind, most int64, now time.Time) (owner *Tailer, fou
 	return k.owner, found
 }
 
-// look looks on at a file. The caller holds looking.
+// look sniffs the next part of a queued file, a short one at the first look: the Tailer whose detector understands a line gets the file. A file that no
+// detector understands goes to the Tailer of last resort, once nothing more is to be sniffed. looked is the number of bytes sniffed. The caller holds looking.
 func (s *Sorter) look(k *kind, now time.Time) (found []news, looked int64) {
 	s.mu.Lock()
 	of, off, lines, size := k.of, k.off, k.lines, k.size
@@ -246,7 +249,7 @@ func (s *Sorter) look(k *kind, now time.Time) (found []news, looked int64) {
 	if off == 0 {
 		most = sniffFirst
 	}
-	if k.detect == nil {
+	if k.detect == nil { // detectors begin at a file's first line
 		off, lines = 0, 0
 		for _, t := range of {
 			k.detect = append(k.detect, t.set.Detect(k.path))
@@ -270,17 +273,19 @@ func (s *Sorter) look(k *kind, now time.Time) (found []news, looked int64) {
 		}
 		return owner == nil
 	})
-	if owner == nil && (end && of[0].final || off >= sniffMost || settled) { // no other Tailer will understand it
+	sniffedAll := end && of[0].final || off >= sniffMost || settled
+	if owner == nil && sniffedAll { // no other Tailer will understand a line
 		owner = last
 	}
 	if cap(s.buf) > 4*chunkBytes {
 		s.buf = nil // a giant line came by
 	}
+	// Note the result.
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	looked, k.last = off-from, last
 	k.off, k.lines = off, lines
-	if owner != nil || off >= sniffMost {
+	if owner != nil || off >= sniffMost { // the detectors are done
 		*k.dull = dull{}
 		k.detect, k.dull, s.spare = nil, nil, k.dull
 	}
@@ -304,7 +309,8 @@ func (s *Sorter) look(k *kind, now time.Time) (found []news, looked int64) {
 	return found, looked
 }
 
-// bound limits the files with detectors: it drops the detectors that are cheapest to rebuild.
+// bound limits the files with detectors to sniffOpen: it drops the detectors of files that need none any more, then of those with the fewest bytes sniffed,
+// which are cheapest to sniff again.
 func (s *Sorter) bound() {
 	s.open = slices.DeleteFunc(s.open, func(k *kind) bool { return k.detect == nil })
 	for len(s.open) > sniffOpen {
@@ -344,7 +350,7 @@ func (t *Tailer) sniff(path string, off, most int64, whole bool, buf *[]byte, vi
 	src := t.unpack(path, raw)
 	defer src.Close()
 	size := min(sniffBytes, most)
-	if src == source(raw) {
+	if src == source(raw) { // not compressed: no larger buffer than the file
 		size = min(size, max(fi.Size()-off+1, minRead))
 	}
 	var mark [lines.HeadBytes]byte
@@ -370,7 +376,8 @@ type sniffer struct {
 	visit func(text []byte) bool
 }
 
-// lines visits the lines in the next size bytes.
+// lines visits the lines in the next size bytes from off on, or in more if no line ends there, and returns the beginning of the next line; end: nothing follows
+// yet, or visit returned false. whole: the file is not being written, so a last line without an ending counts.
 func (p *sniffer) lines(off int64, size int, whole bool) (next int64, end bool, err error) {
 	for ; ; size *= 2 {
 		b := grow(p.buf, size)
@@ -392,7 +399,8 @@ func (p *sniffer) lines(off int64, size int, whole bool) (next int64, end bool, 
 			if len(bytes.TrimSpace(text)) > 0 && !p.visit(text) {
 				return off + int64(sp.Pos), true, nil
 			}
-			if n < size && sp.Pos == n && b[n-1] != '\n' && b[n-1] != '\r' && p.enc == lines.Bytes {
+			withoutEnding := sp.Pos == n && b[n-1] != '\n' && b[n-1] != '\r'
+			if n < size && withoutEnding && p.enc == lines.Bytes { // to be visited again when it is longer
 				return off + int64(at), true, nil
 			}
 		}

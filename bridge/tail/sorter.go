@@ -68,15 +68,16 @@ type kind struct {
 	rank   int64     // in its heap: the smallest is next
 	place  int       // index in its heap
 	heap   *kindHeap // nil: in none
-	grown  time.Time
-	asked  time.Time
-	whole  bool     // a last line without an ending was looked at, too
-	early  bool     // present at the Tailer's start, and the content of that time was not sniffed whole
-	last   *Tailer  // owner of last resort
-	detect []Detect // of the Tailers of of, under Sorter.looking; nil: the next look begins at the beginning of the file
-	dull   *dull    // repetitive lines, as long as detect is set
+	grown  time.Time // when the size was last seen to change
+	asked  time.Time // last request of a Tailer
+	whole  bool      // a last line without an ending was looked at, too
+	early  bool      // present at the Tailer's start, and the content of that time was not sniffed whole
+	last   *Tailer   // owner of last resort
+	detect []Detect  // of the Tailers of of, under Sorter.looking; nil: the next look begins at the beginning of the file
+	dull   *dull     // repetitive lines, as long as detect is set
 }
 
+// join adds a Tailer, before its Start.
 func (s *Sorter) join(t *Tailer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,7 +93,7 @@ func (s *Sorter) loaded(t *Tailer) {
 	s.loading = slices.DeleteFunc(s.loading, func(m *Tailer) bool { return m == t })
 }
 
-// await waits, not for long, for the Tailers whose checkpoints are still being read.
+// await waits, for loadingMost, for the Tailers whose checkpoints are still being read: a file must not be given to another Tailer meanwhile.
 func (s *Sorter) await(ctx context.Context) {
 	for until := time.Now().Add(loadingMost); time.Now().Before(until); time.Sleep(time.Millisecond) {
 		s.mu.Lock()
@@ -104,6 +105,7 @@ func (s *Sorter) await(ctx context.Context) {
 	}
 }
 
+// leave removes a Tailer that shuts down. Its files, and those that nobody has yet, are forgotten, and the remaining readers are told to ask anew.
 func (s *Sorter) leave(t *Tailer) {
 	var found []news
 	s.mu.Lock()
@@ -146,9 +148,9 @@ func (s *Sorter) settled() bool {
 type fate uint8
 
 const (
-	unknown fate = iota
-	mine
-	others
+	unknown fate = iota // nobody's yet
+	mine                // the asking Tailer's
+	others              // another Tailer's
 )
 
 // waits says whether the path's file is known and unassigned, and returns the file's id.
@@ -203,6 +205,7 @@ func (s *Sorter) claim(t *Tailer, path string, now time.Time) bool {
 	return k.owner == t
 }
 
+// remember keeps the state of a file.
 func (s *Sorter) remember(k *kind) {
 	if s.paths == nil {
 		s.paths = map[string]*kind{}
@@ -210,7 +213,8 @@ func (s *Sorter) remember(k *kind) {
 	s.paths[k.path] = k
 }
 
-// known returns the state of a file. An assigned path stays with its Tailer for all later files.
+// known returns the state of a file, new if unknown, or if the path named another file before. An assigned path stays with its Tailer for all later files. A
+// new file that a Tailer's Include names is that Tailer's; any other may be of all Tailers with a matching glob of Config.IncludeByContent.
 func (s *Sorter) known(path string, fi fs.FileInfo, now time.Time) *kind {
 	k := s.paths[path]
 	if k != nil && (k.owner != nil || !k.isOther(fi)) {
@@ -232,7 +236,7 @@ func (s *Sorter) known(path string, fi fs.FileInfo, now time.Time) *kind {
 		}
 	}
 	if k.owner == nil {
-		if !slices.Equal(of, s.readers) {
+		if !slices.Equal(of, s.readers) { // most files have the same readers: a list for all of them
 			s.readers = of
 		}
 		k.of = s.readers
@@ -292,12 +296,15 @@ func (s *Sorter) Owner(path string) (of component.ID, ok bool) {
 	return owner.set.ID, true
 }
 
-// Unsorted lists some of the files without an owner, and returns their number.
+// Unsorted says how many files no receiver has understood so far, with their lines, and names the maxMute of them with the most lines. Files that were not
+// asked for lately, or may be too new to judge, are left out.
 func (s *Sorter) Unsorted(now time.Time) (some []Mute, files int, lines int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, k := range s.paths {
-		if k.owner != nil || k.lines == 0 || now.Sub(k.asked) > fullScanEvery+maxIdlePoll || k.lines < muteLines && now.Sub(k.grown) < muteAfter {
+		gone := now.Sub(k.asked) > fullScanEvery+maxIdlePoll // each full scan asks
+		tooNew := k.lines < muteLines && now.Sub(k.grown) < muteAfter
+		if k.owner != nil || k.lines == 0 || gone || tooNew {
 			continue
 		}
 		files++
@@ -356,7 +363,7 @@ func (w *sweeper) isMine(path string, at time.Time, now bool) bool {
 		return false
 	}
 	w.noteMatch(path)
-	if id, ok := w.t.set.Sorter.waits(path, at); ok && !now && w.files[id] == nil {
+	if id, ok := w.t.set.Sorter.waits(path, at); ok && !now && w.files[id] == nil { // no stream has the file by another name
 		return false
 	}
 	fi, err := w.t.stat(path)
@@ -373,7 +380,7 @@ func (w *sweeper) isMine(path string, at time.Time, now bool) bool {
 	return fate == mine
 }
 
-// sortFiles has unassigned files sniffed, and takes up those assigned to this Tailer.
+// sortFiles has unassigned files sniffed for a turn, and takes up those assigned to this Tailer. A Once goes on until all files are assigned.
 func (w *sweeper) sortFiles(now time.Time) {
 	if len(w.shared.Globs) == 0 {
 		return
@@ -401,7 +408,7 @@ func (w *sweeper) isMineStill(c *checkpoint.Stream, now time.Time) bool {
 	return w.t.set.Sorter.claim(w.t, c.Path, now)
 }
 
-// sweepOthers drops files that are gone.
+// sweepOthers forgets files of other Tailers that the last full scan has not met.
 func (w *sweeper) sweepOthers() {
 	for path, scan := range w.others {
 		if scan != w.scans {

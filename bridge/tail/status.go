@@ -83,7 +83,7 @@ type rateSample struct {
 	bytes int64
 }
 
-// survey takes stock once a second. It takes no stream's lock, which a stream being read would hold.
+// survey makes a new Status once a second. It takes no stream's lock, which a stream being read would hold: the figures of streams are atomics.
 func (w *sweeper) survey(now time.Time) {
 	if age := now.Sub(w.surveyed); age >= 0 && age < surveyEvery {
 		return
@@ -101,7 +101,7 @@ func (w *sweeper) survey(now time.Time) {
 			st.Link = path
 		}
 	}
-	since := farFuture.UnixNano()
+	since := farFuture.UnixNano() // when the stream furthest behind was last fully read
 	for _, s := range w.streams {
 		lines, lag := s.linesRead.Load(), s.lag.Load()
 		st.Size += s.size.Load()
@@ -119,11 +119,13 @@ func (w *sweeper) survey(now time.Time) {
 				st.Finished++
 			}
 		}
-		if lines > 0 && s.recordsRead.Load() == 0 && (lines >= muteLines || lag == 0 && now.Sub(s.activeAt) >= muteAfter) {
+		withoutRecord := lines > 0 && s.recordsRead.Load() == 0
+		readLongAgo := lag == 0 && now.Sub(s.activeAt) >= muteAfter
+		if withoutRecord && (lines >= muteLines || readLongAgo) {
 			st.MuteFiles++
 			st.MuteLines += lines
 			st.Mute = append(st.Mute, Mute{s.path, lines})
-			if len(st.Mute) > maxMute {
+			if len(st.Mute) > maxMute { // those with the most lines stay
 				slices.SortFunc(st.Mute, mostLines)
 				st.Mute = st.Mute[:maxMute]
 			}
@@ -146,6 +148,7 @@ func (w *sweeper) survey(now time.Time) {
 	w.t.statusMu.Unlock()
 }
 
+// mostLines orders mute files by their lines, most first.
 func mostLines(a, b Mute) int {
 	return cmp.Or(cmp.Compare(b.Lines, a.Lines), cmp.Compare(a.Path, b.Path))
 }
@@ -157,7 +160,8 @@ func (w *sweeper) noteMatch(path string) {
 	}
 }
 
-// noteDirectory records a glob that names a directory.
+// noteDirectory records the globs that name a directory: their user may have meant the files in the directory. A pattern that ends in ** names directories as
+// well, on purpose.
 func (w *sweeper) noteDirectory(path string) {
 	for i := range w.globs.Matching(path) {
 		if s := &w.sights[i]; s.directory == "" && filepath.Base(w.globs.Globs[i].Pattern) != "**" {
@@ -166,12 +170,13 @@ func (w *sweeper) noteDirectory(path string) {
 	}
 }
 
-// progress publishes how far reading is.
+// progress has the metrics of how far reading is.
 type progress struct {
 	size, lag         metric.Int64ObservableUpDownCounter
 	behind, rate, eta metric.Float64ObservableGauge
 }
 
+// newProgress makes the instruments.
 func newProgress(m metric.Meter) (p progress, err error) {
 	p.size, err = m.Int64ObservableUpDownCounter("trainbridge.tail.size", metric.WithUnit("By"),
 		metric.WithDescription("Bytes in the files that are read."))
@@ -199,6 +204,7 @@ func newProgress(m metric.Meter) (p progress, err error) {
 	return p, nil
 }
 
+// observe publishes the figures of a Status for the receiver that self names.
 func (p *progress) observe(o metric.Observer, self metric.ObserveOption, st *Status, now time.Time) {
 	o.ObserveInt64(p.size, st.Size, self)
 	o.ObserveInt64(p.lag, st.Lag, self)

@@ -51,9 +51,10 @@ func (t *Tailer) load(ctx context.Context) error {
 	return nil
 }
 
+// loaded keeps a checkpoint from the storage until its path's stream is restored. A damaged one is counted and left out.
 func (w *sweeper) loaded(key string, b []byte) {
 	c, err := checkpoint.Decode(b)
-	if err == nil && checkpoint.Key(c.Path) != key {
+	if err == nil && checkpoint.Key(c.Path) != key { // of another path
 		err = checkpoint.ErrDamaged
 	}
 	if err != nil {
@@ -75,6 +76,7 @@ func (w *sweeper) loadUnindexed(path string) {
 	}
 }
 
+// badCheckpoint counts a checkpoint that cannot be used, and warns.
 func (t *Tailer) badCheckpoint(key string, err error) {
 	t.counts.bump(&t.counts.ckptErrs, 1)
 	t.warn("checkpoint", "A stored position cannot be used; its files are read from 'start_at' again", zap.String("key", key), zap.Error(err))
@@ -96,7 +98,8 @@ func (t *Tailer) keep(ctx context.Context) {
 	}
 }
 
-// storeAll stores the checkpoints of all changed streams, in one batch. After an error, returned, all are stored again some seconds later.
+// storeAll stores the checkpoints of all changed streams, deletes those of forgotten streams, and stores the index if streams were added or forgotten, all in
+// one write. After an error, returned, all are stored again some seconds later. last: at shutdown, without regard to any delay.
 func (t *Tailer) storeAll(ctx context.Context, last bool) error {
 	if t.cfg.Storage == nil {
 		return nil
@@ -135,6 +138,7 @@ func (t *Tailer) storeAll(ctx context.Context, last bool) error {
 	if len(ops) == 0 {
 		return nil
 	}
+	// Only storeMu is held while the disk works.
 	err := t.store.Batch(ctx, ops...)
 	if err == nil {
 		if t.unstored {
@@ -160,9 +164,9 @@ func (t *Tailer) unstoredAgain(streams []*Stream, err error) {
 	t.warn("store", "Positions cannot be stored; a crash now would read and send again what came since", zap.Error(err))
 	for _, s := range streams {
 		s.mu.Lock()
-		s.stored = s.arrived
+		s.stored = s.arrived // nothing to store before a batch is sent
 		if slices.ContainsFunc(s.files, func(f *file) bool { return len(f.arrivals) > 0 }) {
-			s.stored = 0
+			s.stored = 0 // all arrivals are to be stored first
 		}
 		s.changed()
 		s.mu.Unlock()
@@ -181,7 +185,7 @@ func storedAll(taken []*Stream) {
 // snapshots appends the checkpoints of the streams that changed and are due, and returns these streams.
 func (t *Tailer) snapshots(ops []*storage.Operation, streams []*Stream, last bool) (_ []*storage.Operation, taken []*Stream) {
 	now := t.now()
-	all := 0
+	all := 0 // holes
 	for _, s := range streams {
 		s.mu.Lock()
 		switch {
@@ -237,6 +241,8 @@ func (w *sweeper) takeUpOlder(s *Stream, now time.Time) {
 	}
 }
 
+// restoreStream makes the stream of a checkpoint, with the files that are found again, each at its stored position, and has the stream read. Files that are not
+// found, and were not read and accepted whole, are lost.
 func (w *sweeper) restoreStream(c *checkpoint.Stream, now time.Time) *Stream {
 	s := w.newStream(c.Path, now)
 	defer w.lock(s)()
@@ -268,11 +274,13 @@ func (w *sweeper) restoreStream(c *checkpoint.Stream, now time.Time) *Stream {
 			w.lost(f, len(f.replay) > 0 || sf.Size > sf.Head)
 			continue
 		}
-		if sf.Complete && len(f.replay) == 0 && f.compressed && f.size == sf.Size && unixNano(f.mtime) == sf.MTime {
+		unchanged := f.size == sf.Size && unixNano(f.mtime) == sf.MTime
+		if sf.Complete && len(f.replay) == 0 && f.compressed && unchanged {
 			f.turn(lifeRead)
 			w.t.close(f)
 		}
-		if !sf.Retired && (!sf.Current || f.path != s.path) && sf.Vague() && (f.size != sf.Size || unixNano(f.mtime) != sf.MTime) {
+		elsewhere := !sf.Current || f.path != s.path
+		if !sf.Retired && elsewhere && sf.Vague() && !unchanged { // perhaps another file with the inode
 			w.t.close(f) // if it is the same file after all, takeUp finds it again
 			continue
 		}
@@ -292,10 +300,12 @@ func (w *sweeper) restoreStream(c *checkpoint.Stream, now time.Time) *Stream {
 	return s
 }
 
-// locate opens the file of a checkpoint: at its path, elsewhere in the directory, or the copy. A longer search makes the file missing.
+// locate opens the file of a checkpoint: at its path, elsewhere in the directory, or the copy. false: the file is nowhere. Where the search for a copy takes
+// more than a call, the file counts as missing, and the search goes on with the stream's looks.
 func (w *sweeper) locate(s *Stream, f *file, now time.Time) bool {
 	err := w.t.reopen(f)
-	if err != nil && !errors.Is(err, errTruncated) && !errors.Is(err, osfile.ErrNotRegular) && !errors.Is(err, syscall.ELOOP) {
+	gone := errors.Is(err, errTruncated) || errors.Is(err, osfile.ErrNotRegular) || errors.Is(err, syscall.ELOOP) // ELOOP: a link, which is not followed
+	if err != nil && !gone {
 		w.t.readError(f.path, err)
 		f.failed = true
 		return true // it exists, and may be readable later
@@ -318,20 +328,21 @@ func (w *sweeper) locate(s *Stream, f *file, now time.Time) bool {
 	return c != nil || wait
 }
 
-// snapshot appends the stream's checkpoint to b. The caller holds s.mu, so no batch is half built.
+// snapshot appends the stream's checkpoint to b: of each file the head, and as holes the lines before the head that are held, in flight, or still to be read
+// again. holes counts these; ten tags count as a hole. The caller holds s.mu, so no batch is half built.
 func (s *Stream) snapshot(b []byte) (_ []byte, holes int) {
 	c := checkpoint.Stream{Path: s.path, LastWrite: unixNano(s.lastWrite), Document: s.document, ByContent: s.byContent, Sum: s.doc.sum, Handler: s.save()}
 	if s.current != nil {
 		c.LastWrite = unixNano(s.current.wrote)
 	}
-	first := s.firstMark()
+	first := s.firstMark() // an InOrder handler begins there again, with the state of then
 	if first != nil {
 		c.Handler = first.state
 	}
-	out, tags := map[*file][]checkpoint.Range{}, map[*file][]checkpoint.Tag{}
+	open, tags := map[*file][]checkpoint.Range{}, map[*file][]checkpoint.Tag{} // lines that are not accepted, and the tags of lent lines among them
 	for i := range s.held.slots {
 		if h := &s.held.slots[i]; h.file != nil {
-			out[h.file] = append(out[h.file], h.Range)
+			open[h.file] = append(open[h.file], h.Range)
 			if h.tag != 0 {
 				tags[h.file] = append(tags[h.file], checkpoint.Tag{Begin: h.Begin, Value: h.tag})
 			}
@@ -339,7 +350,7 @@ func (s *Stream) snapshot(b []byte) (_ []byte, holes int) {
 	}
 	for fb := range s.flying {
 		for _, p := range fb.pieces {
-			out[p.file] = append(out[p.file], p.Range)
+			open[p.file] = append(open[p.file], p.Range)
 		}
 	}
 	for _, f := range s.files {
@@ -347,9 +358,9 @@ func (s *Stream) snapshot(b []byte) (_ []byte, holes int) {
 			continue // an empty file cannot be distinguished from another with its inode
 		}
 		if first != nil && first.at[f] < f.head { // a later file: all of it
-			out[f] = append(out[f], checkpoint.Range{Begin: first.at[f], End: f.head})
+			open[f] = append(open[f], checkpoint.Range{Begin: first.at[f], End: f.head})
 		}
-		merged := checkpoint.Merge(append(out[f], f.replay...))
+		merged := checkpoint.Merge(append(open[f], f.replay...))
 		tagged := slices.Concat(tags[f], f.tags)
 		f.forgetArrivals(merged)
 		holes += len(merged) + len(tagged)/10
@@ -360,7 +371,7 @@ func (s *Stream) snapshot(b []byte) (_ []byte, holes int) {
 			Arrivals: f.arrivals,
 		})
 	}
-	s.storing = s.arrived
+	s.storing = s.arrived // storedAll copies the number once the checkpoint is stored
 	return c.Encode(b), holes
 }
 
@@ -373,8 +384,8 @@ func (f *file) forgetArrivals(holes []checkpoint.Range) {
 	f.arrivals = slices.DeleteFunc(f.arrivals, func(a checkpoint.Arrival) bool { return a.End <= from })
 }
 
-// storeArrivals stores the positions of streams whose lines have only the time of their arrival, before their batch is sent. The process may be killed at any
-// moment afterwards.
+// storeArrivals stores the positions of a group's streams whose lines have only the time of their arrival, before the group is sent: after a crash, the lines
+// must be sent with the same time.
 func (t *Tailer) storeArrivals(group []*lineBatch) {
 	if t.cfg.Storage == nil || len(unstored(group)) == 0 {
 		return

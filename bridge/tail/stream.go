@@ -47,9 +47,9 @@ type Stream struct {
 	handler   Handler                  // nil: suspended, with the handler's saved state in state
 	state     []byte
 	files     []*file
-	current   *file // the file that the path names now; nil for none
-	dirty     bool  // differs from the stored checkpoint
-	nextStore time.Time
+	current   *file     // the file that the path names now; nil for none
+	dirty     bool      // differs from the stored checkpoint
+	nextStore time.Time // the checkpoint is not stored before, see holesPerSecond
 
 	*working
 
@@ -66,7 +66,7 @@ type Stream struct {
 	lastWrite time.Time
 
 	// of the scheduler, under t.mu
-	inFlight int64
+	inFlight int64 // budget of the batches that are cut and not settled, in bytes
 	sched    schedState
 	blocked  bool // waits for an ack
 	waits    bool // is in Tailer.waiting
@@ -80,24 +80,24 @@ type Stream struct {
 	// lent is how many lines are held, as of the last turn or settlement; likewise.
 	lent atomic.Int64
 	// of the sweeper
-	next       time.Time
-	heapAt     int
-	metAt      time.Time
+	next       time.Time // of the next look
+	heapAt     int       // index in sweeper.due; -1: forgotten
+	metAt      time.Time // when the path was met
 	denied     bool      // its path could not be looked at, or not be opened
 	births     bool      // creation events are seen
 	activeAt   time.Time // when something was last seen to happen
 	lastExpire time.Time
-	sweeping   bool // the sweeper holds mu
-	resumed    bool // a position was stored
-	missed     int  // looks put off because the stream was being drained
-	missedAt   time.Time
+	sweeping   bool      // the sweeper holds mu
+	resumed    bool      // a position was stored
+	missed     int       // looks put off because the stream was being drained
+	missedAt   time.Time // when the last of these was counted
 }
 
 // working is the state needed only with a handler.
 type working struct {
-	batch  *lineBatch // being built
-	flying map[*lineBatch]struct{}
-	mark   *mark // beginning of the current batch, for an InOrder handler
+	batch  *lineBatch              // being built
+	flying map[*lineBatch]struct{} // cut, and neither accepted nor refused
+	mark   *mark                   // beginning of the current batch, for an InOrder handler
 	held   heldLines
 	shared map[Held]*bond // bonds of lent lines in several batches
 
@@ -108,13 +108,13 @@ type working struct {
 	dated   bool               // some of its times are those of arrival
 	visited int64              // bytes read by Ahead and Beginning in this turn
 	density int64              // budget taken per byte in the last read; 0: none
-	cur     piece
-	curHeld Held
-	since   extent // extent of the batch at the beginning of the current line, or of the record before the expiring record
+	cur     piece              // the current line
+	curHeld Held               // the number of the current line, if held; -1: not held
+	since   extent             // extent of the batch at the beginning of the current line, or of the record before the expiring record
 	// placed: a record has a place since the current line began; ownPlace: the last place is the line itself.
 	placed, ownPlace bool
-	tally            tally
-	lastForced       time.Time // expiry of too many; of the sweeper
+	tally            tally     // counts not yet in Tailer.counts
+	lastForced       time.Time // when too many held lines were given up last; of the sweeper
 	doc              document
 }
 
@@ -123,13 +123,14 @@ var suspended = newWorking()
 
 func newWorking() *working { return &working{held: heldLines{free: -1}, curHeld: -1} }
 
+// schedState says where a stream is in the scheduler.
 type schedState uint8
 
 const (
-	idle schedState = iota
-	ready
-	running
-	rerun
+	idle    schedState = iota // no work is known
+	ready                     // in Tailer.ready
+	running                   // a worker drains the stream
+	rerun                     // likewise, and more work came meanwhile: ready again afterwards
 )
 
 // Path returns the path that names the stream's files.
@@ -174,7 +175,7 @@ func (s *Stream) Release(h Held) {
 func (s *Stream) Place() Place {
 	b := s.batch
 	now := b.extent()
-	own := now == s.since
+	own := now == s.since // nothing was released or taken: the record is of the current line, whose end toHandler fills in
 	if !own || !s.ownPlace {
 		b.places = append(b.places, place{s.since, now})
 		s.placed, s.ownPlace, s.since = true, own, now
@@ -182,7 +183,8 @@ func (s *Stream) Place() Place {
 	return Place(len(b.places) - 1)
 }
 
-// handle gives a line to the handler. The bytes [begin,end) hold the line with its ending.
+// handle gives a line to the handler, except an empty line, which is ignored, and an overlong one, which is rejected. The bytes [begin,end) hold the line with
+// its ending.
 func (s *Stream) handle(f *file, text []byte, begin, end int64) {
 	s.tally.lines++
 	if len(text) == 0 {
@@ -198,7 +200,7 @@ func (s *Stream) handle(f *file, text []byte, begin, end int64) {
 	s.toHandler(f, text, begin, end)
 }
 
-// toHandler hands a line to the handler and counts its verdict.
+// toHandler hands a line to the handler and counts the verdict. The line belongs to the current batch, unless the handler holds it.
 func (s *Stream) toHandler(f *file, text []byte, begin, end int64) {
 	if f != s.cur.file {
 		s.line.File++
@@ -208,7 +210,7 @@ func (s *Stream) toHandler(f *file, text []byte, begin, end int64) {
 	if s.line.Again {
 		s.line.Tag = f.tag(begin)
 	}
-	v, reason := s.handler.Line(&s.line)
+	v, reason := s.handler.Line(&s.line) // may call Hold, Lend, Release, Take and Place
 	switch v {
 	case Record:
 		s.tally.records++
@@ -233,13 +235,13 @@ func (s *Stream) toHandler(f *file, text []byte, begin, end int64) {
 	default:
 		s.batch.add(f, begin, end)
 	}
-	if s.placed {
+	if s.placed { // the last record also has the bytes of the current line, which are in the batch only now
 		s.placed, s.ownPlace = false, false
 		s.batch.places[len(s.batch.places)-1].to = s.batch.extent()
 	}
 }
 
-// report shows a line to the watcher.
+// report shows a line with its verdict to the function of Settings.Watch.
 func (s *Stream) report(f *file, text []byte, begin int64, v Verdict, reason string) {
 	if s.t.set.Watch == nil {
 		return
@@ -250,13 +252,14 @@ func (s *Stream) report(f *file, text []byte, begin int64, v Verdict, reason str
 	f.watch(text, begin, v, reason)
 }
 
+// reject counts a line that cannot be read, warns and reports.
 func (s *Stream) reject(f *file, reason string, text []byte, begin int64) {
 	s.tally.count(Rejected, reason)
 	s.t.warnRejected(reason, f.path, text)
 	s.report(f, text, begin, Rejected, reason)
 }
 
-// cut ends the current batch and passes it on. A batch with nothing to send is settled at once.
+// cut ends the current batch and passes it on to the senders. A batch of lines without anything to send is settled at once.
 func (s *Stream) cut() {
 	d := s.handler.Cut()
 	t := s.t
@@ -274,6 +277,7 @@ func (s *Stream) cut() {
 	if d == nil && len(b.lent) > 0 {
 		d = nothing{} // other streams' lines are released without this stream's lock
 	}
+	// Nothing to send: the lines are done, and the batch is used again.
 	if d == nil {
 		t.counts.sent(b.records)
 		b.done()
@@ -281,8 +285,9 @@ func (s *Stream) cut() {
 		s.setMark() // a file that ends here may be dropped
 		return
 	}
-	b.stream, b.what, b.from = s, d, s.mark
-	b.bytes = max(b.bytes, minBatchCost)
+	// Hand the batch over, and begin the next.
+	b.stream, b.delivery, b.from = s, d, s.mark
+	b.bytes = max(b.bytes, minBatchCost) // a batch of ignored lines takes some budget, too
 	s.flying[b] = struct{}{}
 	s.batch = t.newBatch()
 	s.setMark()
@@ -304,7 +309,7 @@ func (s *Stream) changed() {
 	}
 }
 
-// countHeld updates the Tailer's counts of held record lines, and of their memory.
+// countHeld brings the Tailer's sums over all streams up to date: the held record lines, their memory, and the number of streams that hold lines.
 func (s *Stream) countHeld() {
 	counted := &s.held.counted
 	s.t.heldRecords.Add(s.held.records - counted.records)
@@ -318,13 +323,15 @@ func (s *Stream) countHeld() {
 	counted.records, counted.bytes = s.held.records, s.held.bytes
 }
 
+// giveUp expires lines held since before the given time although their timeout is not over, because they are too many.
 func (s *Stream) giveUp(before time.Time, why string) {
 	s.t.counts.bump(&s.t.counts.forced, 1)
 	s.t.warn("held", why, zap.String("path", s.path), zap.Int("lines", s.held.n))
 	s.expire(before)
 }
 
-// setMark notes where the batch being built begins.
+// setMark notes where the batch being built begins: for each file the first byte that is not in an earlier batch, and the handler's state. After a crash an
+// InOrder handler continues at the mark of the oldest unaccepted batch; for any other handler there is no mark.
 func (s *Stream) setMark() {
 	if _, ok := s.handler.(InOrder); !ok {
 		return
@@ -380,14 +387,17 @@ func (s *Stream) expireBatch(before time.Time) (done bool) {
 	return done
 }
 
-// noteCaughtUp records whether bytes are unread. Unreadable files, and files read only when complete, are not waited for.
+// noteCaughtUp records since when the stream has had unread bytes (Stream.caughtUp). Unreadable files, and compressed files that are still being written, are
+// not waited for.
 func (s *Stream) noteCaughtUp() {
 	at := farFuture.UnixNano()
 	if s.document && s.doc.changed && s.doc.stable && !s.doc.failed {
 		at = 0
 	}
 	for _, f := range s.files {
-		if (f.life == lifeUnread || f.life == lifeCut || f.life == lifeMissing) && !f.failed && (!f.compressed || s.t.final || s.t.standsStill(f)) {
+		unread := f.life == lifeUnread || f.life == lifeCut || f.life == lifeMissing
+		beingPacked := f.compressed && !s.t.final && !s.t.standsStill(f)
+		if unread && !f.failed && !beingPacked {
 			at = min(at, unixNano(f.caughtUp)) // 0: not yet
 		}
 	}
@@ -416,6 +426,7 @@ func (s *Stream) noteSize() {
 	s.t.lag.Add(lag - s.lag.Swap(lag))
 }
 
+// unixNano is 0 for the zero time, whose UnixNano is undefined.
 func unixNano(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
@@ -423,13 +434,13 @@ func unixNano(t time.Time) int64 {
 	return t.UnixNano()
 }
 
-// settle settles a batch: all its lines were accepted, except the refused record lines.
+// settle settles a batch of which refused record lines were refused and all others accepted: its holes close, and its budget is returned.
 func (s *Stream) settle(b *lineBatch, refused int64) {
 	t := s.t
 	// A checkpoint has all lines of a record or none, in all streams.
 	t.settling.RLock()
 	defer t.settling.RUnlock()
-	own, bytes := b.records, b.bytes
+	own, bytes := b.records, b.bytes // done empties the batch
 	all := own + t.settleLent(b.lent)
 	refused = min(refused, all)
 	t.counts.sent(all - refused)
@@ -464,8 +475,8 @@ const (
 	maxSavedState = 4 << 10
 )
 
-// suspend drops everything that an idle stream can restore from the state stored for a restart: a directory may have the logs of all past jobs, and only a few
-// are written.
+// suspend drops handler and working state of an idle stream, which resume restores from the handler's saved state: a directory may have the logs of all past
+// jobs, and only a few are written.
 func (s *Stream) suspend(now time.Time) {
 	if s.handler == nil || !s.suspends() || !s.isIdle(now) || s.held.n > 0 || len(s.flying) > 0 || !s.batch.empty() {
 		return
@@ -496,7 +507,7 @@ func (s *Stream) isIdle(now time.Time) bool {
 	return s.current != nil && s.caughtUp.Load() == farFuture.UnixNano() && (s.t.final || now.Sub(s.current.mtime) >= oldFile)
 }
 
-// resume makes the handler of a stream with new work.
+// resume makes the handler of a suspended stream with new work.
 func (s *Stream) resume() {
 	if s.handler != nil {
 		return
@@ -526,19 +537,19 @@ func (s *Stream) save() []byte {
 // held is a line that waits for its other half.
 type held struct {
 	piece
-	at     int64 // reading time, Unix ns
-	bytes  int32
+	at     int64  // reading time, Unix ns
+	bytes  int32  // length of the line with its ending
 	refs   int32  // number of present and future batches of a lent line
-	tag    uint64 // as above: the Line.Tag of the line when it is read again
-	record bool
-	next   Held // next in the free list
+	tag    uint64 // of a lent line: the Line.Tag of the line when it is read again
+	record bool   // the verdict was Record
+	next   Held   // next in the free list
 }
 
 // heldLines stores held lines under stable numbers: holding and releasing neither hash nor move anything.
 type heldLines struct {
-	slots []held
-	free  Held // first free slot, -1 for none
-	n     int
+	slots []held // by number; a free slot has no file
+	free  Held   // first free slot, -1 for none
+	n     int    // held lines
 	// bytes is the approximate memory of the lines; records is the number of records among them.
 	bytes, records int64
 	counted        struct{ bytes, records int64 } // the part already in the Tailer's counts
@@ -547,6 +558,7 @@ type heldLines struct {
 // heldCost is the memory of a held line, with the handler's state for it: tq_trace has 1.6 KB for an open call, by a heap profile of 72,000.
 func heldCost(e *held) int64 { return 2<<10 + int64(e.bytes) }
 
+// put holds a line and returns its number.
 func (h *heldLines) put(e held) Held {
 	h.n++
 	h.bytes += heldCost(&e)
@@ -586,7 +598,7 @@ func (h *heldLines) remove(i Held) (held, bool) {
 	return e, true
 }
 
-// oldest returns a time before which at least a share of the held lines were read.
+// oldest returns a time before which at least one in share of the held lines were read: for 8, the oldest eighth.
 func (h *heldLines) oldest(share int) time.Time {
 	at := make([]int64, 0, h.n)
 	for i := range h.slots {

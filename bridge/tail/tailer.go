@@ -79,8 +79,8 @@ type Tailer struct {
 	final        bool             // ReadAll: the end of a file is final
 	noWatch      bool             // tests: as on a file system without inotify
 	listed       func()           // tests: called after a directory was listed, to change its files
-	chunk        int
-	maxHeld      int // lines of one stream
+	chunk        int              // budget of a batch, in the bytes of Config.MaxInFlightBytes
+	maxHeld      int              // lines of one stream
 	maxHeldBytes int64
 	maxKept      int   // lines that wait for shared lines
 	maxAhead     int64 // bytes that a handler may read ahead in a turn
@@ -101,22 +101,22 @@ type Tailer struct {
 	captures captures
 	news     []news    // by the Sorter
 	parked   []*Stream // of a Once: their next file is compressed, and as many are being read as may be
-	inFlight int64
+	inFlight int64     // budget of all batches that are cut and not settled, in bytes
 	// flyingRecords are the record lines in flight that no stream holds.
 	flyingRecords int64
 	swept         bool // the files were looked for once
 	picked        int  // streams taken out of a queue
 	stopping      bool
 
-	wake    chan struct{} // wakes the sweeper
-	early   chan struct{} // wakes the checkpoints: a new file is in no checkpoint
-	halt    chan struct{} // closed by Shutdown: no more retries
-	open    atomic.Int64  // files
-	size    atomic.Int64  // bytes of the files of all streams
-	lag     atomic.Int64  // unread part of size
-	packed  atomic.Int64  // decoders
-	watched atomic.Int64
-	warned  map[string]time.Time
+	wake    chan struct{}        // wakes the sweeper
+	early   chan struct{}        // wakes the checkpoints: a new file is in no checkpoint
+	halt    chan struct{}        // closed by Shutdown: no more retries
+	open    atomic.Int64         // files
+	size    atomic.Int64         // bytes of the files of all streams
+	lag     atomic.Int64         // unread part of size
+	packed  atomic.Int64         // decoders
+	watched atomic.Int64         // streams
+	warned  map[string]time.Time // the last warning of each key, see warn
 	warnMu  lockorder.Mutex[leaf]
 	store   storage.Client
 	storeMu lockorder.Mutex[storing]
@@ -133,8 +133,8 @@ type Tailer struct {
 	sharing     lockorder.Mutex[sharing] // settling of batches while shared is not 0
 	kept        int                      // under sharing: lines kept for shared lines
 	watcher     *inotify.Listener        // nil: files are polled only
-	batches     sync.Pool
-	workers     sync.WaitGroup
+	batches     sync.Pool                // empty batches, to be filled again
+	workers     sync.WaitGroup           // the workers and the loops
 	outbox      outbox
 	dead        deadLetters
 	descriptors *descriptors
@@ -179,7 +179,8 @@ func New(cfg Config, set Settings, newHandler NewHandler) (*Tailer, error) {
 	return t, nil
 }
 
-// Start resolves the storage and begins to read in the background.
+// Start loads the stored positions and begins to read in the background. Without the positions, everything would be read twice: an error of the storage ends
+// the start.
 func (t *Tailer) Start(ctx context.Context, host component.Host) error {
 	if err := t.openCounts(); err != nil {
 		return err
@@ -212,6 +213,7 @@ func (t *Tailer) Start(ctx context.Context, host component.Host) error {
 	return nil
 }
 
+// openCounts begins to publish the Tailer's metrics.
 func (t *Tailer) openCounts() (err error) {
 	files := func() (open, watched int64) { return t.open.Load(), t.watched.Load() }
 	status := func() (Status, time.Time) { return t.Status(), t.now() }
@@ -219,12 +221,13 @@ func (t *Tailer) openCounts() (err error) {
 	return err
 }
 
+// openStorage gets the Tailer's client of the storage extension, without effect where Config.Storage is nil.
 func (t *Tailer) openStorage(ctx context.Context, host component.Host) (err error) {
 	t.store, err = storageclient.Open(ctx, host, t.cfg.Storage, t.set.Kind, t.set.ID, "tail")
 	return err
 }
 
-// run is the sweeper: it looks for files and at files, and stores checkpoints.
+// run is the loop of the sweeper, which looks for files and at files: when the next look is due, or an event or a worker wakes the sweeper.
 func (t *Tailer) run(ctx context.Context) {
 	if len(t.sweeper.shared.Globs) > 0 {
 		t.set.Sorter.await(ctx)
@@ -244,7 +247,8 @@ func (t *Tailer) run(ctx context.Context) {
 	}
 }
 
-// begin starts the workers, once all present files were found: for joint records, a handler may count the streams to wait for.
+// begin lets the workers read, once all present files were found. For joint records, files whose receiver is decided by their content must have been sniffed,
+// too: a handler may count the streams to wait for.
 func (t *Tailer) begin() {
 	t.mu.Lock()
 	begun := t.swept
@@ -280,6 +284,8 @@ func (t *Tailer) Shutdown(ctx context.Context) error {
 	return t.shutErr
 }
 
+// shutdown ends, in this order, the loops and workers (within shutdownWait), the senders (until ctx ends), the storage and the open files. Each needs those
+// that come later.
 func (t *Tailer) shutdown(ctx context.Context) error {
 	defer t.kill()
 	if t.set.Sorter != nil {
@@ -306,7 +312,7 @@ func (t *Tailer) shutdown(ctx context.Context) error {
 		t.counts.close()
 		return errors.Join(errHangs, within(ctx, t.store.Close))
 	}
-	if t.cfg.Storage == nil {
+	if t.cfg.Storage == nil { // held lines cannot be read again after a restart
 		t.expireAll()
 	}
 	if _, ok := ctx.Deadline(); !ok {
@@ -354,7 +360,7 @@ func (t *Tailer) halted() bool {
 	}
 }
 
-// idle waits for the workers and the loops. A turn is short: a turn that does not end hangs.
+// idle waits for the workers and the loops to end, for shutdownWait; false: not all have. A turn is short: a turn that does not end hangs.
 func (t *Tailer) idle() bool {
 	done := make(chan struct{})
 	go func() { t.workers.Wait(); close(done) }()
@@ -379,13 +385,15 @@ func (t *Tailer) mayWarn(key string) bool {
 	t.warnMu.Lock()
 	defer t.warnMu.Unlock()
 	last, ok := t.warned[key]
-	if ok && now.Sub(last) < warnEvery && now.After(last.Add(-warnEvery)) {
+	clockWasSetBack := ok && !now.After(last.Add(-warnEvery)) // by more than a minute
+	if ok && now.Sub(last) < warnEvery && !clockWasSetBack {
 		return false
 	}
 	t.warned[key] = now
 	return true
 }
 
+// warnRejected logs that a receiver could not read a line, with a sample, at most once a minute for a reason.
 func (t *Tailer) warnRejected(reason, path string, text []byte) {
 	if !t.mayWarn("rejected " + reason) { // a sample is not made for each bad line
 		return
@@ -401,6 +409,7 @@ func (t *Tailer) sample(text []byte) string {
 	return string(text[:min(len(text), sampleBytes)])
 }
 
+// readError counts an error of opening or reading a file, and warns.
 func (t *Tailer) readError(path string, err error) {
 	t.counts.bump(&t.counts.readErrs, 1)
 	t.warn("read", "A file cannot be read; it is tried again", zap.String("path", path), zap.Error(err))
@@ -411,6 +420,7 @@ func (t *Tailer) expireAll() {
 	t.eachStream(func(s *Stream) { s.expire(farFuture) })
 }
 
+// closeFiles closes all files at the end, with those of probes and captures, and counts files that are gone before all of them was read.
 func (t *Tailer) closeFiles() {
 	t.sweepMu.Lock()
 	t.sweeper.endProbes(farFuture)
@@ -429,6 +439,7 @@ func (t *Tailer) closeFiles() {
 	})
 }
 
+// eachStream calls f with each stream, whose lock is held. The caller holds no lock.
 func (t *Tailer) eachStream(f func(*Stream)) {
 	t.sweepMu.Lock()
 	defer t.sweepMu.Unlock()

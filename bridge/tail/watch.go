@@ -11,6 +11,7 @@ import (
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/inotify"
 )
 
+// openWatcher begins to listen to inotify's events. Without inotify, files are polled only.
 func (t *Tailer) openWatcher() {
 	if t.noWatch {
 		return

@@ -61,15 +61,15 @@ type Arrival struct {
 type File struct {
 	Path     string
 	ID       fingerprint.ID
-	Size     int64
-	MTime    int64 // Unix ns
-	Head     int64 // everything before Head has been read
-	Print    fingerprint.Print
-	TailSum  uint64
+	Size     int64             // at the last look
+	MTime    int64             // likewise, Unix ns
+	Head     int64             // everything before Head has been read
+	Print    fingerprint.Print // of the first bytes
+	TailSum  uint64            // of the TailN bytes before Head, see fingerprint.Tail
 	TailN    int
-	Skip     bool // Head is inside an overlong line
-	Current  bool // the stream's path names the file
-	Retired  bool
+	Skip     bool      // Head is inside an overlong line
+	Current  bool      // the stream's path names the file
+	Retired  bool      // read and accepted, and only remembered
 	Complete bool      // compressed, and read to its end
 	Holes    []Range   // before Head and not accepted, in order
 	Tags     []Tag     // of lines in Holes, in order
@@ -82,7 +82,7 @@ func (f *File) Vague() bool { return f.Head == 0 && f.Print.N < fingerprint.Tail
 // Stream is the checkpoint of a stream.
 type Stream struct {
 	Path      string
-	LastWrite int64 // Unix ns
+	LastWrite int64 // of the file read last, Unix ns
 	Files     []File
 	Handler   []byte // the handler's state
 	Document  bool
@@ -110,14 +110,14 @@ func (c *Stream) Encode(b []byte) []byte {
 	b = append(b, version)
 	b = wire.AppendBytes(b, c.Path)
 	b = binary.AppendVarint(b, c.LastWrite)
-	doc := uint64(0)
+	kind := uint64(0) // bit 0: Document; bit 1: ByContent
 	if c.Document {
-		doc = 1
+		kind = 1
 	}
 	if c.ByContent {
-		doc |= 2
+		kind |= 2
 	}
-	b = binary.AppendUvarint(b, doc)
+	b = binary.AppendUvarint(b, kind)
 	b = binary.LittleEndian.AppendUint64(b, c.Sum)
 	b = wire.AppendBytes(b, c.Handler)
 	b = binary.AppendUvarint(b, uint64(len(c.Files)))
@@ -144,7 +144,7 @@ func (c *Stream) Encode(b []byte) []byte {
 		}
 		b = binary.AppendUvarint(b, flags)
 		b = binary.AppendUvarint(b, uint64(len(f.Holes)))
-		at := int64(0)
+		at := int64(0) // the end of the hole before: distances are shorter than offsets
 		for _, h := range f.Holes {
 			b = binary.AppendUvarint(b, uint64(h.Begin-at))
 			b = binary.AppendUvarint(b, uint64(h.End-h.Begin))
@@ -156,6 +156,7 @@ func (c *Stream) Encode(b []byte) []byte {
 	return seal(b, start)
 }
 
+// appendTags appends the number of tags and, of each, its distance from the tag before and the value; nothing for no tags (flagTags).
 func appendTags(b []byte, tags []Tag) []byte {
 	if len(tags) == 0 {
 		return b
@@ -170,6 +171,8 @@ func appendTags(b []byte, tags []Tag) []byte {
 	return b
 }
 
+// appendArrivals appends the number of arrivals and, of each, the distance from the end of the arrival before, the length and the values; nothing for no
+// arrivals (flagArrivals). Live is the lowest bit of the last number.
 func appendArrivals(b []byte, arrivals []Arrival) []byte {
 	if len(arrivals) == 0 {
 		return b
@@ -192,6 +195,7 @@ func appendArrivals(b []byte, arrivals []Arrival) []byte {
 	return b
 }
 
+// seal appends the hash of b from start on.
 func seal(b []byte, start int) []byte {
 	return binary.LittleEndian.AppendUint64(b, xxh3.Hash(b[start:]))
 }
@@ -208,11 +212,11 @@ func unseal(b []byte) wire.Cursor {
 // readArrivals reads the output of appendArrivals.
 func readArrivals(c *wire.Cursor) (list []Arrival) {
 	at := int64(0)
-	for range c.Count(5) {
+	for range c.Count(5) { // an arrival has five bytes at least
 		gap, size := c.Uvarint(), c.Uvarint()
 		a := Arrival{Observed: c.Varint(), ModTime: c.Varint()}
 		seen := c.Uvarint()
-		a.Begin = at + int64(min(gap, 1<<61))
+		a.Begin = at + int64(min(gap, 1<<61)) // damage must not overflow, and is found below
 		a.End = a.Begin + int64(min(size, 1<<61))
 		a.SeenUntil, a.Live = a.End+int64(min(seen>>1, 1<<61)), seen&1 != 0
 		if a.Begin < at || a.End <= a.Begin || a.SeenUntil < a.End {
@@ -225,7 +229,7 @@ func readArrivals(c *wire.Cursor) (list []Arrival) {
 	return list
 }
 
-// Decode reads a checkpoint and refuses impossible values.
+// Decode reads the output of Encode. ErrDamaged: the hash is wrong, or a value impossible, such as a hole behind the head.
 func Decode(b []byte) (*Stream, error) {
 	c := unseal(b)
 	s := &Stream{Path: string(c.Bytes()), LastWrite: c.Varint()}
@@ -234,13 +238,13 @@ func Decode(b []byte) (*Stream, error) {
 	if h := c.Bytes(); len(h) > 0 {
 		s.Handler = append([]byte(nil), h...)
 	}
-	n := c.Count(26)
+	n := c.Count(26) // a file has 26 bytes at least
 	for range n {
 		f := File{Path: string(c.Bytes()), ID: fingerprint.ID{Dev: c.Uvarint(), Ino: c.Uvarint()}, Size: c.Varint(), MTime: c.Varint(), Head: c.Varint()}
-		pn := c.Uvarint()
-		f.Print = fingerprint.Print{Sum: c.Uint64(), N: int(min(pn, fingerprint.Bytes+1))}
-		tn := c.Uvarint()
-		f.TailN, f.TailSum = int(min(tn, fingerprint.TailBytes+1)), c.Uint64()
+		printN := c.Uvarint()
+		f.Print = fingerprint.Print{Sum: c.Uint64(), N: int(min(printN, fingerprint.Bytes+1))} // one too many is refused below
+		tailN := c.Uvarint()
+		f.TailN, f.TailSum = int(min(tailN, fingerprint.TailBytes+1)), c.Uint64()
 		flags := c.Uvarint()
 		f.Skip, f.Current, f.Retired, f.Complete = flags&flagSkip != 0, flags&flagCurrent != 0, flags&flagRetired != 0, flags&flagComplete != 0
 		at := int64(0)

@@ -15,12 +15,13 @@ import (
 // Glob is a pattern split at its slashes: a walk enters only directories that can hold a match.
 type Glob struct {
 	Pattern string
-	Base    string // the directory before the first meta character
-	segs    []string
-	plain   string // the single matching path; "": the pattern has meta characters
-	sifts   bool   // excludes non-logs by name
+	Base    string   // the directory before the first meta character
+	segs    []string // the pattern behind Base, split at the slashes
+	plain   string   // the single matching path; "": the pattern has meta characters
+	sifts   bool     // excludes non-logs by name
 }
 
+// one splits a pattern.
 func one(pattern string) Glob {
 	pattern = filepath.Clean(pattern)
 	if path, ok := plain(pattern); ok {
@@ -40,7 +41,7 @@ func one(pattern string) Glob {
 
 const meta = `*?[]{}\`
 
-// plain returns the path of a pattern whose meta characters are all escaped.
+// plain returns the path of a pattern without meta characters, or with all of them escaped; false for any other pattern.
 func plain(pattern string) (path string, ok bool) {
 	if !strings.ContainsAny(pattern, meta) {
 		return pattern, true
@@ -78,6 +79,7 @@ func New(patterns []string) List {
 	return l
 }
 
+// add appends a glob.
 func (l *List) add(g Glob) {
 	at := len(l.Globs)
 	l.Globs = append(l.Globs, g)
@@ -134,6 +136,7 @@ func (g *Glob) match(path string) bool {
 	return g.matches(path) && g.nonLog(path, false) == ""
 }
 
+// matches says whether the pattern matches a path, by any name.
 func (g *Glob) matches(path string) bool {
 	ok, err := doublestar.PathMatch(g.Pattern, path)
 	return ok && err == nil
@@ -164,6 +167,7 @@ func (l List) Below(dir string) bool {
 	return l.Names(dir) || slices.ContainsFunc(l.others, func(i int) bool { return l.Globs[i].mayHold(dir) && l.Globs[i].nonLog(dir, true) == "" })
 }
 
+// mayHold says whether a directory, or one below it, can hold a match: the directory's parts below Base match the pattern's, as far as both go.
 func (g *Glob) mayHold(dir string) bool {
 	rel, err := filepath.Rel(g.Base, dir)
 	if err != nil || rel == ".." || strings.HasPrefix(rel, "../") {

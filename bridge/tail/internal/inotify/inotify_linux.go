@@ -40,14 +40,15 @@ type Listener struct {
 
 	// All below is under mu.
 	closed  bool
-	watches int
-	hints   Hints
-	born    []birth
+	watches int     // in both instances
+	hints   Hints   // not yet taken by Hints
+	born    []birth // not yet taken by Births
 }
 
+// birth is a file that was created at a path, or renamed to it.
 type birth struct {
 	path    string
-	created bool
+	created bool // not renamed
 }
 
 // pair is the two instances shared by all listeners. The first reports only created and renamed files, at once. The second also reports every write, and pauses
@@ -70,6 +71,7 @@ type instance struct {
 	ended   int                 // watches removed so far
 }
 
+// watched is a directory watched for a listener.
 type watched struct {
 	l   *Listener
 	dir string
@@ -99,6 +101,7 @@ func Open(pause time.Duration, notify func()) (*Listener, error) {
 	return l, nil
 }
 
+// newPair makes both instances and begins to read them.
 func newPair() (*pair, error) {
 	p := &pair{listeners: map[*Listener]struct{}{}, done: make(chan struct{})}
 	var err error
@@ -116,6 +119,7 @@ func newPair() (*pair, error) {
 	return p, nil
 }
 
+// newInstance makes an inotify instance for the events of a mask.
 func newInstance(mask uint32) (*instance, error) {
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {
@@ -158,7 +162,7 @@ func (l *Listener) Add(dir string) (fresh bool, err error) {
 		}
 		return false, errTooManyHere
 	}
-	l.pair.users++
+	l.pair.users++ // the instances must not be closed meanwhile
 	mu.Unlock()
 	defer l.pair.release()
 	if _, err := l.add(l.pair.births, dir); err != nil {
@@ -167,6 +171,8 @@ func (l *Listener) Add(dir string) (fresh bool, err error) {
 	return l.add(l.pair.hints, dir)
 }
 
+// add watches a directory in one of the instances. The kernel is asked without mu: asking is repeated if a watch was removed meanwhile, because the kernel then
+// may have given the number of that watch.
 func (l *Listener) add(i *instance, dir string) (fresh bool, err error) {
 	for {
 		mu.Lock()
@@ -180,7 +186,7 @@ func (l *Listener) add(i *instance, dir string) (fresh bool, err error) {
 			return false, os.NewSyscallError("inotify_add_watch", err)
 		}
 		mu.Lock()
-		if i.ended == ended { // else the watch found may be one just removed
+		if i.ended == ended {
 			fresh = i.note(int32(wd), watched{l, dir})
 			mu.Unlock()
 			return fresh, nil
@@ -189,9 +195,9 @@ func (l *Listener) add(i *instance, dir string) (fresh bool, err error) {
 	}
 }
 
-// note records the watcher of a directory; fresh: a new watcher.
+// note records that a directory, of watch descriptor wd, is watched for a listener; fresh: for the first time.
 func (i *instance) note(wd int32, w watched) (fresh bool) {
-	if w.l.closed {
+	if w.l.closed { // meanwhile: the watch is nobody's
 		if len(i.watched[wd]) == 0 {
 			i.end(wd, func(watched) bool { return true })
 		}
@@ -209,6 +215,7 @@ func (i *instance) note(wd int32, w watched) (fresh bool) {
 	return true
 }
 
+// has says whether a directory is watched for the listener.
 func (l *Listener) has(dir string) bool {
 	_, ok := l.pair.hints.names[watched{l, dir}]
 	return ok
@@ -284,7 +291,8 @@ func (p *pair) read(i *instance) {
 	}
 }
 
-// dispatch hands events to the watchers of their directories, and notifies listeners with hints. It returns the shortest pause of a listener.
+// dispatch hands the events that were read from an instance to the watchers of their directories, and notifies listeners with hints. It returns the shortest
+// pause of a listener. An event is a struct inotify_event (inotify(7)): descriptor, mask, cookie and length of the name, and the name, padded with NUL bytes.
 func (p *pair) dispatch(i *instance, events []byte) (pause time.Duration) {
 	mu.Lock()
 	defer mu.Unlock()
@@ -321,6 +329,7 @@ func (p *pair) dispatch(i *instance, events []byte) (pause time.Duration) {
 	return pause
 }
 
+// hint notes an event of a file, by path. The directory has changed as well where the file came or went.
 func (l *Listener) hint(dir, name string, mask uint32) {
 	h := &l.hints
 	if len(h.Paths) >= maxWaiting {
@@ -335,6 +344,7 @@ func (l *Listener) hint(dir, name string, mask uint32) {
 	}
 }
 
+// bear notes a created or renamed file for Births. What finds no room is left to a look at all directories.
 func (l *Listener) bear(b birth) {
 	if len(l.born) >= maxWaiting {
 		l.hints.All = true

@@ -15,11 +15,11 @@ import (
 type Splitter struct {
 	data []byte
 	Pos  int // where the next line begins
-	nl   int // the next \n at or after Pos; len(data) if none
+	nl   int // the next \n at or after Pos, len(data) if none: kept, because looking for an absent byte costs the whole chunk
 	cr   int // the next \r, likewise
 	enc  Encoding
 	text *[]byte // buffer of decoded lines
-	base int64   // of data in the file
+	base int64   // offset of data in the file
 
 	// Bad: the last line is damaged, and has no text.
 	Bad bool
@@ -33,6 +33,7 @@ func NewSplitter(data []byte, enc Encoding, text *[]byte, base int64) Splitter {
 	return Splitter{data: data, nl: indexFrom(data, 0, '\n'), cr: indexFrom(data, 0, '\r')}
 }
 
+// indexFrom is the place of c in data at or after from; len(data): none.
 func indexFrom(data []byte, from int, c byte) int {
 	if i := bytes.IndexByte(data[from:], c); i >= 0 {
 		return from + i
@@ -64,7 +65,7 @@ func (s *Splitter) Next(final bool) ([]byte, bool) {
 		}
 		text := s.data[start:s.cr]
 		s.Pos = s.cr + 1
-		if s.Pos < len(s.data) && s.nl == s.Pos {
+		if s.Pos < len(s.data) && s.nl == s.Pos { // \r\n
 			s.Pos++
 			s.nl = indexFrom(s.data, s.Pos, '\n')
 		}
@@ -157,7 +158,7 @@ func (e Encoding) unit(b []byte) uint16 {
 	return binary.BigEndian.Uint16(b)
 }
 
-// Most returns the number of droppable bytes among n bytes of an overlong line: the last character may be half of \r\n.
+// Most returns the number of droppable bytes among n bytes of an overlong line: all but the last character, which may be half of \r\n.
 func (e Encoding) Most(n int) int {
 	if e.Wide() {
 		return max(0, n&^1-2)
@@ -174,13 +175,13 @@ func (e Encoding) Decode(dst, b []byte) []byte {
 		case r < utf8.RuneSelf:
 			dst = append(dst, byte(r))
 			continue
-		case utf16.IsSurrogate(r):
+		case utf16.IsSurrogate(r): // half of a character
 			pair := rune(utf8.RuneError)
 			if len(b) >= 2 {
 				pair = utf16.DecodeRune(r, rune(e.unit(b)))
 			}
 			r = pair
-			if pair != utf8.RuneError {
+			if pair != utf8.RuneError { // else the next two bytes are a character of their own
 				b = b[2:]
 			}
 		}
@@ -212,7 +213,7 @@ func (e Encoding) next(s *Splitter, final bool) ([]byte, bool) {
 		}
 		s.Pos = i + 2
 		if u == '\r' {
-			if s.Pos >= end && !final {
+			if s.Pos >= end && !final { // perhaps half of \r\n
 				s.Pos = start
 				return nil, false
 			}

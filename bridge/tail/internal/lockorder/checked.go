@@ -92,7 +92,8 @@ func take[L Level]() (g string) {
 	held.Lock()
 	defer held.Unlock()
 	for _, has := range held.by[g] {
-		if has > level || has == level && (under == 0 || !slices.Contains(held.by[g], under)) {
+		mayHaveSeveral := under != 0 && slices.Contains(held.by[g], under)
+		if has > level || has == level && !mayHaveSeveral {
 			panic(fmt.Sprintf("lock order: %T (level %d) is taken by one who holds levels %v", l, level, held.by[g]))
 		}
 	}
@@ -110,7 +111,7 @@ func note[L Level]() (g string) {
 	return g
 }
 
-// drop removes a level of the goroutine.
+// drop removes a level of the goroutine at an Unlock: the one taken last, of several.
 func drop[L Level](g string) {
 	var l L
 	held.Lock()

@@ -11,9 +11,10 @@ import (
 // ErrNotRegular is the error for a directory, a device or a FIFO.
 var ErrNotRegular = errors.New("not a regular file")
 
-// Open opens only regular files, for reading: opening a FIFO or a device can block or have effects.
+// Open opens a regular file for reading. Opening a FIFO or a device can block or have effects, so anything else is ErrNotRegular. follow: also through a
+// symbolic link; otherwise a link is an error (ELOOP).
 func Open(path string, follow bool) (*os.File, fs.FileInfo, error) {
-	flags := os.O_RDONLY | syscall.O_NONBLOCK
+	flags := os.O_RDONLY | syscall.O_NONBLOCK // opening a FIFO does not wait for its writer
 	if !follow {
 		flags |= syscall.O_NOFOLLOW
 	}

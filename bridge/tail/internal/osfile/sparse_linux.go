@@ -7,14 +7,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SeekData returns the first offset at or after off outside the holes of a sparse file, or the end of the file.
+// SeekData returns the first offset at or after off outside the holes of a sparse file, or the end of the file. false: the file system does not know.
 func SeekData(f *os.File, off int64) (int64, bool) {
 	fi, err := f.Stat() // before: the file may grow
 	if err != nil {
 		return 0, false
 	}
 	to, err := unix.Seek(int(f.Fd()), off, unix.SEEK_DATA)
-	if errors.Is(err, unix.ENXIO) {
+	if errors.Is(err, unix.ENXIO) { // no data behind off
 		return max(off, fi.Size()), true
 	}
 	return to, err == nil

@@ -38,6 +38,7 @@ func IsSuffix(s string) bool {
 	if dash && (len(s) < 6 || strings.Trim(s[:6], "0123456789-") != "") {
 		return false
 	}
+	// The characters of dates and times.
 	return s != "" && s[0] >= '0' && s[0] <= '9' && strings.Trim(s, "0123456789-_.T:Z+") == ""
 }
 
@@ -67,5 +68,6 @@ func EndsStem(name string, n int) bool {
 		return true
 	}
 	c := name[n]
-	return (c < '0' || c > '9') && (c|0x20 < 'a' || c|0x20 > 'z')
+	lower := c | 0x20 // of a letter
+	return (c < '0' || c > '9') && (lower < 'a' || lower > 'z')
 }

@@ -26,10 +26,12 @@ type row struct {
 	epochs  bool // the step is the number of an epoch
 }
 
-// nextEvents reads the records of one step. The row ends before a record of another step, with a repeated tag, or later than rowGap.
+// nextEvents reads the records of one step at the beginning of b. The row ends before a record of another step, with a repeated tag, or later than rowGap,
+// before damage, and where it would exceed maxRow. Where b ends before the row does, the row is incomplete, unless final. A first record without scalars, or
+// damaged, is a line of its own.
 func nextEvents(dst, b []byte, final bool) Line {
 	var r row
-	n := 0
+	n := 0 // bytes of the records in the row
 	for n < len(b) {
 		size, err := tfevents.RecordSize(b[n:])
 		if err != nil {
@@ -41,7 +43,7 @@ func nextEvents(dst, b []byte, final bool) Line {
 		if n > 0 && int64(n)+size > maxRow {
 			break
 		}
-		if size == 0 || size > int64(len(b)-n) {
+		if size == 0 || size > int64(len(b)-n) { // b ends within the record
 			if !final || n == 0 {
 				return Line{}
 			}
@@ -67,7 +69,8 @@ func nextEvents(dst, b []byte, final bool) Line {
 	return Line{Text: r.text(dst), N: n}
 }
 
-// resume finds the next record behind damage: a record's beginning is recognized only by a length with its checksum.
+// resume is the number of damaged bytes at the beginning of b, up to the next record, which is recognized by a length with its checksum. The last bytes of b
+// may be half of those, unless final.
 func resume(b []byte, final bool) int {
 	for i := 1; i+leastHeader <= len(b); i++ {
 		if _, err := tfevents.RecordSize(b[i:]); err == nil {
@@ -80,7 +83,7 @@ func resume(b []byte, final bool) int {
 	return max(0, len(b)-leastHeader+1)
 }
 
-// scalarsOf reads a whole record.
+// scalarsOf reads the scalars of a whole record; false: the record is damaged.
 func scalarsOf(record []byte) (scalars []tfevents.Scalar, ok bool) {
 	d := tfevents.Decoder{Scalar: func(s tfevents.Scalar) { scalars = append(scalars, s) }}
 	err := d.Decode(record)
@@ -91,7 +94,7 @@ func scalarsOf(record []byte) (scalars []tfevents.Scalar, ok bool) {
 // (keras/src/callbacks/tensorboard.py: _log_epoch_metrics).
 func ofEpoch(scalars []tfevents.Scalar) bool { return strings.HasPrefix(scalars[0].Tag, "epoch_") }
 
-// takes says whether the scalars of a record continue the row.
+// takes says whether the scalars of a record continue the row: they are of the row's step and time, and none repeats a tag.
 func (r *row) takes(next []tfevents.Scalar) bool {
 	last := r.scalars[len(r.scalars)-1]
 	if next[0].Step != last.Step || math.Abs(next[0].WallTime-last.WallTime) > rowGap || ofEpoch(next) != r.epochs {
@@ -100,6 +103,7 @@ func (r *row) takes(next []tfevents.Scalar) bool {
 	return !slices.ContainsFunc(next, func(s tfevents.Scalar) bool { return r.tags[s.Tag] })
 }
 
+// add adds the scalars of a record to the row.
 func (r *row) add(scalars []tfevents.Scalar) {
 	r.scalars = append(r.scalars, scalars...)
 	for _, s := range scalars {
@@ -116,7 +120,7 @@ func (r *row) text(dst []byte) []byte {
 	}
 	dst = append(dst[:0], '{')
 	dst = strconv.AppendInt(appendKey(dst, step), last.Step, 10)
-	if last.WallTime > 0 && last.WallTime < 1e12 {
+	if last.WallTime > 0 && last.WallTime < 1e12 { // beyond, the value is no time in seconds
 		dst = appendTime(appendKey(dst, "wall_time"), last.WallTime)
 	}
 	head := len(dst)

@@ -39,7 +39,7 @@ func KindOf(head []byte) (kind Kind, open bool) {
 		return WandB, false
 	case tfevents.IsEventFile(head):
 		return Events, false
-	case len(head) >= HeadBytes || len(head) < 2 || head[1] != 0:
+	case len(head) >= HeadBytes || len(head) < 2 || head[1] != 0: // an event file begins with a length below 256, little-endian
 		return None, false
 	}
 	size, err := tfevents.RecordSize(head)
@@ -85,6 +85,7 @@ func (k Kind) Begin(offset int64) int64 {
 	return -1
 }
 
+// isZero says whether all bytes are NUL.
 func isZero(b []byte) bool {
 	for _, c := range b {
 		if c != 0 {
@@ -94,7 +95,7 @@ func isZero(b []byte) bool {
 	return true
 }
 
-// appendKey begins a member of the object in dst.
+// appendKey begins a member of the JSON object that is written to dst so far: the comma, if there is a member already, and the key.
 func appendKey(dst []byte, key string) []byte {
 	if len(dst) > 1 {
 		dst = append(dst, ", "...)
@@ -132,7 +133,7 @@ func appendValue(dst []byte, v float64) []byte {
 		bits = 32
 	}
 	format := byte('f')
-	if a := math.Abs(v); a != 0 && (a < 1e-4 || a >= 1e16) {
+	if a := math.Abs(v); a != 0 && (a < 1e-4 || a >= 1e16) { // from where on Python's repr has an exponent
 		format = 'e'
 	}
 	return strconv.AppendFloat(dst, v, format, -1, bits)

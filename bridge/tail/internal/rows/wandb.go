@@ -10,7 +10,8 @@ import (
 // wandbBlock is the length of a block: fragments begin at multiples of it.
 const wandbBlock = 32 << 10
 
-// nextWandB reads one record.
+// nextWandB reads the record at the beginning of b, at an offset in the file. A row of metrics (history) or a sample of the system becomes the line's text; any
+// other record is a line without text. An incomplete record is no line, unless final and damaged.
 func nextWandB(dst, b []byte, offset int64, final bool) Line {
 	line := Line{Text: dst[:0]}
 	d := wandb.NewDecoder(offset, wandb.Handler{
@@ -31,10 +32,11 @@ func nextWandB(dst, b []byte, offset int64, final bool) Line {
 // (pytorch/loggers/wandb.py). W&B's own step then counts the calls of wandb.log.
 var steps = map[string]bool{"train/global_step": true, "trainer/global_step": true}
 
-// history is a row as JSON, with its numbers.
+// history is a row of metrics as JSON, with the values that are numbers: {"_step": 12, "_timestamp": 1785748462.046834, "loss": 2.25}. The trainer's own step
+// replaces W&B's. Without any number there is no text.
 func history(dst []byte, h *wandb.History) []byte {
 	dst = append(dst[:0], '{')
-	own, megatron := false, false
+	own, megatron := false, false // whether the row has the trainer's own step, and is Megatron's
 	for _, item := range h.Items {
 		megatron = megatron || string(item.Key) == iterationTime
 		if !own && steps[string(item.Key)] && isNumber(item.Value) {
@@ -47,7 +49,7 @@ func history(dst []byte, h *wandb.History) []byte {
 	if h.Timestamp > 0 {
 		dst = appendTime(appendKey(dst, "_timestamp"), h.Timestamp)
 	}
-	head := len(dst)
+	head := len(dst) // what comes behind is the row's own
 	for _, item := range h.Items {
 		key := string(item.Key)
 		if steps[key] || !isNumber(item.Value) {
@@ -88,7 +90,7 @@ func sample(dst []byte, s *wandb.Stats) []byte {
 	return append(dst, '}')
 }
 
-// isNumber says whether a value in JSON is a number: tables, pictures and texts are not.
+// isNumber says whether a value in Python's JSON is a number, with NaN and Infinity: tables, pictures and texts are not.
 func isNumber(value []byte) bool {
 	return len(value) > 0 && (value[0] >= '0' && value[0] <= '9' || value[0] == '-' || value[0] == 'N' || value[0] == 'I')
 }

@@ -62,12 +62,12 @@ type Reader struct {
 	size int64 // compressed
 	free int64 // bytes that the file may always decompress to
 
-	dec    io.Reader
-	finish func()
-	pos    int64  // position of dec
-	first  []byte // the first 1 KiB of the decompressed content
-	last   []byte // the bytes before pos
-	bad    error  // the reason of an early end of the content
+	dec    io.Reader // the decoder; nil: not begun
+	finish func()    // releases the decoder
+	pos    int64     // position of dec in the content
+	first  []byte    // the first 1 KiB of the decompressed content
+	last   []byte    // the bytes before pos: of the last ReadAt, which the next may want again
+	bad    error     // the reason of an early end of the content
 
 	skipped []byte // buffer
 }
@@ -77,6 +77,7 @@ func NewReader(raw *os.File, kind string, size, free int64) *Reader {
 	return &Reader{raw: raw, kind: kind, size: size, free: free}
 }
 
+// begin makes a new decoder at the beginning of the file.
 func (u *Reader) begin() error {
 	u.Stop()
 	u.pos, u.first, u.last, u.bad = 0, u.first[:0], u.last[:0], nil
@@ -105,8 +106,8 @@ func (u *Reader) Stop() {
 	}
 }
 
-// ReadAt reads the decompressed content. Damage ends the content; Err has the reason. A call decompresses at most SkipBytes on the way to off: then it returns
-// ErrAgain, and the next call continues.
+// ReadAt reads the decompressed content. Damage ends the content, with io.EOF; Err has the reason. A call decompresses at most SkipBytes on the way to off:
+// then it returns ErrAgain, and the next call continues.
 func (u *Reader) ReadAt(p []byte, off int64) (int, error) {
 	if off+int64(len(p)) <= int64(len(u.first)) {
 		return copy(p, u.first[off:]), nil // without going back
@@ -117,6 +118,7 @@ func (u *Reader) ReadAt(p []byte, off int64) (int, error) {
 			return 0, io.EOF
 		}
 	}
+	// Forward to off.
 	for left := int64(SkipBytes); off > u.pos; {
 		if left <= 0 {
 			return 0, ErrAgain
@@ -130,7 +132,7 @@ func (u *Reader) ReadAt(p []byte, off int64) (int, error) {
 		}
 		left -= int64(n)
 	}
-	n := copy(p, u.last[int64(len(u.last))-(u.pos-off):])
+	n := copy(p, u.last[int64(len(u.last))-(u.pos-off):]) // bytes before pos
 	if n == len(p) {
 		return n, nil
 	}
@@ -140,13 +142,13 @@ func (u *Reader) ReadAt(p []byte, off int64) (int, error) {
 
 // read fills p from its n-th byte on; the bytes before are from before pos. Fewer bytes than requested mean the end of the content: then the error is io.EOF.
 func (u *Reader) read(p []byte, n int) (int, error) {
-	if u.pos > u.free && u.pos/bombRatio > u.size {
+	if u.pos > u.free && u.pos/bombRatio > u.size { // divided, because a product might overflow
 		u.bad = ErrBomb
 		return 0, io.EOF
 	}
 	m, err := readFull(u.dec, p[n:])
 	if m > 0 {
-		if have := int64(len(u.first)); have == u.pos && have < firstBytes {
+		if have := int64(len(u.first)); have == u.pos && have < firstBytes { // still at the beginning
 			u.first = append(u.first, p[n:n+min(m, firstBytes-len(u.first))]...)
 		}
 		u.pos += int64(m)
