@@ -48,6 +48,7 @@ func (p *trainPerf) processMetrics(ctx context.Context, md pmetric.Metrics) (pme
 	return md, nil
 }
 
+// notice records the devices of a metric, and warns once if there are too many hosts.
 func (p *trainPerf) notice(resource pcommon.Map, m pmetric.Metric) {
 	if p.devices.Notice(resource, m) {
 		return

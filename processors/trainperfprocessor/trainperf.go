@@ -45,12 +45,14 @@ type trainPerf struct {
 	telemetry *metadata.TelemetryBuilder
 	domains   []counted
 	panels    sync.Pool // of *domain.Panel
-	memory    *memory
+	memory    *memory   // verdicts said
 	devices   *devices.Devices
 	release   func()    // releases devices and memory
 	crowded   sync.Once // guards the log line about too many hosts
 }
 
+// newTrainPerf makes an instance with its domains, each with a counter of its outcomes. release is called at the end. The caller sets the memory shared with
+// other instances before Start.
 func newTrainPerf(cfg *Config, set component.TelemetrySettings, known *devices.Devices, release func()) (*trainPerf, error) {
 	telemetry, err := metadata.NewTelemetryBuilder(set)
 	if err != nil {
@@ -82,7 +84,8 @@ func (p *trainPerf) start(ctx context.Context, host component.Host) error {
 	return p.memory.Open(ctx, host, p.cfg.Storage, component.KindProcessor, p.id, p.logger)
 }
 
-// processTraces works in place. It never fails: spans that cannot be judged pass unchanged, and are counted.
+// processTraces has the domains judge the spans of a batch, in place, and stores the verdicts before the batch leaves. It never fails: spans that cannot be
+// judged pass unchanged, and are counted.
 func (p *trainPerf) processTraces(ctx context.Context, td ptrace.Traces) (ptrace.Traces, error) {
 	panel := p.panels.Get().(*domain.Panel)
 	panel.Judge(td)
@@ -93,6 +96,7 @@ func (p *trainPerf) processTraces(ctx context.Context, td ptrace.Traces) (ptrace
 	return td, nil
 }
 
+// count adds the outcomes of a batch to the processor's own metrics.
 func (p *trainPerf) count(ctx context.Context, panel *domain.Panel) {
 	evicted := int64(0)
 	for i, judge := range panel.Judges {
@@ -109,13 +113,14 @@ func (p *trainPerf) count(ctx context.Context, panel *domain.Panel) {
 	}
 }
 
+// shutdown ends an instance.
 func (p *trainPerf) shutdown(context.Context) error {
 	p.telemetry.Shutdown()
 	p.release()
 	return nil
 }
 
-// stop ends an instance of traces.
+// stop ends an instance of traces, which has opened the memory's storage.
 func (p *trainPerf) stop(ctx context.Context) error {
 	return errors.Join(p.memory.Close(ctx), p.shutdown(ctx))
 }

@@ -14,9 +14,10 @@ type Shared[T any] struct {
 	used map[component.ID]*used[T]
 }
 
+// used is the value of a component id.
 type used[T any] struct {
 	value T
-	users int
+	users int // instances that have not released the value
 }
 
 // New returns a Shared. value makes the value at the first Use of an id.

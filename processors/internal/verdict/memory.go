@@ -18,12 +18,13 @@ const Remembered = 1 << 15
 // zero value is empty.
 type Memory struct {
 	mu          sync.Mutex
-	said, older map[uint64][]judgement // older was full before said was begun
-	fresh       []byte                 // since Fresh
+	said, older map[uint64][]judgement // by spans.IDHash; older was full before said was begun
+	fresh       []byte                 // stored form of what was said since Fresh
 	n           int                    // number of spans in fresh
 }
 
-// settle puts the remembered verdicts of a span on the sheet, or remembers the sheet's.
+// settle puts the remembered verdicts of a span, also that there were none, on the sheet in place of the new ones; of a span judged for the first time, it
+// remembers the sheet's.
 func (m *Memory) settle(s *Sheet, span ptrace.Span) {
 	id := spans.IDHash(span.TraceID(), span.SpanID())
 	m.mu.Lock()
@@ -36,7 +37,7 @@ func (m *Memory) settle(s *Sheet, span ptrace.Span) {
 		s.said = append(s.said[:0], said...)
 		return
 	}
-	said = nil
+	said = nil // the sheet's memory is reused: a copy is kept
 	if len(s.said) > 0 {
 		said = append(said, s.said...)
 	}
@@ -44,6 +45,7 @@ func (m *Memory) settle(s *Sheet, span ptrace.Span) {
 	m.fresh, m.n = appendSaid(m.fresh, id, said), m.n+1
 }
 
+// note remembers the verdicts of a span. Beyond Remembered spans, the older half is forgotten at once.
 func (m *Memory) note(id uint64, said []judgement) {
 	if m.said == nil {
 		m.said, m.older = map[uint64][]judgement{}, map[uint64][]judgement{}
@@ -81,6 +83,7 @@ func (m *Memory) Restore(b []byte) (n int) {
 // storedForm is added to severities. A new storage format raises it by the number of severities, so an entry of an older format is not read.
 const storedForm = 4
 
+// appendSaid appends the verdicts of a span in stored form.
 func appendSaid(b []byte, id uint64, said []judgement) []byte {
 	b = binary.LittleEndian.AppendUint64(b, id)
 	b = binary.AppendUvarint(b, uint64(len(said)))
@@ -95,6 +98,7 @@ func appendSaid(b []byte, id uint64, said []judgement) []byte {
 	return b
 }
 
+// readSaid is the inverse of appendSaid; c.Bad afterwards: malformed, or of another storage form.
 func readSaid(c *wire.Cursor) (id uint64, said []judgement) {
 	id = c.Uint64()
 	for range c.Count(1) {
@@ -106,6 +110,7 @@ func readSaid(c *wire.Cursor) (id uint64, said []judgement) {
 	return id, said
 }
 
+// readJudgement reads one verdict of appendSaid.
 func readJudgement(c *wire.Cursor) (j judgement) {
 	severity := int(c.Byte()) - storedForm
 	if severity < 0 || severity >= len(severityText) {

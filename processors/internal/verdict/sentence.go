@@ -30,16 +30,16 @@ type sentence[T any] []part[T]
 
 // part is plain text, a value or a section.
 type part[T any] struct {
-	text   string
-	number func(of *T) float64
-	style  style
-	count  func(of *T) int64
-	append func(b []byte, of *T) []byte
-	given  func(g given) float64 // of the verdict, not of the T
+	text   string                       // where nothing else is set
+	number func(of *T) float64          // of Places.Numbers
+	style  style                        // of number and given
+	count  func(of *T) int64            // of Places.Counts
+	append func(b []byte, of *T) []byte // of Places.Texts
+	given  func(g given) float64        // of the verdict, not of the T
 
 	section         bool
-	when            func(of *T) bool
-	then, otherwise sentence[T]
+	when            func(of *T) bool // the condition of the section; nil: none
+	then, otherwise sentence[T]      // [then|otherwise]
 }
 
 // given has the numbers that a verdict passes to its sentence.
@@ -53,7 +53,7 @@ var styles = map[string]style{
 	"binary rate": human.AppendBinaryRate, "flop/s": human.AppendFlops,
 }
 
-// write appends the sentence. It returns false where a place at the top level is unknown.
+// write appends the sentence about of. It returns false where a place at the top level, outside of sections, is unknown: such a place is left out.
 func (s sentence[T]) write(b []byte, of *T, g given) ([]byte, bool) {
 	known := true
 	for i := range s {
@@ -83,7 +83,7 @@ func (s sentence[T]) write(b []byte, of *T, g given) ([]byte, bool) {
 	return b, known
 }
 
-// write appends a number. It returns false where the number is NaN, or known is false.
+// write appends a number in the style of the part. It returns known, or false where the number is NaN.
 func (p *part[T]) write(b []byte, x float64, known bool) ([]byte, bool) {
 	if math.IsNaN(x) {
 		return b, false
@@ -91,7 +91,8 @@ func (p *part[T]) write(b []byte, x float64, known bool) ([]byte, bool) {
 	return p.style(b, x), known
 }
 
-// choose appends the text of a section.
+// choose appends the text of a section: then, or, where the condition does not hold, otherwise. Without a condition, otherwise is also taken where a place in
+// then is unknown; with one, then stays without the place.
 func (p *part[T]) choose(b []byte, of *T, g given) []byte {
 	from := len(b)
 	if p.when == nil || p.when(of) {
@@ -115,8 +116,9 @@ func compile[T any](template string, places *Places[T]) sentence[T] {
 	return s
 }
 
+// compiler turns a template into a sentence.
 type compiler[T any] struct {
-	template, rest string
+	template, rest string // rest: not compiled yet
 	places         *Places[T]
 }
 
@@ -154,6 +156,7 @@ func (c *compiler[T]) until(end string) (s sentence[T]) {
 	return s
 }
 
+// value compiles {place} or {place:style}.
 func (c *compiler[T]) value() (p part[T]) {
 	inside, rest, ok := strings.Cut(c.rest[1:], "}")
 	if !ok {
@@ -178,6 +181,7 @@ func (c *compiler[T]) value() (p part[T]) {
 	return p
 }
 
+// section compiles [text], [text|other] or one of these behind a condition: [when?text|other].
 func (c *compiler[T]) section() (p part[T]) {
 	p.section = true
 	c.rest = c.rest[1:]

@@ -23,7 +23,7 @@ var severityText = [...]string{Warning: spans.SeverityWarning, Bad: spans.Severi
 // Verdict is a verdict that a domain may give about a T.
 type Verdict[T any] struct {
 	kind     kind
-	episode  string
+	episode  string // see Episode
 	sentence sentence[T]
 }
 
@@ -56,13 +56,13 @@ func NewCause[T any](name, cause, text string, places *Places[T]) *Verdict[T] {
 	return v.As(v.kind.severity)
 }
 
-// As is the verdict with another severity.
+// As gives the verdict another severity, and returns the verdict.
 func (v *Verdict[T]) As(severity Severity) *Verdict[T] {
 	v.kind.severity, v.episode = severity, v.kind.name+v.kind.cause+severityText[severity]
 	return v
 }
 
-// In is the verdict about a stage.
+// In makes the verdict one about a stage, and returns the verdict.
 func (v *Verdict[T]) In(stage spans.TQStage) *Verdict[T] {
 	v.kind.stage = stage.String()
 	return v
@@ -100,14 +100,15 @@ func (t *Text[T]) Append(b []byte, of *T) []byte {
 type Sheet struct {
 	Status  bool    // a bad verdict sets the status of its span
 	Memory  *Memory // verdicts of spans that are judged again; nil: none
-	settled bool
+	settled bool    // see Settle
 	said    []judgement
-	text    []byte
+	text    []byte // of the sentence at hand
 }
 
+// judgement is a verdict about a span.
 type judgement struct {
 	kind   *kind
-	reason string
+	reason string // the sentence
 	given
 }
 
@@ -133,7 +134,7 @@ func (s *Sheet) Attributes() int {
 	return len(s.said) + 2
 }
 
-// Reset drops the sentences.
+// Reset empties the sheet, and drops the sentences that its memory still refers to.
 func (s *Sheet) Reset() {
 	clear(s.said[:cap(s.said)])
 	s.said = s.said[:0]
@@ -167,6 +168,7 @@ func (s *Sheet) Put(span ptrace.Span) {
 	attrs.PutStr(spans.AttrVerdictSeverity, severityText[worst])
 }
 
+// putEvent adds the event of one verdict to a span, with what a program needs: name, severity, cause, stage, sentence, value and threshold.
 func (v *judgement) putEvent(span ptrace.Span) {
 	e := span.Events().AppendEmpty()
 	e.SetName(spans.EventVerdict)

@@ -58,6 +58,7 @@ func (j *judge) Reset() {
 
 func (j *judge) Span(_ view.Kind, span ptrace.Span) { j.tally.Outcomes[j.judge(span)]++ }
 
+// judge writes the verdicts about a collective on its span, and returns the outcome. A span judged by another train_perf stays unchanged.
 func (j *judge) judge(span ptrace.Span) int {
 	j.Read(span)
 	if j.Judged {
@@ -74,12 +75,13 @@ func (j *judge) judge(span ptrace.Span) int {
 	return judged
 }
 
-// judgeRanks gives the verdicts about missing and hanging ranks.
+// judgeRanks gives the verdicts about missing and hanging ranks: a hang; else missing ranks, by the reason why the receiver did not wait longer. A gap is
+// missing ranks that have gone on since: a verdict of its own.
 func (j *judge) judgeRanks() {
 	none, missing := math.NaN(), j.MissingRanks()
 	if j.Hang {
 		j.hang().Say(&j.sheet, j, j.Waited, none)
-	} else if v := rankMissing[j.Reason]; missing > 0 && v != nil { // ranks that have gone on since make a sequence gap, see below
+	} else if v := rankMissing[j.Reason]; missing > 0 && v != nil { // nil: complete, or a gap, see below
 		v.Say(&j.sheet, j, float64(missing), none)
 	}
 	if j.Reason == spans.NCCLIncompleteGap {
@@ -91,6 +93,7 @@ func (j *judge) judgeRanks() {
 	}
 }
 
+// hang is the verdict about a collective that did not complete, by what the log tells of its ranks.
 func (j *judge) hang() *verdict.Verdict[judge] {
 	missing, stuck := j.MissingRanks() > 0, j.Stuck.Len() > 0
 	switch {
@@ -104,7 +107,8 @@ func (j *judge) hang() *verdict.Verdict[judge] {
 	return hangUnknown
 }
 
-// judgeTimes gives the verdicts about late ranks and about bandwidth.
+// judgeTimes gives the verdicts about late ranks and about bandwidth. Stragglers are the receiver's finding over many collectives: Straggler is the slowest,
+// or, where Stragglers is empty, one of StragglersOver, the ranks that are no longer late.
 func (j *judge) judgeTimes() {
 	none := math.NaN()
 	switch {

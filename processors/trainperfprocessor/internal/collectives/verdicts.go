@@ -135,6 +135,7 @@ var places = verdict.Places[judge]{
 	},
 }
 
+// knownIf is x, or NaN, an unknown value.
 func knownIf(known bool, x float64) float64 {
 	if known {
 		return x
@@ -167,6 +168,7 @@ func appendRank(b []byte, rank view.Int, host string) []byte {
 	return b
 }
 
+// appendMissing writes the missing ranks, or nothing where none is missing.
 func appendMissing(b []byte, j *judge) []byte {
 	if n := j.MissingRanks(); n > 0 {
 		return appendRanks(b, j.Missing, n)
@@ -198,7 +200,7 @@ func appendRanks(b []byte, l view.List, total int64) []byte {
 // maxNamed is how many ranks or links a sentence names.
 const maxNamed = 8
 
-// appendList writes "1, 2 and 3", and the number of unnamed ranks.
+// appendList writes a list of ranks or links: "1, 2 and 3", or, of more than maxNamed or of a total above the list's length, "1, 2 and 7 more".
 func appendList(b []byte, l view.List, total int64) []byte {
 	named := min(l.Len(), maxNamed)
 	more := max(total, int64(l.Len())) - int64(named)

@@ -64,7 +64,7 @@ func IsAbout(metric string) bool {
 	return metric == spans.MetricHardwareStatus || metric == spans.MetricGPUMemoryLimit
 }
 
-// Notice reads the GPUs of a metric. It returns false when no further host fits.
+// Notice records the GPUs that a metric names, with the host of the point or else of the resource. It returns false when a new host or model found no room.
 func (d *Devices) Notice(resource pcommon.Map, m pmetric.Metric) bool {
 	whole, host := m.Name() == spans.MetricHardwareStatus, spans.AttrText(resource, spans.AttrHostName)
 	d.mu.Lock()
@@ -135,6 +135,7 @@ func (d *Devices) sweep(now time.Time) (changed bool) {
 	return changed
 }
 
+// publish makes the snapshot of what is seen now: a host's model, and the common model, are empty where there are several.
 func (d *Devices) publish() {
 	m := &Models{byHost: make(map[string]string, len(d.seen))}
 	several, first := false, true

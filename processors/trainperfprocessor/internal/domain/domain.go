@@ -65,8 +65,8 @@ func (t *Tally) reset() {
 type Panel struct {
 	Judges []Judge // in the order of the domains
 	at     At
-	wanted bool // a judge has taken a span of this resource, so the resource has been read
-	byKind []Judge
+	wanted bool    // a judge has taken a span of this resource, so the resource has been read
+	byKind []Judge // by view.Kind; nil: no domain judges the kind
 }
 
 // NewPanel makes the judges. The memory has the verdicts of spans judged before; nil: none.
@@ -106,6 +106,7 @@ func (p *Panel) Judge(td ptrace.Traces) {
 	}
 }
 
+// span passes a span to the judge of its kind. The resource is read for the first span that any judge takes: most resources have none.
 func (p *Panel) span(span ptrace.Span) {
 	if view.IsDetail(span) { // no domain judges details
 		return

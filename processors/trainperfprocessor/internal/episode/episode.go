@@ -56,8 +56,8 @@ type Episodes struct {
 	Repeat bool  // the current record was judged before: a retried batch
 
 	ids  []uint64 // spans of the last records, a ring
-	next int
-	id   uint64
+	next int      // index in ids
+	id   uint64   // span of the current record
 	by   []episode
 }
 
@@ -67,20 +67,20 @@ type episode struct {
 	// The last records with the verdict: bit i of lo is record at − i, bit i of hi is record at − 64 − i.
 	at     int64
 	lo, hi uint64
-	said   int64 // the last record with the verdict and a share, the record's span, and the answer; 0: none
-	saidID uint64
-	answer Answer
-	each   []uint64 // spans of the last records with the verdict but without a share: see Mostly
+	said   int64    // number of the last record that said the verdict with a share; 0: none
+	saidID uint64   // the record's span
+	answer Answer   // the answer for the record
+	each   []uint64 // spans of the last records that said the verdict without a share: see Mostly
 }
 
 // Answer says whether and how to say a verdict on a record.
 type Answer struct {
 	Say      bool
-	Held, Of int // the verdict held for Held of the last Of records, the current record included
-	Again    bool
+	Held, Of int  // the verdict held for Held of the last Of records, the current record included
+	Again    bool // the sentence has the share Held of Of
 }
 
-// Record begins the next record. All verdicts of a record are on one span.
+// Record begins the next record, by its span; the span of one of the last records is a repeat. All verdicts of a record are on one span.
 func (e *Episodes) Record(span uint64) {
 	e.id = span
 	if slices.Contains(e.ids, span) {
@@ -102,7 +102,8 @@ func (e *Episodes) Fresh(span uint64) {
 	e.next = (e.next + 1) % Window
 }
 
-// Holds reports a verdict on the record. A repeated record gets the first answer again.
+// Holds reports that a verdict holds for the current record, and answers whether to say it there: once per Window records. A repeated record gets the first
+// answer again.
 func (e *Episodes) Holds(verdict string) Answer {
 	ep, t, ok := e.note(verdict)
 	if !ok || ep.said > 0 && e.N-ep.said < Window {
@@ -114,8 +115,8 @@ func (e *Episodes) Holds(verdict string) Answer {
 // minShare is the least number of records for a share.
 const minShare = 10
 
-// Mostly is Holds for a verdict about the record alone: each record says the verdict until more than four in five records have it. The share is said once per
-// Window records either way.
+// Mostly is Holds for a verdict about the record alone: each record says the verdict until more than four in five records have it, then hardly any record is
+// special. The share is said once per Window records either way.
 func (e *Episodes) Mostly(verdict string) Answer {
 	ep, t, ok := e.note(verdict)
 	switch {
@@ -133,7 +134,8 @@ func (e *Episodes) Mostly(verdict string) Answer {
 	return Answer{Say: true}
 }
 
-// note counts the verdict on the record. For a repeated record, the result is the first answer, and false.
+// note counts the verdict for the current record: the bits of its episode are shifted by the records since, and bit 0 is set. For a repeated record, the result
+// is the first answer, and false.
 func (e *Episodes) note(verdict string) (*episode, Answer, bool) {
 	i := slices.IndexFunc(e.by, func(ep episode) bool { return ep.verdict == verdict })
 	if i < 0 {
@@ -156,7 +158,7 @@ func (e *Episodes) note(verdict string) (*episode, Answer, bool) {
 	default:
 		ep.hi, ep.lo = 0, 0
 	}
-	ep.hi &= 1<<(Window-64) - 1
+	ep.hi &= 1<<(Window-64) - 1 // only the last Window records count
 	ep.lo |= 1
 	ep.at = e.N
 	return ep, Answer{}, true
@@ -165,6 +167,7 @@ func (e *Episodes) note(verdict string) (*episode, Answer, bool) {
 // held is how many of the last records the verdict held for.
 func (ep *episode) held() int { return bits.OnesCount64(ep.lo) + bits.OnesCount64(ep.hi) }
 
+// say makes the answer that says the verdict on the current record, with the share if again, and remembers the answer for a repeat.
 func (e *Episodes) say(ep *episode, again bool) Answer {
 	ep.answer = Answer{Say: true, Held: ep.held(), Of: int(min(e.N, Window)), Again: again}
 	ep.said, ep.saidID = e.N, e.id

@@ -29,6 +29,7 @@ func FlagScale(m *spans.Model, w Writer) Count {
 	if m.VocabSize > 0 {
 		s.vocab = float64(m.VocabSize)
 	}
+	// Per layer: the core attention, the projections (linear), and the feed-forward with its router.
 	head := math.Floor(s.hidden / s.heads)
 	core := 4 * s.heads * s.seq * s.seq * head
 	linear := 8 * s.seq * s.hidden * s.hidden
@@ -47,13 +48,13 @@ func FlagScale(m *spans.Model, w Writer) Count {
 			}
 		}
 	}
-	k, router := 1.0, 0.0
+	k, router := 1.0, 0.0 // experts per token
 	if moe && w != MergedMixtral {
 		k, router = s.topk, 2*s.seq*s.hidden*s.experts
 	}
 	ffn := router + 4*s.seq*k*s.hidden*s.ffn
 	if swiglu {
-		ffn = router + 6*s.seq*k*s.hidden*s.ffn + s.seq*k*s.ffn
+		ffn = router + 6*s.seq*k*s.hidden*s.ffn + s.seq*k*s.ffn // three GEMMs, and the product
 	}
 	logits := 2 * s.seq * s.hidden * s.vocab
 	return Count{Forward: s.layers*(linear+core+ffn) + logits, Attention: s.layers * core, Logits: logits}

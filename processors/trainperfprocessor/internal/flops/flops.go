@@ -44,7 +44,8 @@ func (c Count) Hardware(recompute string) float64 {
 	return c.Model()
 }
 
-// Missing names the first key missing for the count; empty: none. Nothing is guessed: only keys with a default in Megatron (arguments.py) may be absent.
+// Missing names the first key of a model's description that is missing for the count; empty: none. Nothing is guessed: only keys with a default in Megatron
+// (arguments.py) may be absent.
 func Missing(m *spans.Model) string {
 	for _, f := range [...]struct {
 		name  string
@@ -124,14 +125,16 @@ func linear(m *spans.Model) bool {
 
 // shape is a model with Megatron's defaults filled in, in floats: products of a careless config must not wrap around.
 type shape struct {
-	layers, hidden, heads, groups, channels, ffn, seq, vocab float64
-	experts, topk, moeFFN, sharedFFN                         float64
+	layers, hidden, heads, groups, channels, ffn, seq, vocab float64 // groups: of key and value heads; channels: of a head
+	experts, topk, moeFFN, sharedFFN                         float64 // topk: experts per token
 	dense, moe                                               float64 // layers
-	lastIsMoE                                                bool
-	mtp                                                      float64
+	lastIsMoE                                                bool    // the last layer has experts, and so have those of multi-token prediction
+	mtp                                                      float64 // layers of multi-token prediction
 	latent                                                   float64 // input size of routed experts; 0: hidden
 }
 
+// shapeOf is the shape of a model. Defaults are those of Megatron's arguments.py; which layers have experts follows from the pattern, or from the frequency and
+// the number of dense layers at the beginning.
 func shapeOf(m *spans.Model) shape {
 	f := func(n int64) float64 { return float64(max(n, 0)) }
 	s := shape{
@@ -189,14 +192,14 @@ func Megatron(m *spans.Model, causal bool) Count {
 		return hybridModel(m, &s, causal)
 	}
 	moe, dense := s.moe, s.dense
-	if s.lastIsMoE {
+	if s.lastIsMoE { // the layers of multi-token prediction are like the last
 		moe += s.mtp
 	} else {
 		dense += s.mtp
 	}
 	projections, core := attention(m, &s, causal)
-	softmax := s.layers + s.mtp
-	delta := 0.0
+	softmax := s.layers + s.mtp // layers with usual attention
+	delta := 0.0                // layers with gated delta net
 	if linear(m) {
 		delta = linearLayers(m, softmax)
 		softmax -= delta
@@ -204,7 +207,7 @@ func Megatron(m *spans.Model, causal bool) Count {
 	// Multiply-adds per token.
 	perToken := feedForward(m, s.hidden, s.ffn)*dense + experts(m, &s)*moe +
 		projections*softmax + deltaNet(m, &s)*delta +
-		s.mtp*(3*s.hidden+2*s.hidden*s.hidden)
+		s.mtp*(3*s.hidden+2*s.hidden*s.hidden) // norms, and the projection of two hidden states to one
 	scores := 2 * s.seq * core * softmax
 	logits := 2 * s.seq * s.hidden * s.vocab * (1 + s.mtp)
 	return Count{Forward: 2*s.seq*perToken + scores + logits, Attention: scores, Logits: logits}
@@ -227,7 +230,8 @@ func experts(m *spans.Model, s *shape) float64 {
 	return feedForward(m, s.hidden, s.moeFFN)*s.topk + shared
 }
 
-// attention returns the multiply-adds of one layer for one token: of the projections, and of QK^T and the sum of V.
+// attention returns the multiply-adds of one layer for one token: of the projections, and of QK^T and the sum of V (core). The second part is for multi-head
+// latent attention (MLA), whose queries, keys and values are compressed to a low rank.
 func attention(m *spans.Model, s *shape, causal bool) (projections, core float64) {
 	seq := s.seq
 	if causal {
@@ -264,7 +268,7 @@ func deltaNet(m *spans.Model, s *shape) float64 {
 	keyDim, valueDim := orDefault(m.LinearKeyHeadDim, 128), orDefault(m.LinearValueHeadDim, 128)
 	keyHeads, valueHeads := orDefault(m.LinearKeyHeads, 16), orDefault(m.LinearValueHeads, 32)
 	keys, values := keyDim*keyHeads, valueDim*valueHeads
-	in := 2*keys + 2*values + 2*valueHeads
+	in := 2*keys + 2*values + 2*valueHeads // outputs of the input projections: q, k; v, gate; two scalars per head
 	if m.AttentionVariant == "gdn2" {
 		in = 4*keys + 3*values
 	}
@@ -279,6 +283,7 @@ func mamba(m *spans.Model, s *shape) float64 {
 	return in + 3.5*inner*state + inner*s.hidden
 }
 
+// orDefault is n, or the default where n is not set.
 func orDefault(n int64, otherwise float64) float64 {
 	if n > 0 {
 		return float64(n)
@@ -307,12 +312,12 @@ func layersOf(m *spans.Model) layers {
 		l.known = l.attention >= 0 && l.feedForward >= 0 && l.mamba >= 0
 		return l
 	}
-	pattern, depths, _ := strings.Cut(m.HybridPattern, "/")
+	pattern, depths, _ := strings.Cut(m.HybridPattern, "/") // | separates pipeline stages
 	l := layers{known: true}
 	l.add(strings.ReplaceAll(pattern, "|", ""), 1)
 	l.main = l.mamba + l.delta + l.attention + l.feedForward + l.experts
 	if strings.Trim(depths, "/") != "" {
-		depth, _, _ := strings.Cut(depths, "/")
+		depth, _, _ := strings.Cut(depths, "/") // all must be like the first
 		l.mtp = float64(strings.Count(depths, "/") + 1)
 		l.known = l.known && depths == strings.Repeat(depth+"/", int(l.mtp)-1)+depth
 		l.add(depth, l.mtp)
@@ -322,6 +327,7 @@ func layersOf(m *spans.Model) layers {
 	return l
 }
 
+// add adds the layers of a pattern, a letter for each, so many times.
 func (l *layers) add(pattern string, times float64) {
 	for _, kind := range pattern {
 		switch kind {
@@ -341,6 +347,7 @@ func (l *layers) add(pattern string, times float64) {
 	}
 }
 
+// hybridModel is Megatron for models with layers of several kinds, as hybrid_flops counts them.
 func hybridModel(m *spans.Model, s *shape, causal bool) Count {
 	l := layersOf(m)
 	projections, core := attention(m, s, causal)

@@ -77,6 +77,8 @@ func Parse(raw []byte) (spans.Model, error) {
 	return m, nil
 }
 
+// experts reads a mixture of experts: the size and number of experts per token, shared experts, and which layers have experts. Only models with dense layers
+// first are understood.
 func (f *file) experts(m *spans.Model) {
 	m.RouterTopK = f.need("num_experts_per_tok")
 	m.MoEFFN = f.number("moe_intermediate_size")
@@ -93,7 +95,7 @@ func (f *file) experts(m *spans.Model) {
 	if raw, ok := f.keys["mlp_only_layers"]; ok && json.Unmarshal(raw, &dense) != nil {
 		f.fail("mlp_only_layers", errLayers)
 	}
-	for i, layer := range dense {
+	for i, layer := range dense { // must be 0, 1, 2, …
 		if layer != int64(i) {
 			f.fail("mlp_only_layers", errLayers)
 		}
@@ -146,7 +148,8 @@ func (f *file) hybrid(m *spans.Model) {
 	m.Type, m.MoELatentSize = "moe", f.number("moe_latent_size")
 }
 
-// layers reads a list of layer kinds as a letter per layer. Empty: absent.
+// layers reads the list of layer kinds of a key as a pattern, with the letter that kinds has for each layer. Empty: absent, or an unknown kind, which is an
+// error.
 func (f *file) layers(key string, kinds map[string]byte) string {
 	var names []string
 	if raw, ok := f.keys[key]; ok && json.Unmarshal(raw, &names) != nil {
@@ -169,12 +172,14 @@ type file struct {
 	err  error
 }
 
+// fail records the first error, about a key.
 func (f *file) fail(key string, err error) {
 	if f.err == nil {
 		f.err = fmt.Errorf("'%s' %w", key, err)
 	}
 }
 
+// text is a value as text: a string's content, or the JSON of another value, such as a number or null; empty: absent.
 func (f *file) text(key string) (s string) {
 	if raw, ok := f.keys[key]; ok && json.Unmarshal(raw, &s) != nil {
 		return strings.TrimSpace(string(raw))
@@ -182,7 +187,8 @@ func (f *file) text(key string) (s string) {
 	return s
 }
 
-// number returns the first key present, 0 for none.
+// number is the value of the first of the keys that is present and not null, a whole number of 0 or more; 0: none, or another value, which is an error. Numbers
+// up to 2⁵³ are exact as floats.
 func (f *file) number(keys ...string) int64 {
 	for _, key := range keys {
 		text := f.text(key)
@@ -199,6 +205,7 @@ func (f *file) number(keys ...string) int64 {
 	return 0
 }
 
+// need is number for a key that must be there.
 func (f *file) need(keys ...string) int64 {
 	v := f.number(keys...)
 	if v == 0 {

@@ -105,8 +105,10 @@ func (n *native) rename(m pmetric.Metric) bool {
 	return true
 }
 
+// scale converts a value to the base unit.
 func (n *native) scale(x float64) float64 { return x * n.mul / n.div }
 
+// numbers scales the points of a gauge or a sum with their exemplars. Scaled numbers are doubles: a whole number of ms is no whole number of s.
 func (n *native) numbers(dps pmetric.NumberDataPointSlice) {
 	if n.mul == n.div {
 		return
@@ -122,6 +124,7 @@ func (n *native) numbers(dps pmetric.NumberDataPointSlice) {
 	}
 }
 
+// histogram scales a point of a histogram: bounds, sum, extremes and exemplars. Counts stay.
 func (n *native) histogram(dp pmetric.HistogramDataPoint) {
 	if n.mul == n.div {
 		return
@@ -142,6 +145,7 @@ func (n *native) histogram(dp pmetric.HistogramDataPoint) {
 	n.exemplars(dp.Exemplars())
 }
 
+// exemplars scales the exemplars of a point.
 func (n *native) exemplars(list pmetric.ExemplarSlice) {
 	for _, e := range list.All() {
 		switch e.ValueType() {

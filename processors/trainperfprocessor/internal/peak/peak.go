@@ -13,16 +13,18 @@ import (
 //go:embed peaks.csv
 var table string
 
+// row is a device of the table, by one of its names.
 type row struct {
-	words  []string
-	length int // of all words
-	flops  float64
-	source string
+	words  []string // of the name
+	length int      // of all words
+	flops  float64  // the peak, {flop}/s
+	source string   // of the number
 }
 
 var rows = read(table)
 
-// read panics on a malformed table: the table is embedded, and a test reads it.
+// read reads the lines "name|other name,TFLOP/s,source" of the table behind its header, a row for each name, the longest names first. It panics on a malformed
+// table: the table is embedded, and a test reads it.
 func read(table string) []row {
 	r := csv.NewReader(strings.NewReader(table))
 	r.Comment = '#'
@@ -46,6 +48,7 @@ func read(table string) []row {
 	return rows
 }
 
+// words are the words of a name, in small letters: "A100-SXM4" has a100 and sxm4.
 func words(name string) []string {
 	return strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 }
@@ -70,6 +73,7 @@ func Of(device string) (flops float64, source string, ok bool) {
 	return 0, "", false
 }
 
+// contains says whether a name has all words of a pattern, in order, perhaps with others between.
 func contains(name, pattern []string) bool {
 	for _, w := range name {
 		if w == pattern[0] {

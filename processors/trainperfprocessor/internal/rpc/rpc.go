@@ -58,7 +58,7 @@ type judge struct {
 	line  verdict.Summary
 
 	group  view.Group
-	tcp    bool
+	tcp    bool                    // the transport is TCP
 	share  [view.RPCStages]float64 // of the calls' time; NaN: not known
 	answer episode.Answer
 }
@@ -87,7 +87,7 @@ var measures = [...]struct {
 	{view.RPCUnattributed, spans.AttrZMQUnattributedUtilization},
 }
 
-// judge measures one group. A group that ended early is judged by the calls seen.
+// judge measures one group of calls, writes the shares and verdicts on its span, and returns the outcome. A group that ended early is judged by the calls seen.
 func (j *judge) judge(kind view.Kind, span ptrace.Span) int {
 	j.group.Read(span, &j.at.Resource)
 	if j.group.Judged {
@@ -115,6 +115,7 @@ func (j *judge) judge(kind view.Kind, span ptrace.Span) int {
 	return outcome
 }
 
+// judgeGroup gives the verdicts about a group: much time in serialization, in the transport, many calls, TCP where IPC is expected.
 func (j *judge) judgeGroup(kind view.Kind, span ptrace.Span) {
 	j.episodes.Lock()
 	defer j.episodes.Unlock()
@@ -125,7 +126,8 @@ func (j *judge) judgeGroup(kind view.Kind, span ptrace.Span) {
 		j.say(serializeHigh, e.Mostly(spans.VerdictZMQSerializeHigh), share, j.cfg.SerializeHigh)
 	}
 	transport := j.share[view.RPCTransport]
-	if domain.Exceeds(transport, j.cfg.TransportHigh) && (j.tcp || domain.Exceeds(j.moved(), j.cfg.TransportHigh)) {
+	canBeTransport := j.tcp || domain.Exceeds(j.moved(), j.cfg.TransportHigh) // see moved
+	if domain.Exceeds(transport, j.cfg.TransportHigh) && canBeTransport {
 		j.say(transportHigh, e.Mostly(spans.VerdictZMQTransportHigh), transport, j.cfg.TransportHigh)
 	}
 	// The number of calls and the transport are properties of the client's code: said once, not on each pass.
@@ -137,6 +139,7 @@ func (j *judge) judgeGroup(kind view.Kind, span ptrace.Span) {
 	}
 }
 
+// say says a verdict, if the answer of its episode allows.
 func (j *judge) say(v *verdict.Verdict[judge], answer episode.Answer, value, threshold float64) {
 	j.answer = answer
 	if answer.Say {
@@ -144,7 +147,7 @@ func (j *judge) say(v *verdict.Verdict[judge], answer episode.Answer, value, thr
 	}
 }
 
-// measure finds out the shares.
+// measure finds out the transport and the stages' shares of the group.
 func (j *judge) measure() {
 	g := &j.group
 	// spans.AttrZMQTransport begins with the network, in capitals: "TCP+OTP".
@@ -166,13 +169,14 @@ func (j *judge) shareOf(seconds float64) float64 {
 // serverKnown: the log prints 0 where the server said nothing.
 func (j *judge) serverKnown() bool { return j.group.Duration[view.RPCServer] > 0 }
 
-// transportShare is NaN also where the server worked for longer than the client waited: such numbers are wrong, not a share of nothing.
+// transportShare is the share of sending and receiving without the server's time; NaN where one is unknown, and where the server worked for longer than the
+// client waited: such numbers are wrong, not a share of nothing.
 func (j *judge) transportShare() float64 {
 	wait := j.share[view.RPCSend] + j.share[view.RPCReceive]
 	if j.serverKnown() {
 		wait -= j.share[view.RPCServer]
 	}
-	if wait < 0 && wait >= -domain.ShareResolution {
+	if wait < 0 && wait >= -domain.ShareResolution { // 0, but for rounding
 		return 0
 	}
 	if !(wait >= 0) || math.IsInf(wait, 1) {

@@ -11,6 +11,7 @@ import (
 // additions are the attributes to be added to a span: their number is known before the map has to grow.
 type additions []addition
 
+// addition is an attribute: a text, or a number.
 type addition struct {
 	name string
 	kind pcommon.ValueType
@@ -18,6 +19,7 @@ type addition struct {
 	text string
 }
 
+// text adds a text.
 func (a *additions) text(name, text string) {
 	*a = append(*a, addition{name: name, kind: pcommon.ValueTypeStr, text: text})
 }
@@ -29,7 +31,7 @@ func (a *additions) finite(name string, x float64) {
 	}
 }
 
-// whole adds a count.
+// whole adds a count, as an integer if whole.
 func (a *additions) whole(name string, x float64) {
 	if x == math.Trunc(x) && x < 1<<53 {
 		*a = append(*a, addition{name: name, kind: pcommon.ValueTypeInt, x: x})
@@ -41,10 +43,10 @@ func (a *additions) whole(name string, x float64) {
 // stated are attributes common to all steps of a resource.
 type stated struct {
 	additions
-	needed [16]bool // a step has the attribute
+	needed [16]bool // by the place in additions, of which there are fewer: a step has the attribute
 }
 
-// from removes the attributes that the resource states with the same value.
+// from removes the attributes that the resource states with the same value (of), and marks these as needed on the resource.
 func (a *additions) from(of *stated) {
 	list, n := *a, 0
 	for i := range list {
@@ -59,6 +61,7 @@ func (a *additions) from(of *stated) {
 	*a = list[:n]
 }
 
+// has says whether the resource states an attribute with the same value, and marks it as needed.
 func (s *stated) has(v *addition) bool {
 	for i := range s.additions {
 		if of := &s.additions[i]; of.x == v.x && *of == *v { // most attributes differ in the number, compared first
@@ -69,7 +72,7 @@ func (s *stated) has(v *addition) bool {
 	return false
 }
 
-// put writes the attributes needed by a step.
+// put writes to the resource the attributes that a step needs.
 func (s *stated) put(attrs pcommon.Map) {
 	n := 0
 	for i, x := range s.additions {
@@ -99,4 +102,5 @@ func (a additions) put(attrs pcommon.Map, others int) {
 	}
 }
 
+// positive says whether a number is known and above 0: neither NaN nor infinite.
 func positive(x float64) bool { return x > 0 && !math.IsInf(x, 1) }

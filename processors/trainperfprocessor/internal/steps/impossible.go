@@ -29,10 +29,12 @@ func plausible(mfu float64) bool { return mfu > implausible && mfu <= 0.75 }
 // cause is a possible reason for an impossible MFU.
 type cause struct {
 	*work
-	configured bool    // 'train::peak_flops' is configured
-	device     string  // another device
-	n          float64 // the number that the cause assumes
-	would      float64 // the MFU under the cause
+	configured bool // 'train::peak_flops' is configured
+
+	// Of the candidate at hand, for its sentence:
+	device string  // another device
+	n      float64 // the number that the cause assumes
+	would  float64 // the MFU under the cause
 }
 
 // candidates are the causes, the most frequent first. A candidate returns nil where the numbers contradict it.
@@ -91,7 +93,7 @@ func appendCauses(b []byte, j *judge) []byte {
 	return b
 }
 
-// fits says whether the MFU under a cause is plausible.
+// fits says whether the MFU under a cause is plausible, and keeps the MFU for the sentence.
 func (c *cause) fits(mfu float64) bool {
 	c.would = mfu
 	return plausible(mfu)
@@ -110,7 +112,8 @@ func (c *cause) ofDevice() *verdict.Text[cause] {
 	return nil
 }
 
-// ofWorld: the FLOP/s of all devices were shared out to too few.
+// ofWorld: the FLOP/s of all devices were shared out to too few. Without FLOP/s of one device in the log, only the least number of devices is known: that for
+// an MFU of 0.75.
 func (c *cause) ofWorld() *verdict.Text[cause] {
 	if !c.shared {
 		return nil
@@ -149,6 +152,7 @@ func (c *cause) ofSteps() *verdict.Text[cause] {
 	return nil
 }
 
+// ofPrecision: the peak is that of BF16, and the run may compute in FP8 or FP4, up to four times as fast, although the log does not say so.
 func (c *cause) ofPrecision() *verdict.Text[cause] {
 	if c.mfu <= 4 && c.mfuLimit() == 1 {
 		return lowPrecision

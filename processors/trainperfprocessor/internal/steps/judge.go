@@ -19,6 +19,7 @@ func (j *judge) sayMostly(v *verdict.Verdict[judge], value, threshold float64) {
 	j.sayIf(v, j.recentBy.episodes.Mostly(v.Episode()), value, threshold)
 }
 
+// sayIf says a verdict, if the answer of its episode allows.
 func (j *judge) sayIf(v *verdict.Verdict[judge], answer episode.Answer, value, threshold float64) {
 	j.answer = answer
 	if answer.Say {
@@ -26,7 +27,8 @@ func (j *judge) sayIf(v *verdict.Verdict[judge], answer episode.Answer, value, t
 	}
 }
 
-// judge adds the verdicts about one step: its loss, its MFU, and its speed against the steps before.
+// judge adds the verdicts about one step: its loss, its MFU, and its speed against the steps before. Of the speeds that the log has, the first in the order of
+// quantity is judged.
 func (j *judge) judge() {
 	j.judgeLoss()
 	switch {
@@ -34,7 +36,7 @@ func (j *judge) judge() {
 		j.sayOnce(mfuImpossible, j.mfu, j.mfuLimit())
 	// perf_monitor's FLOP/s omit the data-parallel size: the true MFU is at least the reported one.
 	case j.Format == formatPerfMonitor && j.formula == formulaReported:
-	case j.mfu > 0 && j.mfu < j.cfg.MFULow && (!j.place.OK || j.place.N > 1):
+	case j.mfu > 0 && j.mfu < j.cfg.MFULow && (!j.place.OK || j.place.N > 1): // the first iteration compiles and allocates
 		j.sayMostly(mfuLow, j.mfu, j.cfg.MFULow)
 	}
 	flops := j.DeviceFlopThroughputReported
@@ -50,9 +52,10 @@ func (j *judge) judge() {
 	}
 }
 
-// compare adds a value to its series, and compares it with the series.
+// compare adds a value of the step to its series, that of the run, format, rank and quantity, and compares it with the values before. The result is valid until
+// the next call.
 func (j *judge) compare(q quantity, x float64) *finding {
-	batch := j.BatchSize
+	batch := j.BatchSize // another batch size begins the series anew, except of a loss
 	if math.IsNaN(batch) || q == quantityLoss {
 		batch = 0
 	}
@@ -74,6 +77,7 @@ func (j *judge) worldOf(q quantity) int64 {
 	return cmp.Or(max(0, j.WorldSize.N), max(0, j.res.world))
 }
 
+// judgeLoss gives a verdict on a loss that is not finite, or a spike.
 func (j *judge) judgeLoss() {
 	if j.Loss.NotFinite() != "" {
 		j.sayMostly(lossNotFinite, math.NaN(), math.NaN())
@@ -87,11 +91,12 @@ func (j *judge) judgeLoss() {
 	}
 }
 
+// judgeSpeed gives the verdicts on a step that is slower than those before, and on a run that has slowed down.
 func (j *judge) judgeSpeed(q quantity, x float64) {
 	f := j.compare(q, x)
 	j.quantity, j.speed = q, x
 	if f.low {
-		limit := min(f.p10, f.median*(1-j.cfg.ThroughputDrop), f.lowest())
+		limit := min(f.p10, f.median*(1-j.cfg.ThroughputDrop), f.lowest()) // the speed was below all three
 		throughputLow.Say(&j.sheet, j, q.stated(x), q.stated(limit))
 	}
 	if f.slow {

@@ -18,24 +18,25 @@ import (
 type work struct {
 	view.Step
 	id         pcommon.SpanID
-	start, end uint64
+	start, end uint64   // ns
 	place      view.Int // iteration, or ordinal of the record
 	covered    float64  // steps, at least 1
 	// seconds is the time of one step; NaN where the log has only the time between two records, which includes evaluation and checkpoints.
 	seconds float64
 	res     *resource
-	world   float64
+	world   float64 // devices; 0: unknown
 	batch   float64 // samples per step
 	seq     float64 // tokens per sample
 	made
 }
 
+// read reads a step's span. Of a record of several steps, seconds is the mean time of one.
 func (w *work) read(span ptrace.Span, res *view.Resource) {
 	w.Read(span, res)
 	w.id, w.start = span.SpanID(), uint64(span.StartTimestamp())
 	w.end = max(uint64(span.EndTimestamp()), w.start)
 	w.place, w.covered, w.seconds = w.Place.Step(), w.Covered(), w.Duration
-	if !(w.seconds >= 1e-9) || w.DurationKind == spans.DurationInterval { // the resolution of a span
+	if !(w.seconds >= 1e-9) || w.DurationKind == spans.DurationInterval { // 1 ns, the resolution of a span, stands for no duration
 		w.seconds = math.NaN()
 	}
 }
@@ -59,9 +60,9 @@ func (w *work) rank() int64 {
 
 // made has the recomputed numbers of a step.
 type made struct {
-	device       float64 // {flop}/s
-	total        float64
-	disagreement float64
+	device       float64 // {flop}/s of one device
+	total        float64 // {flop}/s of all
+	disagreement float64 // of the log's FLOP/s, as a share
 	mfu, peak    float64
 	formula      string
 	impossible   bool   // the MFU is impossible
@@ -70,7 +71,8 @@ type made struct {
 	detected     string // the model of the device, where only GPU metrics name it
 }
 
-// worldSize is the number of devices, 0 when unknown.
+// worldSize is the number of devices, 0 when unknown: the configured, else that of the model's description, of the step or of the resource, else as follows
+// from the log's FLOP/s.
 func (d *Domain) worldSize(w *work) float64 {
 	for _, n := range [...]int64{d.cfg.WorldSize, w.res.model.WorldSize, w.WorldSize.N, w.res.world} {
 		if n > 0 {
@@ -81,16 +83,18 @@ func (d *Domain) worldSize(w *work) float64 {
 	// rounding.
 	const rounding = 0.005e12
 	n := math.Round(w.FlopThroughputReported / w.DeviceFlopThroughputReported)
-	if n >= 1 && math.Abs(w.FlopThroughputReported-n*w.DeviceFlopThroughputReported) <= (n+1.001)*rounding &&
-		(n+1)*rounding < w.DeviceFlopThroughputReported/2 {
+	wholeNumber := math.Abs(w.FlopThroughputReported-n*w.DeviceFlopThroughputReported) <= (n+1.001)*rounding // .001: of floats
+	onlyOne := (n+1)*rounding < w.DeviceFlopThroughputReported/2
+	if n >= 1 && wholeNumber && onlyOne {
 		return n
 	}
 	return 0
 }
 
-// amounts adds the samples and tokens of the span, and the throughputs missing in the log.
+// amounts adds the samples and tokens of the whole record, and the throughputs missing in the log. The batch and seq_length come first, then what the log
+// counts, then rates × time; perf_monitor's rates omit the data-parallel size, so nothing is derived from them.
 func (w *work) amounts(add *additions) {
-	seconds := float64(w.end-w.start) / 1e9
+	seconds := float64(w.end-w.start) / 1e9 // of the whole record
 	samples := w.batch * w.covered
 	switch {
 	case samples > 0:
@@ -128,7 +132,8 @@ func (w *work) amounts(add *additions) {
 	}
 }
 
-// flops adds FLOPs, FLOP/s and utilization.
+// flops adds FLOPs, FLOP/s and their disagreement with the log's, MFU and HFU, and returns the outcome: measured if any FLOP/s could be recomputed. Without a
+// known model, the MFU is of the log's own FLOP/s.
 func (d *Domain) flops(w *work, add *additions) int {
 	if reason := w.res.unsupported; reason != "" {
 		add.text(spans.AttrFlopUnsupported, reason)
@@ -189,7 +194,8 @@ func (d *Domain) flops(w *work, add *additions) int {
 	return measured
 }
 
-// method adds the method of counting FLOPs, and returns the recomputation.
+// method adds how the FLOPs are counted: the formula, the part of the attention matrix, and the recomputation of activations, which is returned; empty:
+// unknown, and there is no HFU.
 func (d *Domain) method(w *work, add *additions) (recompute string) {
 	w.formula = d.cfg.Formula
 	add.text(spans.AttrFlopFormula, w.formula)
@@ -205,6 +211,7 @@ func (d *Domain) method(w *work, add *additions) (recompute string) {
 	return recompute
 }
 
+// disagree adds by which share the log's FLOP/s differ from the recomputed ones, where both are known.
 func (w *work) disagree(recomputed, reported float64, add *additions) {
 	if positive(recomputed) && reported >= 0 {
 		w.disagreement = math.Abs(recomputed-reported) / recomputed
@@ -240,7 +247,8 @@ func (w *work) addPeak(add *additions) {
 	add.finite(spans.AttrMFU, w.mfu)
 }
 
-// peakOf is the peak of the devices, {flop}/s; 0 when unknown, logged once per name.
+// peakOf is the peak of one device, {flop}/s; 0 when unknown, logged once per name. The peak of the config comes first, then that of the first device named: by
+// the config, the step, the resource, or the GPU metrics of the host (w.detected).
 func (d *Domain) peakOf(w *work) float64 {
 	if d.cfg.PeakFlops > 0 {
 		return d.cfg.PeakFlops
@@ -266,6 +274,7 @@ func (d *Domain) peakOf(w *work) float64 {
 	return w.res.peak
 }
 
+// lookUpPeak is the peak of a device by its name, {flop}/s; 0: unknown.
 func (d *Domain) lookUpPeak(device string) float64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -23,7 +23,8 @@ var errHFConfig = errors.New("'train::model::hf_config' cannot be used: " +
 // maxHFConfig bounds the size of a config.json, By.
 const maxHFConfig = 1 << 20
 
-// Start completes the model of the config with its config.json.
+// Start completes the model of the config with the Hugging Face config.json that it names: keys of the config itself come first. An error is a model that
+// cannot be counted.
 func (d *Domain) Start() error {
 	m := &d.cfg.Model
 	if m.HFConfig != "" {
@@ -31,7 +32,7 @@ func (d *Domain) Start() error {
 		if err != nil {
 			return err
 		}
-		to := reflect.ValueOf(&read).Elem()
+		to := reflect.ValueOf(&read).Elem() // spans.Model has one field for each key
 		for i := range to.NumField() {
 			if f := reflect.ValueOf(m.Model).Field(i); to.Field(i).CanSet() && !f.IsZero() {
 				to.Field(i).Set(f)
@@ -52,6 +53,7 @@ func (d *Domain) Start() error {
 	return nil
 }
 
+// readHFConfig reads the model in a Hugging Face config.json.
 func readHFConfig(path string) (spans.Model, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -71,24 +73,26 @@ func readHFConfig(path string) (spans.Model, error) {
 
 // resource is the state shared by the steps of one resource.
 type resource struct {
-	device      string
-	host        string
+	device      string          // the model of the devices, by the log
+	host        string          // with models and detected, only where neither config nor log names a device
 	models      *devices.Models // of the known GPUs
 	detected    string          // the model of the host's GPUs
 	rank, world int64           // 0: unknown (rank 0 may count as none: the rank distinguishes nothing here)
 	model       spans.Model
-	known       bool   // the model is known
-	unsupported string // the part of the model without a formula
-	sample      flops.Count
-	other       flops.Count // by Megatron's formula with the other convention
+	known       bool        // the model is known
+	unsupported string      // the part of the model without a formula
+	sample      flops.Count // of one sample
+	other       flops.Count // of one sample, by Megatron's formula with the other convention of attention
 
-	// The inputs and results of the last look-ups.
+	// The inputs and results of the last look-ups: of peakOf, and of dataParallelSizes (dps for dpsWorld ranks).
 	peak, dpsWorld float64
 	peakDevice     string
 	peakKnown      bool
 	dps            []float64
 }
 
+// resource finds what the steps of a resource have in common: the device, the model (the config's, else the log's, with facts of the run from either), and the
+// FLOPs of one sample by the configured formula. Why a model cannot be counted is logged once.
 func (d *Domain) resource(at *domain.At) resource {
 	res := resource{device: at.DeviceModel, dpsWorld: -1, rank: at.Rank.N, world: at.WorldSize.N}
 	if d.cfg.Device == "" && res.device == "" {
@@ -136,6 +140,7 @@ func (d *Domain) resource(at *domain.At) resource {
 // maxWarned bounds how many reasons are remembered as said.
 const maxWarned = 100
 
+// warnOnce logs a warning, once for each reason.
 func (d *Domain) warnOnce(reason, text string, field zap.Field) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -13,9 +13,9 @@ type hypothesis struct {
 	dp     float64 // data-parallel size left out; 1: none
 }
 
-// judgePerfMonitor looks for a reason why perf_monitor's FLOPs differ from its own formula. Its errors are known (its batch is micro batch × micro batches,
-// without the data-parallel size; its counts of mixtures of experts and of grouped queries), and are tried in the order of their assumptions, fewest first. The
-// data-parallel size needs no model: samples/s × time is the counted batch.
+// judgePerfMonitor looks for the known error of perf_monitor by which its FLOPs differ from the right ones, and gives the verdict. Its batch is micro batch ×
+// micro batches, without the data-parallel size; its versions (flops.Writer) miscount mixtures of experts and grouped queries. Hypotheses are tried in the
+// order of their assumptions, fewest first. The data-parallel size needs no model: samples/s × time is the counted batch.
 func (j *judge) judgePerfMonitor() {
 	if !positive(j.batch) {
 		return
@@ -34,7 +34,8 @@ func (j *judge) judgePerfMonitor() {
 	j.judgeSamples(found, explained, sizes)
 }
 
-// counted is the {flop} of one step by the log, and the relative error from print rounding and time measurement.
+// counted is the {flop} of one step by the log, and the relative error from print rounding and time measurement: FLOPs as logged, else FLOP/s × time. 1e-3 is
+// for the time, which perf_monitor measures beside the trainer.
 func (w *work) counted() (flop, tolerance float64) {
 	const printed = 0.005e12 // %.2f TFLOP(/s)
 	if w.FlopCountReported > 0 {
@@ -62,7 +63,8 @@ func (w *work) seen() (samples, tolerance float64) {
 	return rate * w.seconds, 1e-3 + rounding + w.timeRounding()
 }
 
-// bySamples keeps the data-parallel sizes that agree with the samples of a step. With a wrong description of the model, the FLOPs may suggest another size.
+// bySamples keeps of the possible data-parallel sizes the one that agrees with the samples of a step; none if the samples are the whole batch; all if none
+// agrees. Without this, a wrong description of the model could let the FLOPs suggest another size.
 func (w *work) bySamples(dps []float64) []float64 {
 	samples, tolerance := w.seen()
 	if math.Abs(samples/w.batch-1) <= tolerance {
@@ -92,7 +94,7 @@ func (w *work) dataParallelSizes() []float64 {
 		}
 		return r.dps
 	}
-	if w.world == 0 { // take batch / (samples/s × time), if a whole number
+	if w.world == 0 { // take batch / (samples/s × time), if a whole number and, by the tolerance, no other
 		seen, tolerance := w.seen()
 		if n := math.Round(w.batch / seen); n > 1 && math.Abs(seen*n/w.batch-1) <= tolerance && n*tolerance < 0.3 {
 			r.dps = append(r.dps, n)
@@ -108,6 +110,8 @@ func (w *work) dataParallelSizes() []float64 {
 	return r.dps
 }
 
+// explain finds the hypothesis by which the counted {flop} of a step are right within the tolerance; false: none. The order is that of the assumptions: no
+// error; only the data-parallel size left out; only another writer's formula; both.
 func (w *work) explain(counted, tolerance float64, dps []float64) (hypothesis, bool) {
 	m := &w.res.model
 	writers := [...]flops.Writer{flops.Merged, flops.MergedMixtral, flops.Douzi, flops.DouziUnnamed}
@@ -139,7 +143,7 @@ func (w *work) explain(counted, tolerance float64, dps []float64) (hypothesis, b
 	return hypothesis{}, false
 }
 
-// sayWriter names the error of a writer. Of a dense model, Douzi has only another default size.
+// sayWriter gives the verdict about the error in a writer's formula. Merged has none; of a dense model, Douzi has only another default size, which is no error.
 func (j *judge) sayWriter(writer flops.Writer, counted float64) {
 	m := &j.res.model
 	whole := flops.FlagScale(m, flops.Merged).Times(j.batch).Model()
@@ -161,7 +165,8 @@ func (j *judge) sayWriter(writer flops.Writer, counted float64) {
 	j.sayOnce(v, share, 1)
 }
 
-// judgeSamples compares the samples of a step by the log with the batch, and says together with the FLOPs whether the data-parallel size was left out.
+// judgeSamples gives the verdict that the data-parallel size was left out, if the FLOPs (found) or else the samples of a step say so; or the verdict that the
+// samples are off the batch for no known reason, unless the FLOPs are already said to be inexplicable (explained is false).
 func (j *judge) judgeSamples(found hypothesis, explained bool, dps []float64) {
 	seen, tolerance := j.seen()
 	if seen > 0 && found.dp == 1 {

@@ -6,7 +6,8 @@ import (
 	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/flops"
 )
 
-// judgeReport compares the FLOP/s of any log but perf_monitor's with the recomputed ones.
+// judgeReport compares the FLOP/s of any log but perf_monitor's with the recomputed ones, of a device if both are known, else of all; and the samples/s × time
+// with the batch.
 func (j *judge) judgeReport() {
 	logged, recomputed, unit := j.DeviceFlopThroughputReported, j.device, " TFLOP/s per device"
 	if !(logged > 0 && recomputed > 0) {
@@ -17,7 +18,7 @@ func (j *judge) judgeReport() {
 	const printed = 0.05e12
 	if logged > 0 && positive(recomputed) && j.formula != formulaReported && !j.impossible {
 		limit := j.cfg.FlopsDisagreement + printed/recomputed
-		least, most := j.conventions()
+		least, most := j.conventions() // of what may rightly be logged, as a share of the recomputed
 		if times := logged / recomputed; times < least*(1-limit) || times > most*(1+limit) {
 			j.sayDisagree(recomputed, logged, unit)
 		}
@@ -27,12 +28,14 @@ func (j *judge) judgeReport() {
 	}
 }
 
-// conventions are the FLOPs without the attention matrix and with the whole matrix, as shares of the counted FLOPs.
+// conventions are the least and the most FLOPs that a right log may count, as shares of the counted FLOPs: without the attention matrix, and with the whole
+// matrix.
 func (w *work) conventions() (least, most float64) {
 	model := w.res.sample.Model()
 	return 1 - 3*w.res.sample.Attention/model, max(1, w.res.other.Model()/model)
 }
 
+// sayDisagree gives the verdict that the log's FLOPs are not those of the model, if they differ by more than the configured share, with a cause if one fits.
 func (j *judge) sayDisagree(expected, counted float64, unit string) {
 	off := math.Abs(expected-counted) / expected
 	if !(off > j.cfg.FlopsDisagreement) {
@@ -70,6 +73,7 @@ func (j *judge) fits(times float64) string {
 	return ""
 }
 
+// saySamples gives the verdict that samples/s × time, seen, are off the batch, if the share off is beyond the tolerance of printed numbers.
 func (j *judge) saySamples(seen, off, tolerance float64) {
 	if off > j.cfg.FlopsDisagreement+tolerance {
 		j.samples, j.tolerance = seen, tolerance

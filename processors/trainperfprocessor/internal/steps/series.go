@@ -29,7 +29,7 @@ const (
 // seriesKey identifies a population of similar values.
 type seriesKey struct {
 	service, run, format string
-	rank                 int64
+	rank                 int64 // 0: unknown, or rank 0
 	quantity             quantity
 }
 
@@ -71,41 +71,41 @@ func (a *allSeries) of(key seriesKey, recent *recentSeries) (s *series, evicted 
 // series is a ring of the last values. A sorted copy, for medians and percentiles, is made only when a value stands out. floor and ceiling rule out most values
 // with two comparisons each.
 type series struct {
-	ids    []uint64
-	ring   []float64
-	next   int
-	seen   int64 // values ever added since the series began or began again
-	batch  float64
-	world  int64
-	begun  bool
-	last   int64 // iteration
-	newest int64 // highest iteration ever
+	ids    []uint64  // spans of the values
+	ring   []float64 // the values
+	next   int       // index of the oldest, once full
+	seen   int64     // values ever added since the series began or began again
+	batch  float64   // samples of a step; 0: unknown
+	world  int64     // ranks; 0: unknown
+	begun  bool      // a value has come
+	last   int64     // iteration
+	newest int64     // highest iteration ever
 
 	sorted  []float64 // the ring in order, while ordered
 	ordered bool
 	keep    int // number of further values to insert in order
 	// As long as fewer than half of the values are below floor, and fewer than half above ceiling, the median is between floor and ceiling.
 	floor, ceiling float64
-	below, above   int
+	below, above   int // values below floor, and above ceiling
 
 	skipped uint64 // id of the last value not added
 
-	// The next ones are for speeds only.
+	// For speeds:
 	best            float64 // median of the fastest full window; 0: no full window yet
 	quiet           int     // how many more values the slowdown is not repeated for
 	lastDip, dipGap int64   // ordinal of the last dip, and its distance from the dip before
-	inSpike         bool    // loss only
+	inSpike         bool    // loss only: the last value was a spike
 }
 
 // finding is the comparison of a value with its series.
 type finding struct {
-	n              int
+	n              int     // of values before
 	median, spread float64 // of the values before; spread is 1.4826 MAD, the standard deviation of a normal distribution
 	low            bool    // clearly below P10
 	p10            float64
-	slow           bool // the window's median is clearly below the best median
-	current, best  float64
-	spike          bool
+	slow           bool    // the window's median is clearly below the best median
+	current, best  float64 // the window's median, and the best
+	spike          bool    // a loss far above the median
 }
 
 // robustZ is the number of robust standard deviations below the median from which a throughput is clearly low. The MAD of a hundred values has itself an error
@@ -122,14 +122,14 @@ type value struct {
 	hasIteration bool
 }
 
-// add puts a value into its series and compares it with the values before. A span id still in the series is not added again, so a retried batch changes
-// nothing. A span of a new highest iteration cannot be a repeat.
+// add puts a value into its series and compares it with the values before: f is the result. A span id still in the series is not added again, so a retried
+// batch changes nothing. A span of a new highest iteration cannot be a repeat. Warm-up steps, whose speed says nothing, are left out.
 func (s *series) add(q quantity, v *value, cfg *Config, f *finding) {
 	*f = finding{}
 	began := !s.begun
 	s.begun = true
 	if !v.hasIteration || v.iteration <= s.newest {
-		if v.id == s.skipped && !began || slices.Contains(s.ids, v.id) {
+		if v.id == s.skipped && !began || slices.Contains(s.ids, v.id) { // began: nothing can be skipped yet
 			return
 		}
 	} else {
@@ -166,6 +166,7 @@ func (s *series) add(q quantity, v *value, cfg *Config, f *finding) {
 	s.slow(cfg, f)
 }
 
+// push adds a value, in place of the oldest once there are size values, and keeps what is known of the order up to date.
 func (s *series) push(id uint64, x float64, size int) {
 	s.seen++
 	// A series compared value by value is kept sorted; otherwise sorting waits until needed.
@@ -192,6 +193,7 @@ func (s *series) push(id uint64, x float64, size int) {
 	}
 }
 
+// count counts a value below floor or above ceiling in (n = 1) or out (n = −1).
 func (s *series) count(x float64, n int) {
 	if x < s.floor {
 		s.below += n
@@ -219,7 +221,7 @@ func (s *series) bound() {
 	s.floor, s.ceiling = s.sorted[third], s.sorted[len(s.sorted)-1-third]
 	s.below, _ = slices.BinarySearch(s.sorted, s.floor)
 	after, _ := slices.BinarySearch(s.sorted, math.Nextafter(s.ceiling, math.Inf(1)))
-	s.above = len(s.sorted) - after
+	s.above = len(s.sorted) - after // after is the index of the first value above ceiling
 }
 
 // bounds returns a lower and an upper bound of the median. Rounding is monotonic, so a comparison with the scaled median holds only where the comparison with
@@ -231,7 +233,8 @@ func (s *series) bounds() (floor, ceiling float64) {
 	return s.floor, s.ceiling
 }
 
-// median looks at the values between floor and ceiling only.
+// median is the median of the values. Only those between floor and ceiling are sorted: with below values less, the middle ones are at (n−1)/2 − below and n/2 −
+// below.
 func (s *series) median() float64 {
 	floor, ceiling := s.bounds()
 	s.sorted, s.ordered = s.sorted[:0], false
@@ -265,7 +268,7 @@ func (s *series) low(x float64, cfg *Config, f *finding) {
 	if x >= f.lowest() {
 		return
 	}
-	gap := s.seen - s.lastDip
+	gap := s.seen - s.lastDip // 1: the value before was a dip, too
 	regular := s.lastDip > 0 && s.dipGap > 0 && max(gap-s.dipGap, s.dipGap-gap) <= 1
 	if s.lastDip > 0 {
 		s.dipGap = gap
@@ -274,8 +277,8 @@ func (s *series) low(x float64, cfg *Config, f *finding) {
 	f.low = !regular
 }
 
-// slow compares the median of a full window with the best median of the run, for each value; a verdict pauses the comparison for a window. best is taken at the
-// ends of disjoint windows: of fewer medians, the best is less biased by chance.
+// slow compares the median of a full window with the best median of the run, after each value; a verdict pauses the comparison for a window. best is taken at
+// the ends of disjoint windows: of fewer medians, the best is less biased by chance. The bound of the median rules most values out before anything is sorted.
 func (s *series) slow(cfg *Config, f *finding) {
 	if s.quiet > 0 {
 		s.quiet--
@@ -293,6 +296,7 @@ func (s *series) slow(cfg *Config, f *finding) {
 	}
 }
 
+// slowed makes the comparison of slow with the exact median. f.slow: the median is lower by more than the configured share, and by more than noise explains.
 func (s *series) slowed(cfg *Config, f *finding) {
 	sorted := s.order()
 	f.current, f.best = stat.Median(sorted), s.best
@@ -301,7 +305,7 @@ func (s *series) slowed(cfg *Config, f *finding) {
 	}
 	// Noise must not explain the difference: the standard error of the difference of two medians is 1.2533·σ·√(2/n).
 	se := 1.2533 * stat.Sigma(sorted, f.current) * math.Sqrt(2/float64(len(sorted)))
-	f.slow = f.best-f.current > 5*se
+	f.slow = f.best-f.current > 5*se // many comparisons are made: by chance hardly ever
 	if f.slow {
 		s.quiet = cfg.Window
 	}
@@ -310,7 +314,8 @@ func (s *series) slowed(cfg *Config, f *finding) {
 // spikeFloor is the least relative rise of a loss over the median, however steady the loss was.
 const spikeFloor = 0.10
 
-// spike compares a loss with the losses before. A lasting rise is said at its start.
+// spike compares a loss with the losses before: above the median by spikeFloor, and by Config.LossSpike robust standard deviations. A lasting rise is said at
+// its start only.
 func (s *series) spike(x float64, cfg *Config, f *finding) {
 	f.n = len(s.ring)
 	if f.n < cfg.MinSamples {

@@ -31,8 +31,10 @@ type slowRanks struct {
 	byKey *simplelru.LRU[slowRankKey, *slowRankLog]
 }
 
+// slowRankKey identifies a log of records about ranks; of is the name of the spans.
 type slowRankKey struct{ service, run, format, of string }
 
+// slowRankLog is what the last records of a log have said.
 type slowRankLog struct {
 	episode.Episodes
 
@@ -70,7 +72,9 @@ func (r *slowest) compares() bool {
 	return r.Rank.OK && !first && r.Peers.N > 0 && r.Duration > 0 && r.PeersDuration > 0
 }
 
-// judgeRank gives a verdict where one rank repeatedly computes for longer than its peers with the same work: all of them wait for it.
+// judgeRank gives a verdict where one rank repeatedly computes for longer than its peers with the same work: all of them wait for it. name and id are of the
+// span. A record counts as slow if its slowest rank exceeds its peers by Config.Slowdown, and by a part of the step that matters; the rank must have been among
+// the slow ones in slowRankRecords of the last slowRankWindow records.
 func (j *judge) judgeRank(name string, id [8]byte, r slowest) {
 	if !r.compares() {
 		return
@@ -88,7 +92,7 @@ func (j *judge) judgeRank(name string, id [8]byte, r slowest) {
 		j.tally.Evicted++
 	}
 	late := r.Duration/r.PeersDuration - 1
-	slow := late > j.cfg.Slowdown && !(r.Duration-r.PeersDuration < slowRankShare*r.step)
+	slow := late > j.cfg.Slowdown && !(r.Duration-r.PeersDuration < slowRankShare*r.step) // negated: step may be NaN, unknown
 	log.Record(binary.BigEndian.Uint64(id[:]))
 	if !log.Repeat {
 		i := log.N % slowRankWindow
@@ -101,14 +105,14 @@ func (j *judge) judgeRank(name string, id [8]byte, r slowest) {
 		return
 	}
 	rank, times := log.worst(j.behind)
-	if times < slowRankRecords && !log.Repeat {
+	if times < slowRankRecords && !log.Repeat { // a repeat gets its first answer, whatever is counted now
 		return
 	}
 	j.slowest, j.slowRank, j.slowRecords, j.seenRecords = r, rank, int64(times), min(log.N, slowRankWindow)
 	j.sayIf(rankSlow, log.Holds(spans.VerdictRankSlow+strconv.FormatInt(rank, 10)), late, j.cfg.Slowdown)
 }
 
-// judgeRanks judges a report about ranks.
+// judgeRanks judges a span that only reports about ranks, beside the steps.
 func (j *judge) judgeRanks(span ptrace.Span) {
 	r := &j.ranks
 	if r.Read(span, &j.at.Resource); r.Judged {
@@ -119,7 +123,7 @@ func (j *judge) judgeRanks(span ptrace.Span) {
 	j.sheet.Put(span)
 }
 
-// worst returns the rank that was slow most often, and how often.
+// worst returns which of the ranks was slow most often in the last records, and how often.
 func (l *slowRankLog) worst(ranks []int64) (rank int64, times int) {
 	for _, r := range ranks {
 		n := 0

@@ -78,14 +78,14 @@ type judge struct {
 	line   verdict.Summary
 	steps  []ptrace.Span // of the resource
 	ranks  view.Ranks
-	added  additions
-	stated stated
+	added  additions // to the step
+	stated stated    // to the resource
 
 	// The state used last: most steps of a resource share it.
 	recent   recentSeries
 	recentBy recentEpisodes
 
-	found finding
+	found finding // of the value compared last
 	saying
 }
 
@@ -98,6 +98,7 @@ func (j *judge) Reset() {
 	j.saying = saying{behind: j.behind[:0]}
 }
 
+// endResource empties the memory of a resource, which points into the batch.
 func (j *judge) endResource() {
 	clear(j.steps)
 	clear(j.added[:cap(j.added)])
@@ -114,7 +115,7 @@ func (j *judge) Span(kind view.Kind, span ptrace.Span) {
 	j.steps = append(j.steps, span)
 }
 
-// EndResource handles the training steps of one resource, under one lock.
+// EndResource measures and judges the training steps of one resource. Series and episodes are locked once for all of them.
 func (j *judge) EndResource() {
 	if len(j.steps) == 0 {
 		return
@@ -132,7 +133,8 @@ func (j *judge) EndResource() {
 	j.endResource()
 }
 
-// state finds the results that depend only on configuration and resource. They are written to the resource, and to a step only where it differs.
+// state finds the results that depend only on configuration and resource, as if of a step without attributes. They are written to the resource, and to a step
+// only where it differs.
 func (j *judge) state(res *resource) {
 	var w work
 	w.read(ptrace.NewSpan(), &j.at.Resource)
@@ -158,7 +160,7 @@ func (j *judge) state(res *resource) {
 	}
 }
 
-// step measures and judges one step.
+// step measures and judges one step, writes the results and verdicts on its span, and returns the outcome.
 func (j *judge) step(span ptrace.Span, res *resource) int {
 	j.read(span, &j.at.Resource)
 	j.res, j.made = res, made{}
@@ -194,14 +196,14 @@ func (j *judge) step(span ptrace.Span, res *resource) int {
 	return outcome
 }
 
-// recentEpisodes are the episodes of a service and run used last.
+// recentEpisodes are the episodes used last, of the resource's service and run, with their format and rank.
 type recentEpisodes struct {
 	format   string
 	rank     int64
 	episodes *episode.Episodes
 }
 
-// beginRecord finds the episodes of a step's run, format and rank.
+// beginRecord finds the episodes of a step's run, format and rank, and begins the step as their next record.
 func (j *judge) beginRecord() {
 	r, rank := &j.recentBy, j.rank()
 	if r.episodes == nil || r.rank != rank || r.format != j.Format {

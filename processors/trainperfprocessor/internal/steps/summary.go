@@ -20,7 +20,7 @@ func (j *judge) summarize(span ptrace.Span) {
 		l.Item("step ")
 		l.Text = strconv.AppendInt(l.Text, j.place.N, 10)
 	}
-	number := len(l.Text)
+	number := len(l.Text) // length of the step's number
 	if positive(j.seconds) {
 		l.Item("")
 		l.Text = human.AppendSeconds(l.Text, j.seconds)

@@ -33,18 +33,18 @@ type function struct {
 type child struct {
 	fn         int32 // index of the function, −1 while unknown
 	stage      spans.TQStage
-	open       bool // the duration is unknown
-	parent     spanKey
+	open       bool    // the duration is unknown
+	parent     spanKey // the function's
 	id         pcommon.SpanID
-	start, end uint64
+	start, end uint64 // ns
 }
 
 // apart is a stage span not preceded by its function.
 type apart struct {
 	child  int32 // index in children
 	span   ptrace.Span
-	name   string
-	judged bool
+	name   string // of the function
+	judged bool   // by another train_perf
 }
 
 // judge is the memory of a batch.
@@ -57,11 +57,11 @@ type judge struct {
 	scope       pcommon.Map // of the last span
 	scopeJudged bool        // another train_perf has seen the spans of the scope
 
-	stage     view.Stage // of the last stage or client operation
-	functions []function
-	children  []child
-	apart     []apart
-	byKey     map[spanKey]int32
+	stage     view.Stage        // of the last stage or client operation
+	functions []function        // of the resource
+	children  []child           // stages of the resource
+	apart     []apart           // of children, those that did not follow their function
+	byKey     map[spanKey]int32 // functions by span, while apart are assigned
 
 	summary verdict.Summary
 	saying  saying
@@ -75,13 +75,15 @@ func (j *judge) Reset() {
 	j.scope, j.stage, j.saying = pcommon.Map{}, view.Stage{}, saying{}
 }
 
+// endResource empties the memory of a resource; spans are cleared, because they point into the batch.
 func (j *judge) endResource() {
 	clear(j.functions)
 	clear(j.apart)
 	j.functions, j.children, j.apart = j.functions[:0], j.children[:0], j.apart[:0]
 }
 
-// Span sorts a span into the memory. Client operations need nothing but themselves and are judged at once.
+// Span sorts a function or a stage into the memory, until EndResource. Client operations need nothing but themselves and are judged at once. A scope with the
+// attribute AttrTQJudged was judged by a train_perf before; the attribute is set here.
 func (j *judge) Span(kind view.Kind, span ptrace.Span) {
 	if j.scope != j.at.Scope {
 		j.scope = j.at.Scope
@@ -107,6 +109,7 @@ func (j *judge) Span(kind view.Kind, span ptrace.Span) {
 	}
 }
 
+// child adds a stage, with its function if that was the last function before.
 func (j *judge) child(span ptrace.Span) {
 	c := child{
 		fn: -1, stage: j.stage.Stage, parent: spanKey{span.TraceID(), span.ParentSpanID()}, id: span.SpanID(),

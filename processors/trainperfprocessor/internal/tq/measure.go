@@ -41,18 +41,19 @@ func (s *shares) attributes() int {
 // spent is the time of a function's stages.
 type spent struct {
 	sum        [childStages]uint64 // ns
-	have, open [childStages]bool
-	covered    uint64 // ns of the function covered by stages
-	complete   bool   // the end of the function was seen, and the end of each stage
+	have, open [childStages]bool   // the stage has a span with a duration; one without
+	covered    uint64              // ns of the function covered by stages
+	complete   bool                // the end of the function was seen, and the end of each stage
 }
 
+// staged says whether any stage has a duration.
 func (s *spent) staged() bool {
 	return s.have[spans.TQGet] || s.have[spans.TQCompute] || s.have[spans.TQPut]
 }
 
-// add takes the stages, in order of start.
+// add takes the stages of a function that lasts from start to end, in order of start.
 func (s *spent) add(start, end uint64, children []child) {
-	at := start
+	at := start // until where the children so far cover the function
 	for i := range children {
 		c := &children[i]
 		if c.open {
@@ -77,7 +78,7 @@ func addSaturated(a, b uint64) uint64 {
 	return a + b
 }
 
-// function measures and judges one function by its stages, in order of start.
+// function measures and judges one function by its stages, in order of start, and returns the outcome.
 //
 // The shares are sums like the log's own ratios: ΣGET/total and so on. Overlapping stages can sum to more than 1; tq.unattributed.utilization is 1 − wall-clock
 // union, always within 0..1. For a stage with a lost line, the share is FUNCTION_END's, marked as the log's.
@@ -95,19 +96,19 @@ func (j *judge) function(f *function, children []child) int {
 	for _, r := range f.Reported {
 		reportedAny = reportedAny || !math.IsNaN(r)
 	}
-	nothing := measured
+	unmeasured := measured // else why no share can be given
 	switch {
 	case end <= start:
-		nothing = noDuration
+		unmeasured = noDuration
 	case !s.complete && !reportedAny:
 		// The end of an incomplete function is only its last known time: shares of the time until then would be invented.
-		nothing = incomplete
+		unmeasured = incomplete
 	case !s.staged() && !reportedAny:
-		nothing = noStages
+		unmeasured = noStages
 	}
-	if nothing != measured {
+	if unmeasured != measured {
 		j.summarize(f, &noShares)
-		return nothing
+		return unmeasured
 	}
 	found := f.find(&s, end-start)
 	j.judgeFunction(f, &found, children)
@@ -127,7 +128,7 @@ func (j *judge) function(f *function, children []child) int {
 	return measured
 }
 
-// find computes the shares from the times of the stages, or takes the log's for stages without times.
+// find computes the shares from the times of the stages, ns being the function's, or takes the log's for stages without times.
 func (f *function) find(s *spent, ns uint64) (found shares) {
 	total := float64(ns)
 	found = shares{unattributed: math.NaN(), disagreement: math.NaN()}
@@ -137,6 +138,7 @@ func (f *function) find(s *spent, ns uint64) (found shares) {
 		switch {
 		case s.have[i] && !s.open[i], s.complete && s.staged(): // in a complete function with stages, a stage without spans took no time
 			found.share[i] = float64(s.sum[i]) / total
+			// The largest; true also for the first, where disagreement is NaN.
 			if off := math.Abs(found.share[i] - r); !math.IsNaN(off) && !(found.disagreement > off) {
 				found.disagreement = off
 			}
@@ -167,7 +169,8 @@ func (s *shares) put(attrs pcommon.Map) {
 	spans.PutFinite(attrs, spans.AttrTQUtilizationDisagreement, s.disagreement)
 }
 
-// judgeCarried judges a function by the shares on its span, without changing them: missing stages may have come in another batch.
+// judgeCarried judges a function whose span carries its shares, as those of Go services do, by these shares: stages that are missing here may have come in
+// another batch. The shares stay unchanged.
 func (j *judge) judgeCarried(f *function, children []child) int {
 	switch {
 	case f.Incomplete:

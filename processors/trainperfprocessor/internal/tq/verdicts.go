@@ -111,13 +111,15 @@ func (j *judge) judgeOverhead(f *function, found *shares) {
 	v.Say(&j.sheet, s, found.overhead, limit)
 }
 
+// seconds is the duration.
 func (f *function) seconds() float64 {
 	return float64(f.span.EndTimestamp()-f.span.StartTimestamp()) / 1e9
 }
 
-// judgeFluctuation adds the function's GET and PUT times to their windows, in order.
+// judgeFluctuation adds the function's GET and PUT times to their windows, in order, and gives a verdict where a window says that the times fluctuate, at most
+// one for each stage.
 func (j *judge) judgeFluctuation(f *function, children []child) {
-	var news [childStages]spread
+	var news [childStages]spread // after the first time that the window had something to say, else after the last
 	for i := range children {
 		if c := &children[i]; c.stage != spans.TQCompute && !c.open {
 			sp := j.addToWindow(f.Name, c.stage, c.id, c.end-c.start)
@@ -130,6 +132,7 @@ func (j *judge) judgeFluctuation(f *function, children []child) {
 	j.judgeSpread(f.Name, spans.TQPut, news[spans.TQPut])
 }
 
+// addToWindow adds a duration, ns, to the window of a function's stage.
 func (j *judge) addToWindow(fn string, st spans.TQStage, id pcommon.SpanID, ns uint64) spread {
 	got, evicted := j.windows.add(windowKey{service: j.at.Service, run: j.at.Run, function: fn, stage: st}, binary.BigEndian.Uint64(id[:]), ns)
 	if evicted {
@@ -138,6 +141,7 @@ func (j *judge) addToWindow(fn string, st spans.TQStage, id pcommon.SpanID, ns u
 	return got
 }
 
+// judgeSpread gives the verdict about fluctuating times of a stage, if the window has asked for one.
 func (j *judge) judgeSpread(fn string, st spans.TQStage, sp spread) {
 	if !sp.say {
 		return
@@ -177,7 +181,8 @@ func (j *judge) client(span ptrace.Span) {
 	j.sheet.Put(span)
 }
 
-// judgeThroughput leaves out operations of unknown size: the log counts tensors only, so a size of 0 is no measurement.
+// judgeThroughput gives a verdict on a client operation below the configured throughput, until nearly all are. Operations of unknown size are left out: the log
+// counts tensors only, so a size of 0 is no measurement. Without a recomputed throughput, the log's counts.
 func (j *judge) judgeThroughput(id pcommon.SpanID) {
 	speed := j.stage.Throughput
 	if math.IsNaN(speed) {

@@ -35,7 +35,7 @@ func newWindows(cfg FluctuationConfig) *windows {
 
 // spread is the distribution of a window's durations.
 type spread struct {
-	n    int
+	n    int     // of durations
 	cv   float64 // population standard deviation / mean, as PromQL's stddev_over_time / avg_over_time
 	mean float64 // s
 	// say: the spread is a verdict that no span within the last window's length has carried.
@@ -71,14 +71,14 @@ func (w *windows) add(key windowKey, span, ns uint64) (s spread, evicted bool) {
 // window is a ring of the last durations with their exact sum and sum of squares: integers do not drift, however long
 // the window slides.
 type window struct {
-	spans, ns []uint64
-	next      int
-	quiet     int // how many more durations the verdict is not repeated for
-	sum       uint64
-	sqHi, sq  uint64
+	spans, ns []uint64 // span id and duration of each
+	next      int      // index of the oldest, once full
+	quiet     int      // how many more durations the verdict is not repeated for
+	sum       uint64   // of ns
+	sqHi, sq  uint64   // sum of the squares, as a number of 128 bits
 }
 
-// add returns false for a span still in the window.
+// add puts a duration into the window of a size, in place of the oldest if full. It returns false for a span still in the window.
 func (w *window) add(span, ns uint64, size int) bool {
 	if slices.Contains(w.spans, span) {
 		return false
@@ -86,7 +86,7 @@ func (w *window) add(span, ns uint64, size int) bool {
 	if len(w.ns) < size {
 		w.spans, w.ns = append(w.spans, span), append(w.ns, ns)
 	} else {
-		old := w.ns[w.next]
+		old := w.ns[w.next] // leaves the sums
 		hi, lo := bits.Mul64(old, old)
 		var borrow uint64
 		w.sq, borrow = bits.Sub64(w.sq, lo, 0)
@@ -109,6 +109,7 @@ func (w *window) spread() spread {
 	if w.sum == 0 {
 		return spread{n: len(w.ns)}
 	}
+	// hi, lo = n·Σd² − (Σd)², in 128 bits: the bound of a duration, maxWindowNS, leaves room.
 	hi, lo := bits.Mul64(w.sq, n)
 	hi += w.sqHi * n
 	sumHi, sumLo := bits.Mul64(w.sum, w.sum)
