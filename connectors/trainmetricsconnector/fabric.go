@@ -51,6 +51,7 @@ func (k fabricKey) code(c *codec) fabricKey {
 	return fabricKey{c.text(k.operation), c.text(k.size), view.Int{N: c.num(k.rank.N), OK: c.flag(k.rank.OK)}, c.text(k.host)}
 }
 
+// labels writes the labels of an operation and size, or of a rank; the overflow label stands for all ranks without a series.
 func (k fabricKey) labels(m pcommon.Map, own label) {
 	for _, l := range [...]label{{spans.AttrNCCLOperation, k.operation}, {spans.AttrNCCLSizeClass, k.size}, {spans.AttrHostName, k.host}} {
 		if l.value != "" {

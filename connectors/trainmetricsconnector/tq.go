@@ -172,6 +172,7 @@ func (ts *tqSeries) addTime(s *store, g *group, over *tqSeries, o *observation, 
 	}
 }
 
+// emit writes the series of a function: by stage the histograms and counters, by stage of a function the time and the share, and the rest without a stage.
 func (a *tqAdder) emit(e *emitter, g *group) {
 	ts, none := seriesOf[tqSeries](g, a.family), labels{of: g}
 	for st := range spans.TQStages {

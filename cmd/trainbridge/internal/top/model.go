@@ -166,10 +166,11 @@ func (m *model) addStep(j *job, s step) {
 		return
 	}
 	j.steps = slices.Insert(j.steps, at, s)
+	newest := at == len(j.steps)-1
 	if n := len(j.steps); n > mostSteps {
 		j.steps = slices.Delete(j.steps, 0, n-mostSteps)
 	}
-	if m.on != nil && at == len(j.steps)-1 { // printed lines are in order: a step that comes late is not printed
+	if m.on != nil && newest { // printed lines are in order: a step that comes late is not printed
 		m.on(s)
 	}
 }

@@ -162,12 +162,19 @@ func TestBounded(t *testing.T) {
 	}
 	assert.Len(t, m.jobs, mostRuns)
 	j := m.job("x", now)
+	printed := 0
+	m.on = func(event any) {
+		if _, ok := event.(step); ok {
+			printed++
+		}
+	}
 	for i := range 3 * mostSteps {
 		m.addStep(j, step{n: int64(i), end: int64(i)})
 		j.addWindow(window{n: int64(i), end: int64(i)})
 		m.addVerdict(j, verdict{at: int64(i)})
 		m.addGPU(strconv.Itoa(i), spans.MetricGPUUtilization, 1, func(name string) string { return map[string]string{spans.AttrHardwareID: "1"}[name] })
 	}
+	assert.Equal(t, 3*mostSteps, printed)
 	assert.Len(t, j.steps, mostSteps)
 	assert.EqualValues(t, 3*mostSteps-1, j.steps[mostSteps-1].n)
 	assert.Len(t, j.windows, mostSteps)
