@@ -12,11 +12,11 @@ import (
 // contender is a program with its configuration, one row of each table.
 type contender struct {
 	name string
-	// command reads the *.log of dir and sends them to s. Its files go into dir.
+	// command makes the command line of a program that reads the *.log of dir and sends what comes of them to s. Its files go into dir.
 	command func(d *duel, dir string, s *sink) (args, env []string, err error)
-	ready   string // the output of a running contender
+	ready   string // the output of a running contender; empty: it says nothing
 	records bool   // one item per line: log records
-	drops   bool   // of the lines that the expression does not fit none
+	drops   bool   // lines that duel.regex does not fit are dropped
 	reads   bool   // reads present files at once, so its start counts too
 }
 
@@ -49,7 +49,8 @@ func contenders(bin, peerBin, base, baseConfig, rotelBin, fluentBin string) []co
 	return list
 }
 
-// collector is an OpenTelemetry Collector with configuration files of this repository; later files override earlier files.
+// collector is an OpenTelemetry Collector with configuration files of this repository; later files override earlier files. Receivers of other logs than the
+// duel's find nothing.
 func collector(name, bin, compression string, configs ...string) contender {
 	args := []string{bin}
 	for _, c := range configs {

@@ -96,7 +96,7 @@ func (d *duel) spans(said string) (int64, error) {
 	return n * d.each, err
 }
 
-// fits counts the lines that the expression for the peers fits.
+// fits counts the lines of a log that the expression for the peers fits; of JSON all lines.
 func (d *duel) fits(log []byte) (n int64) {
 	if d.regex == "" {
 		return int64(bytes.Count(log, []byte("\n")))
@@ -110,7 +110,7 @@ func (d *duel) fits(log []byte) (n int64) {
 	return n
 }
 
-// operators are file_log's.
+// operators are file_log's, as YAML: a parser of the line, with the time stamp if the line has one. typed: numbers of JSON become whole numbers where they are.
 func (d *duel) operators(typed bool) string {
 	op := map[string]any{"type": "regex_parser", "regex": d.regex, "on_error": "send_quiet"}
 	if d.regex == "" {

@@ -19,10 +19,11 @@ import (
 // broker is a single-node Kafka of `make kafka`, beside the sink.
 type broker struct {
 	cmd  *exec.Cmd
-	addr string
-	data string
+	addr string // host:port
+	data string // directory
 }
 
+// startBroker starts the broker on the sink's core and returns when it takes connections.
 func startBroker(libs, dir string) (*broker, error) {
 	ports, err := freePorts(2)
 	if err != nil {
@@ -49,6 +50,7 @@ func startBroker(libs, dir string) (*broker, error) {
 	return nil, fmt.Errorf("kafka does not answer after 2 minutes; see %s", said)
 }
 
+// stop kills the broker.
 func (b *broker) stop() {
 	_ = b.cmd.Process.Kill()
 	_ = b.cmd.Wait()
@@ -82,13 +84,15 @@ func freePorts(n int) (list []string, err error) {
 type kafkaRow struct {
 	name    string
 	records int64
-	cpu     []float64 // seconds
+	cpu     []float64 // seconds, by round
 	bytes   int64     // in Kafka
 	memory
 }
 
+// kafkaTable is the path of collectives' records through Kafka.
 type kafkaTable []kafkaRow
 
+// print writes the table in Markdown.
 func (t kafkaTable) print(w io.Writer) {
 	fmt.Fprint(w, "### Collectives through Kafka (bench/config/collectives.yaml)\n\n"+
 		"| | records | k records/s per core (rounds), a gateway's with its start | B per record in Kafka | MiB own | peak |\n|---|---|---|---|---|---|\n")
@@ -154,7 +158,7 @@ func (o *options) collectives(libs string) (t kafkaTable, err error) {
 		r, want := kafkaRow{name: row.name, records: row.records}, int64(0)
 		for round := range o.rounds {
 			topic := row.topic
-			if row.exporter != "otlp_acked" && round > 0 {
+			if row.exporter != "otlp_acked" && round > 0 { // what goes to Kafka goes to an empty topic; the gateway reads that of the first round
 				topic += strconv.Itoa(round)
 			}
 			s, err := o.measure(o.collective(b, row.receiver, row.exporter, topic, row.sampled, fmt.Sprintf("%s-%d", row.name, round)), d, row.log, want)
@@ -174,7 +178,8 @@ func (o *options) collectives(libs string) (t kafkaTable, err error) {
 	return t, nil
 }
 
-// collective is a collector with bench/config/collectives.yaml. Data for Kafka counts as arrived once written by the broker.
+// collective is a collector with bench/config/collectives.yaml. Of what goes to Kafka the sink hears nothing: there the items are the bytes that the broker has
+// written.
 func (o *options) collective(b *broker, receiver, exporter, topic, sampled, group string) *contender {
 	c := collector(receiver, o.bin, "none", "bench/config/collectives")
 	command := c.command

@@ -20,6 +20,7 @@ const latencyFor = 20 * time.Second
 // latencyTable tells how long a line takes from its write to the sink.
 type latencyTable struct{ rows []latencyRow }
 
+// latencyRow is a contender at one rate.
 type latencyRow struct {
 	name          string
 	rate, files   int
@@ -31,7 +32,7 @@ type latencyRow struct {
 func (o *options) latency() (*latencyTable, error) {
 	i := slices.IndexFunc(duels, func(d duel) bool { return d.name == "JSONL" })
 	log, d := filepath.Join(o.out, "latency.log"), &duels[i]
-	most := 0
+	most := 0 // lines of the longest test
 	for _, l := range latencies {
 		most = max(most, l.files+l.rate*int(latencyFor.Seconds()))
 	}
@@ -62,7 +63,8 @@ func (o *options) latency() (*latencyTable, error) {
 	return t, nil
 }
 
-// follow has c read logs while lines are written to them at a rate. The first line of each is written before, and not counted.
+// follow has c read logs while lines are written to them at a rate, and compares when each line was written and when its span arrived: the n-th span is that of
+// the n-th line. The first line of each file is written before, so that the file is known, and not counted.
 func (o *options) follow(c *contender, d *duel, lines [][]byte, rate, files int) (row latencyRow, err error) {
 	dir, err := os.MkdirTemp(o.out, "latency")
 	if err != nil {
@@ -92,6 +94,7 @@ func (o *options) follow(c *contender, d *duel, lines [][]byte, rate, files int)
 	if err != nil {
 		return row, err
 	}
+	// Write, while a goroutine notes the arrivals.
 	arrived, begin := make(chan []time.Duration), time.Now()
 	go func() { arrived <- s.arrivals(begin, s.items.Load(), len(lines)) }()
 	written := make([]time.Duration, len(lines))
@@ -109,7 +112,7 @@ func (o *options) follow(c *contender, d *duel, lines [][]byte, rate, files int)
 	if err != nil || len(took) < len(lines) {
 		return row, errors.Join(err, fmt.Errorf("%d of %d lines have arrived; see %s", len(took), len(lines), p.log))
 	}
-	for i := range took {
+	for i := range took { // from the time of arrival to the latency
 		took[i] -= written[i]
 	}
 	slices.Sort(took)
@@ -127,6 +130,7 @@ func (s *sink) arrivals(since time.Time, first int64, most int) (at []time.Durat
 	return at
 }
 
+// print writes the table in Markdown.
 func (t *latencyTable) print(w io.Writer) {
 	fmt.Fprintln(w, "| line written → accepted | lines/s | files | p50 ms | p99 | most | CPU µs per line |\n|---|---|---|---|---|---|---|")
 	ms := func(d time.Duration) float64 { return d.Seconds() * 1e3 }

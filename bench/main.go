@@ -20,6 +20,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/fakenvml"
 )
 
+// options are the command's flags.
 type options struct {
 	bin, gen, out   string
 	contenders      []contender
@@ -61,6 +62,8 @@ func main() {
 	}
 }
 
+// run runs what o.only asks for, in the order of the tables, and prints each table when done. which is a regular expression of contenders' names; the other
+// arguments are paths, empty for what is left out.
 func (o *options) run(w io.Writer, which, peerBin, base, baseConfig, rotelBin, fluentBin, kafkaLibs string) error {
 	want, err := regexp.Compile(which)
 	if err != nil {
@@ -129,7 +132,8 @@ func (o *options) run(w io.Writer, which, peerBin, base, baseConfig, rotelBin, f
 	return nil
 }
 
-// duel has all contenders read the log of d, in rounds, each beginning with a different contender.
+// duel has all contenders read the log of d, in rounds, each beginning with a different contender: what warms up or slows down in a round is shared. A
+// contender that does not deliver all runs no more and has no row; trainbridge must deliver all.
 func (o *options) duel(d *duel) (*table, error) {
 	log := filepath.Join(o.out, d.name+".log")
 	t := &table{duel: d, contenders: o.contenders, samples: make([][]sample, len(o.contenders)), short: map[string]string{}}
@@ -172,7 +176,7 @@ func (t *table) want(c *contender) int64 {
 	return t.spans
 }
 
-// generate writes the log.
+// generate has gen write the log of the duel, and counts its lines, those that fit the peers' expression, and the spans it becomes.
 func (t *table) generate(gen, log string, lines int) error {
 	dir, err := os.MkdirTemp(filepath.Dir(log), "gen")
 	if err != nil {
@@ -210,7 +214,8 @@ const (
 	quiet = 3 * time.Second
 )
 
-// measure has c read log, until so many items have arrived as are wanted and no more come.
+// measure has c read log, until so many items have arrived as are wanted and no more come. The CPU time is read once trailing has passed after the last item,
+// and again if more items come; what is missing after quiet does not come.
 func (o *options) measure(c *contender, d *duel, log string, want int64) (sample, error) {
 	dir, err := os.MkdirTemp(o.out, "run")
 	if err != nil {
@@ -223,7 +228,7 @@ func (o *options) measure(c *contender, d *duel, log string, want int64) (sample
 	}
 	defer s.stop()
 	defer p.stop()
-	before, err := p.cpu()
+	before, err := p.cpu() // of the start, which does not count
 	if err != nil {
 		return sample{}, err
 	}
@@ -236,7 +241,7 @@ func (o *options) measure(c *contender, d *duel, log string, want int64) (sample
 	if err := os.Link(log, filepath.Join(dir, "verl.log")); err != nil {
 		return sample{}, err
 	}
-	r, last := sample{}, begin
+	r, last := sample{}, begin // last: when an item arrived last
 	for settled := false; ; time.Sleep(5 * time.Millisecond) {
 		m, err := p.memory()
 		if err != nil {
@@ -267,6 +272,7 @@ func (o *options) measure(c *contender, d *duel, log string, want int64) (sample
 	}
 }
 
+// start starts a sink and a contender that sends to the sink; more is added to the contender's environment. The caller stops both.
 func (c *contender) start(d *duel, dir string, more ...string) (*process, *sink, error) {
 	s, err := newSink()
 	if err != nil {
@@ -332,7 +338,7 @@ func (o *options) gpus() (*idleTable, error) {
 	return t, o.still(t, "no GPUs", &c, &duels[0], dir)
 }
 
-// still measures the cost of an idle c.
+// still adds a row to t: what c costs while nothing happens in dir, after o.settle, for o.watched.
 func (o *options) still(t *idleTable, name string, c *contender, d *duel, dir string, env ...string) error {
 	p, s, err := c.start(d, dir, env...)
 	if err != nil {

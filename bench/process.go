@@ -46,12 +46,13 @@ func start(dir string, command, env []string, ready string) (*process, error) {
 	return nil, fmt.Errorf("not ready after 30 s; see %s", p.log)
 }
 
+// stop kills the process.
 func (p *process) stop() {
 	_ = p.cmd.Process.Kill()
 	_ = p.cmd.Wait()
 }
 
-// cpu is the CPU time of all threads up to now.
+// cpu is the CPU time of all threads up to now, by /proc/PID/task/*/schedstat. Threads that have ended since the last call count with their last reading.
 func (p *process) cpu() (time.Duration, error) {
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", p.cmd.Process.Pid))
 	if err == nil && len(files) == 0 {
@@ -90,6 +91,7 @@ func schedstat(text []byte) (time.Duration, error) {
 // memory is in MiB: anonymous memory, file mappings (mainly the process's own binary, shared between processes), and the peak of the sum.
 type memory struct{ anon, file, peak float64 }
 
+// memory is the memory of the process now, and its peak.
 func (p *process) memory() (memory, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
 	if err != nil {
@@ -98,7 +100,7 @@ func (p *process) memory() (memory, error) {
 	return status(text)
 }
 
-// status reads proc(5) status.
+// status reads /proc/PID/status (proc(5)): lines like "RssAnon:	   12345 kB".
 func status(text []byte) (m memory, err error) {
 	for key, to := range map[string]*float64{"RssAnon": &m.anon, "RssFile": &m.file, "VmHWM": &m.peak} {
 		_, rest, _ := bytes.Cut(text, []byte("\n"+key+":"))

@@ -25,7 +25,7 @@ type sample struct {
 // table is the result of a duel.
 type table struct {
 	duel        *duel
-	lines, size int64
+	lines, size int64 // of the log; size in bytes
 	fit         int64 // lines that the expression for peers fits
 	spans       int64 // that the log becomes at least
 	contenders  []contender
@@ -38,11 +38,12 @@ type stats struct {
 	line, low, high          float64 // CPU per line: µs
 	item                     float64 // CPU per item: µs
 	itemsPerLine             float64
-	bytesPerLine, bytesPerIt float64
+	bytesPerLine, bytesPerIt float64 // on the wire: per line, per item
 	memory
-	ok bool
+	ok bool // the contender ran
 }
 
+// column is a value of each element.
 func column[T any](list []T, of func(T) float64) []float64 {
 	v := make([]float64, 0, len(list))
 	for _, x := range list {
@@ -73,6 +74,7 @@ func (t *table) of(name string) stats {
 	}
 }
 
+// print writes a row for each contender; its multiples are of the first contender, trainbridge.
 func (t *table) print(w io.Writer) {
 	fmt.Fprintf(w, "### %s: %d lines of %.0f B\n\n", t.duel.name, t.lines, float64(t.size)/float64(t.lines))
 	fmt.Fprintln(w, "| contender | CPU µs per line (rounds) | per line | per item | items per line | wire B per line | per item "+
@@ -99,12 +101,14 @@ type idleTable struct {
 	rows  []idleRow
 }
 
+// idleRow is a contender while nothing happens.
 type idleRow struct {
 	name string
 	core float64 // the share of a core
 	memory
 }
 
+// print writes the table in Markdown.
 func (t *idleTable) print(w io.Writer) {
 	fmt.Fprintf(w, "| %s | %% of a core | MiB own | mapped | peak of both |\n|---|---|---|---|---|\n", t.title)
 	for _, r := range t.rows {
@@ -154,6 +158,7 @@ func times(theirs, ours float64) string {
 	return fmt.Sprintf("%.1f×", theirs/ours)
 }
 
+// print writes what is said over all tables: the summary of the duels, and the aims.
 func (r *report) print(w io.Writer) {
 	if len(r.tables) > 0 {
 		r.summary(w)
@@ -161,7 +166,8 @@ func (r *report) print(w io.Writer) {
 	r.aims(w)
 }
 
-// summary is a table of docs/reference/performance.md.
+// summary writes the table of docs/reference/performance.md: for each log, trainbridge's figures and those of its peers as multiples. Peers that did not run
+// have no column.
 func (r *report) summary(w io.Writer) {
 	peers := slices.DeleteFunc([]string{peer, typed, rotel, fluentBit, "base"}, func(name string) bool { return !r.tables[0].of(name).ok })
 	fmt.Fprintln(w, "CPU of a peer as a multiple of trainbridge's, per line / per item that arrives (a span of trainbridge, a log record of a peer):")
@@ -188,10 +194,11 @@ fields: of JSON in the parser, of text by the transform processor.
 `)
 }
 
-// aims are the project's targets.
+// aims writes the project's targets beside what was measured; nothing of what did not run.
 func (r *report) aims(w io.Writer) {
 	fmt.Fprintln(w, "| figure | measured | aim |\n|---|---|---|")
 	row := func(figure, measured, aim string) { fmt.Fprintf(w, "| %s | %s | %s |\n", figure, measured, aim) }
+	// The log with the largest value.
 	worst := func(of func(*table) float64) (string, float64) {
 		t := slices.MaxFunc(r.tables, func(a, b *table) int { return cmp.Compare(of(a), of(b)) })
 		return t.duel.name, of(t)
@@ -207,7 +214,7 @@ func (r *report) aims(w io.Writer) {
 		}
 	}
 	if len(r.tables) > 0 {
-		name, ratio := worst(func(t *table) float64 { return t.of(ours).line / max(t.of(alone).line, 1e-9) })
+		name, ratio := worst(func(t *table) float64 { return t.of(ours).line / max(t.of(alone).line, 1e-9) }) // not by 0, where alone did not run
 		if r.tables[0].of(alone).ok {
 			all := stat.Middle(column(r.tables, func(t *table) float64 { return t.of(ours).line / t.of(alone).line }))
 			row("shipped topology against exporter alone, median of the logs", fmt.Sprintf("%.2f (worst: %s, %.2f)", all, name, ratio), "≤ 1.08")

@@ -22,21 +22,25 @@ type sink struct {
 	stop         func()
 }
 
+// traceServer takes spans by gRPC.
 type traceServer struct {
 	ptraceotlp.UnimplementedGRPCServer
 	*sink
 }
 
+// Export counts the spans of a request.
 func (s *traceServer) Export(_ context.Context, r ptraceotlp.ExportRequest) (ptraceotlp.ExportResponse, error) {
 	s.items.Add(int64(r.Traces().SpanCount()))
 	return ptraceotlp.NewExportResponse(), nil
 }
 
+// logServer takes log records by gRPC.
 type logServer struct {
 	plogotlp.UnimplementedGRPCServer
 	*sink
 }
 
+// Export counts the log records of a request.
 func (s *logServer) Export(_ context.Context, r plogotlp.ExportRequest) (plogotlp.ExportResponse, error) {
 	s.items.Add(int64(r.Logs().LogRecordCount()))
 	return plogotlp.NewExportResponse(), nil
@@ -55,6 +59,7 @@ func (s *sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.items.Add(int64(logs.Logs().LogRecordCount()))
 }
 
+// newSink listens for spans and log records on two free ports.
 func newSink() (*sink, error) {
 	g, errG := net.Listen("tcp", "127.0.0.1:0")
 	h, errH := net.Listen("tcp", "127.0.0.1:0")

@@ -23,8 +23,8 @@ const (
 	// MostSteps bounds the steps of all runs together, 88 bytes each: see Fit.
 	MostSteps = 1 << 18
 
-	mostBooked  = 8192
-	mostWriters = 1 << 12 // and logs
+	mostBooked  = 8192    // steps that recent finds at least
+	mostWriters = 1 << 12 // numbered sources, files and writers
 	textLimit   = 512     // By, of a name
 )
 
@@ -37,11 +37,11 @@ type Entry struct {
 	source, file string
 	rank         int64
 
-	state      account.State
-	behind     bool
-	seconds    float64 // of a part, or of an evaluation without a clock; of a breakdown more than usual
-	ranks      int64   // of the job, in a breakdown; 0: not known
-	start, end int64   // ns, of an evaluation; both 0: its duration is unknown
+	state      account.State // of a part
+	behind     bool          // of a part: the trainer's step time does not contain the part, which comes behind the step
+	seconds    float64       // of a part, or of an evaluation without a clock; of a breakdown more than usual
+	ranks      int64         // of the job, in a breakdown; 0: not known
+	start, end int64         // ns, of an evaluation; both 0: its duration is unknown
 }
 
 // Step is the entry of a step, read by v. file is its log, and offset, in By, the place of its record; −1: unknown.
@@ -66,7 +66,7 @@ func Breakdown(s ptrace.Span, b *view.Breakdown) (e Entry, ok bool) {
 	return Entry{kind: view.KindBreakdown, start: int64(s.StartTimestamp()), seconds: b.Excess, ranks: b.WorldSize.Or(0)}, b.Window == spans.WindowStep
 }
 
-// Part is the entry of a named part of a step. ok: the account has a state for the part.
+// Part is the entry of a named part of a step: time for a checkpoint or an evaluation. ok: the account has a state for the part.
 func Part(s ptrace.Span, name string, res *view.Resource) (e Entry, ok bool) {
 	e = Entry{kind: view.KindPart, id: s.ParentSpanID(), seconds: length(s)}
 	loop := trainers.Of(res.Source, res.StepDurationKind)
@@ -81,7 +81,8 @@ func Part(s ptrace.Span, name string, res *view.Resource) (e Entry, ok bool) {
 	return e, true
 }
 
-// Evaluation is the entry of an evaluation.
+// Evaluation is the entry of an evaluation's results: with start and end where a clock gave both, with the length alone where the times are made up, and
+// without a duration where the span has none.
 func Evaluation(s ptrace.Span, res *view.Resource, file string) Entry {
 	e := Entry{kind: view.KindEvaluation, source: source(s, res), file: file}
 	e.step.Number = -1
@@ -122,24 +123,25 @@ type Book struct {
 	Ledger account.Ledger
 
 	ids      recent[pcommon.SpanID] // the steps whose parts may still come: mostly in the same message, or in one of the next
-	sources  map[string]int32
-	files    map[string]int32
-	writers  map[Writer]int32
-	numbers  recent[numbered]   // the same steps by their numbers, for later evaluations
-	counters map[int32]*counter // by writer
+	sources  map[string]int32       // numbers, as in Names
+	files    map[string]int32       // numbers
+	writers  map[Writer]int32       // numbers, as in Names
+	numbers  recent[numbered]       // the same steps by their numbers, for later evaluations
+	counters map[int32]*counter     // by writer
 }
 
 // counter makes a continuous sequence of step numbers that restart with each epoch.
 type counter struct {
-	epoch, last int64 // of the last step; the epoch below 0: not known
-	before      int64 // steps of the epochs before
-	starts      map[int64]int64
+	epoch, last int64           // of the last step; the epoch below 0: not known
+	before      int64           // steps of the epochs before
+	starts      map[int64]int64 // before, of each epoch
 }
 
 // mostEpochs of a writer are remembered, for a restart from an earlier epoch.
 const mostEpochs = 4096
 
-// number is the number of a step in the sequence over all epochs.
+// number is the number of a step in the sequence over all epochs: a log with the numbers 1, 2, 3 of epoch 0 and 1, 2, 3 of epoch 1 has 1 to 6. A step without
+// number or epoch keeps its number.
 func (c *counter) number(number, epoch int64) int64 {
 	if number < 0 || epoch < 0 {
 		return number
@@ -149,7 +151,7 @@ func (c *counter) number(number, epoch int64) int64 {
 		if c.starts == nil {
 			c.starts = map[int64]int64{c.epoch: c.before}
 		}
-		c.before += c.last + 1 - min(number, 1) // one more if the first step of an epoch is 0
+		c.before += c.last + 1 - min(number, 1) // c.last steps, and one more if the first step of an epoch is 0
 		if len(c.starts) < mostEpochs {
 			c.starts[epoch] = c.before
 		}
@@ -176,7 +178,7 @@ type numbered struct {
 
 const anyFile = -1
 
-// Put puts an entry into the ledger. Steps are expected before their parts.
+// Put puts an entry into the ledger. Steps are expected before their parts, and before the evaluations after them: without its step, a part is left out.
 func (b *Book) Put(e *Entry) {
 	switch e.kind {
 	case view.KindStep:
@@ -226,6 +228,8 @@ func (b *Book) counter(writer int32) *counter {
 	return c
 }
 
+// evaluation puts an evaluation into the ledger: as a pause of the run with a start and an end, else as time behind the last step with its number, else,
+// without a duration, as a mark on that step.
 func (b *Book) evaluation(e *Entry) {
 	if e.end > e.start {
 		b.Ledger.Pause(account.Evaluation, e.start, e.end)
@@ -247,17 +251,20 @@ func (b *Book) evaluation(e *Entry) {
 // byNumber is the step of a number.
 func (b *Book) byNumber(at numbered) (of account.Ref, ok bool) { return b.numbers.find(at) }
 
-// recent finds the latest steps by a key. Few are ever looked up: the maps are built at a look-up.
+// recent finds the latest steps by a key: the last mostBooked at least. Few are ever looked up, so the maps are built at a look-up. A full map becomes the
+// older of the two, and the oldest steps are forgotten.
 type recent[K comparable] struct {
 	put         []keyed[K] // since the last look-up
 	now, before map[K]account.Ref
 }
 
+// keyed is a step with its key.
 type keyed[K comparable] struct {
 	key K
 	of  account.Ref
 }
 
+// note notes a step.
 func (r *recent[K]) note(k K, of account.Ref) {
 	if len(r.put) >= 4*mostBooked { // earlier ones would be forgotten by now
 		r.put = slices.Delete(r.put, 0, 2*mostBooked)
@@ -265,6 +272,7 @@ func (r *recent[K]) note(k K, of account.Ref) {
 	r.put = append(r.put, keyed[K]{k, of})
 }
 
+// find is the last step noted under a key; false: none, or forgotten.
 func (r *recent[K]) find(k K) (account.Ref, bool) {
 	for _, p := range r.put {
 		if r.now == nil || len(r.now) >= mostBooked {
@@ -280,11 +288,11 @@ func (r *recent[K]) find(k K) (account.Ref, bool) {
 	return of, ok
 }
 
-// The account of 100,000 steps takes 0.2 s.
+// Limits of Due. The account of 100,000 steps takes 0.2 s.
 const (
-	dueAlways = 512
-	dueShare  = 64
-	dueQuiet  = time.Minute
+	dueAlways = 512         // steps up to which each report is due
+	dueShare  = 64          // of so many steps, one must be new
+	dueQuiet  = time.Minute // after which a report is due anyway
 )
 
 // Due reports whether the account of a running job is to be reported again, with reported steps in the last report and a quiet time: beyond 512 steps only if 1
@@ -339,7 +347,7 @@ func Restore(sources []string, writers []Writer, steps []account.Step) *Book {
 	return b
 }
 
-// Fit puts neighbours of the largest books together until all books have a number of steps at most.
+// Fit merges neighbouring steps of the largest book, again and again, until all books together have at most that many steps.
 func Fit(books iter.Seq[*Book], most int) {
 	for {
 		var largest *Book
@@ -356,7 +364,8 @@ func Fit(books iter.Seq[*Book], most int) {
 	}
 }
 
-// number numbers keys, while room is left.
+// number is the number of a key in a map, the next one for a new key. own is the copy of a key to keep. All keys beyond mostWriters share the number
+// mostWriters.
 func number[K comparable](m *map[K]int32, k K, own func(K) K) int32 {
 	n, ok := (*m)[k]
 	if ok {

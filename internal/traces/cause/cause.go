@@ -18,8 +18,10 @@ type Who struct {
 	Comm      string
 }
 
+// text is a text in both languages.
 type text struct{ english, chinese string }
 
+// in is the text in Chinese, or in English.
 func (t text) in(chinese bool) string {
 	if chinese {
 		return t.chinese

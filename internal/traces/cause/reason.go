@@ -36,7 +36,8 @@ var reasons = map[string]text{
 	spans.ReasonProfile: {"all logs that could tell were read; profile such a window", "能说明原因的日志都已读取；请对此类窗口做性能剖析"},
 }
 
-// Append adds the reason, with advice; nothing for an unknown reason.
+// Append adds the reason, with advice behind a semicolon: "the hosts' clocks are 50 ms apart, so their logs cannot be aligned; set the clocks by NTP or PTP".
+// Nothing for an unknown reason, as of a later version.
 func (r Reason) Append(b []byte, chinese bool) []byte {
 	switch r.Of {
 	case spans.ReasonClocksApart:

@@ -11,14 +11,14 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// book puts the time of a span into the ledger.
+// book puts the time of a span into the ledger. The span was added to the digest just before, so step and breakdown need not be read again.
 func (j *Job) book(s ptrace.Span, kind view.Kind, res *resource) {
 	switch kind {
 	case view.KindStep:
-		e := book.Step(s, &j.Steps.v, &res.Resource, res.file, res.offset) // just read
+		e := book.Step(s, &j.Steps.v, &res.Resource, res.file, res.offset)
 		j.Put(&e)
 	case view.KindBreakdown:
-		if e, ok := book.Breakdown(s, &j.Windows.b); ok { // just read
+		if e, ok := book.Breakdown(s, &j.Windows.b); ok {
 			j.Put(&e)
 		}
 	case view.KindPart:

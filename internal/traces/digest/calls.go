@@ -33,7 +33,7 @@ type Call struct {
 	Took                       float64
 	Stages                     [view.RPCStages + 1]float64 // s
 	Sent, Received, Throughput float64
-	receive                    pcommon.SpanID // includes the server's time
+	receive                    pcommon.SpanID // of the receive stage's span, below which the server's time is
 }
 
 // Method sums up the calls of a method.
@@ -58,7 +58,7 @@ func (c *Calls) Methods() []*Method {
 	})
 }
 
-// each is called with all distributions.
+// each calls f with every distribution.
 func (c *Calls) each(f func(*Values)) {
 	f(&c.Took)
 	for i := range c.Stages {
@@ -95,6 +95,8 @@ func (d *Passes) Logs() []*CallLog {
 	return d.logs.rows(func(a, b *CallLog) int { return cmp.Compare(a.File, b.File) })
 }
 
+// call adds an RPC to the sums of the job and of its log. Where the numbers of the log's calls have begun anew, the calls before were a warm-up: the log's sums
+// begin anew, too, and a call of an earlier block that comes late only counts as warm-up.
 func (d *Digest) call(s ptrace.Span, res *resource) {
 	ps := &d.Passes
 	v := &ps.c
@@ -105,7 +107,7 @@ func (d *Digest) call(s ptrace.Span, res *resource) {
 		file = text(file)
 		return file, &CallLog{File: file, Transports: map[string]int{}}
 	})
-	ps.log, ps.stated = log, v.Took == v.Took
+	ps.log, ps.stated = log, v.Took == v.Took // not NaN
 	if at.block > log.block {
 		*log = CallLog{File: log.File, Transports: log.Transports, WarmUp: log.WarmUp + log.Took.Count(), block: at.block}
 	}
@@ -122,13 +124,14 @@ func (d *Digest) call(s ptrace.Span, res *resource) {
 	log.add(s, v, res)
 }
 
+// add adds a call. Its time is an attribute, else the length of the span.
 func (c *Calls) add(s ptrace.Span, v *view.Call, res *resource) {
 	if v.Incomplete {
 		c.Incomplete++
 		return
 	}
 	took := v.Took
-	if took != took {
+	if took != took { // NaN
 		took = length(s)
 	}
 	if took == 1e-9 { // spans.Batch makes a call without duration 1 ns long
@@ -157,6 +160,7 @@ func (c *Calls) add(s ptrace.Span, v *view.Call, res *resource) {
 	}
 }
 
+// fill sets the details of one of the slowest or largest calls.
 func (c *Call) fill(v *view.Call, m *Method, took float64) {
 	*c = Call{ID: v.ID, Method: m.Name, Took: took, Sent: v.RequestSize, Received: v.ResponseSize, Throughput: v.Throughput}
 	for i := range c.Stages {
@@ -184,7 +188,7 @@ func stageOf(s ptrace.Span) (view.RPCStage, bool) {
 	return 0, false
 }
 
-// part adds a stage of the call before.
+// part adds the span of a stage to the call before: the spans below a call follow the call's.
 func (d *Passes) part(s ptrace.Span, _ *resource) {
 	stage, ok := stageOf(s)
 	if !ok || d.stated {
@@ -197,6 +201,8 @@ func (d *Passes) part(s ptrace.Span, _ *resource) {
 	}
 }
 
+// stage adds the time of a stage to the distribution and, where the call is one of the slowest or largest, to the call's details. The server's span is below
+// that of the receive stage, any other below the call's.
 func (c *Calls) stage(stage view.RPCStage, took float64, s ptrace.Span) {
 	c.Stages[stage].Add(took)
 	parent := s.ParentSpanID()

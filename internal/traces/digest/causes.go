@@ -18,10 +18,10 @@ type Cost struct {
 	Rank view.Int // of the awaited rank
 	Host string   // of the rank
 
-	Windows int64
-	Time    Total // s, more than usual
-	Devices Total // s x waiting ranks; empty if their number is unknown
-	Dearest Top[Blamed]
+	Windows int64       // with the cause
+	Time    Total       // s, more than usual
+	Devices Total       // s x waiting ranks; empty if their number is unknown
+	Dearest Top[Blamed] // the windows with the most time
 	reasons []Reason
 }
 
@@ -65,6 +65,7 @@ type Blamed struct {
 	Note            string
 }
 
+// blame identifies a cause.
 type blame struct {
 	part string
 	rank view.Int
@@ -74,6 +75,7 @@ type blame struct {
 // mostCauses bounds the causes of a kind of window counted separately.
 const mostCauses = 256
 
+// causes adds the causes that a breakdown names for a slow window.
 func (w *Window) causes(s ptrace.Span, b *view.Breakdown, res *resource) {
 	for c := range view.Causes(s) {
 		cost := w.costs.of(blame{c.Part, c.Rank, c.Host}, blame{part: Other}, mostCauses, func(k blame) (blame, *Cost) {
@@ -102,18 +104,19 @@ func (w *Window) Costs() []*Cost {
 
 // places are where the records of the last windows stand in their logs: a breakdown is derived of several logs, and stands in none.
 type places struct {
-	by    map[uint64]int32 // places in ring, by placeKey
-	ring  []noted
-	next  int
-	files []string
-	known map[string]int32 // by the place in files
+	by    map[uint64]int32 // indices in ring, by placeKey
+	ring  []noted          // the last mostPlaces, in the order of coming
+	next  int              // index in a full ring of the oldest, to be replaced
+	files []string         // by number
+	known map[string]int32 // numbers of files
 }
 
 // noted is a place without pointers, which the garbage collector need not scan.
 type noted struct {
-	key           uint64
-	file          int32
-	offset, block int64
+	key    uint64
+	file   int32 // number in files
+	offset int64 // By, of the record's first line
+	block  int64 // of a pass, see place
 }
 
 // placeKey hashes a trace and a kind of log (KindStep, KindFunction, KindPass): the logs of a trace are read in parallel, and any may come first.
@@ -121,16 +124,18 @@ func placeKey(trace pcommon.TraceID, of view.Kind) uint64 {
 	return spans.IDHash(trace, pcommon.SpanID{byte(of)})
 }
 
+// place is where a record stands.
 type place struct {
 	file   string
-	offset int64
-	block  int64 // of a pass
+	offset int64 // By, of the first line
+	block  int64 // of a pass: how often the numbers of calls had begun anew in the log
 }
 
 // mostPlaces is how many windows are remembered until their breakdown comes.
 const mostPlaces = 1 << 16
 
-// note notes the first record of a trace in logs of a kind. first: the trace is new.
+// note notes the place of a trace's record in logs of a kind: of several records the first, by file and offset. first: the trace is new. Without a place in the
+// span, nothing is noted.
 func (p *places) note(s ptrace.Span, res *resource, of view.Kind, block int64) (first bool) {
 	if p == nil || res.offset < 0 {
 		return false

@@ -109,13 +109,17 @@ type Collectives struct {
 	rankView      view.Rank
 }
 
+// collectiveKey identifies the collectives summed up together.
 type collectiveKey struct{ id, communicator, operation string }
 
+// rankKey identifies a rank: communicators number their ranks apart.
 type rankKey struct {
 	communicator string
 	rank         int64
 }
 
+// collective adds the root span of a collective: to the sums of its communicator and operation, and of its operation in all communicators, to the communicator,
+// to the ranks that were late or have no record, and to the links. A collective that was not joined is the record of its only rank, too.
 func (d *Digest) collective(s ptrace.Span, res *resource) {
 	cs := &d.Collectives
 	v := &cs.v
@@ -138,12 +142,14 @@ func (d *Digest) collective(s ptrace.Span, res *resource) {
 	for _, of := range [...]*Collective{g, all} {
 		of.add(s, v, res, g)
 	}
+	// For the records of the ranks, which come next.
 	comm := cmp.Or(g.ID, g.Communicator)
 	of := recentCollective{communicator: comm, g: g, all: all, transfer: v.TransferDuration, late: math.NaN()}
 	if last.OK && !v.Incomplete && !v.Mismatch {
 		of.late, of.last, of.host = v.Last.Late, last.N, text(v.Last.Host)
 	}
 	cs.recent.put(s.SpanID(), of)
+	// Ranks and links that the collective names.
 	if last.OK && !v.Incomplete {
 		r := cs.rankOf(comm, last.N)
 		r.Last++
@@ -176,6 +182,7 @@ func (d *Digest) collective(s ptrace.Span, res *resource) {
 	}
 }
 
+// add adds a collective. named has the names to show: those of the communicator and operation, also in the sums over all communicators.
 func (g *Collective) add(s ptrace.Span, v *view.Collective, res *resource, named *Collective) {
 	g.Count++
 	g.Errors += orZero(v.Errors)
@@ -195,7 +202,7 @@ func (g *Collective) add(s ptrace.Span, v *view.Collective, res *resource, named
 	g.Late.Add(v.Last.Late)
 	g.Cost.Add(v.Last.Cost)
 	if v.MessageSize >= 0 && v.MessageSize < 1<<62 {
-		power := bits.Len64(max(1, uint64(v.MessageSize))) - 1
+		power := bits.Len64(max(1, uint64(v.MessageSize))) - 1 // of the highest bit
 		size := g.Sizes[power]
 		size.Count++
 		size.Bytes += v.MessageSize
@@ -217,7 +224,7 @@ func (g *Collective) add(s ptrace.Span, v *view.Collective, res *resource, named
 	}
 }
 
-// last counts who came last.
+// last counts who came last. Beyond Most ranks, further ones count as Other.
 func (g *Collective) last(v *view.LateRank) {
 	who := Who{v.Rank.N, v.Host}
 	if n, ok := g.Last[who]; ok {
@@ -263,7 +270,7 @@ func (w Who) String() string {
 	return text
 }
 
-// rank adds a rank's record of a collective; found: the collective is known.
+// rank adds a rank's record of a collective, its parent; found: the collective is among the recent ones.
 func (d *Collectives) rank(s ptrace.Span, res *resource) (found bool) {
 	of, found := d.recent.get(s.ParentSpanID())
 	if !found {
@@ -292,18 +299,19 @@ func (d *Collectives) adopt() {
 	d.orphans = d.orphans[:0]
 }
 
+// record adds the record of rank n of a collective.
 func (d *Collectives) record(s ptrace.Span, of *recentCollective, n int64, res *resource, v *view.Rank) {
 	r := d.rankOf(of.communicator, n)
 	if r.Host == "" {
 		r.Host = text(cmp.Or(v.Host, res.Host))
 	}
 	r.Records++
-	r.Until, r.Missed = max(r.Until, int64(s.EndTimestamp())), 0
+	r.Until, r.Missed = max(r.Until, int64(s.EndTimestamp())), 0 // Missed counts from here on
 	r.Errors += orZero(v.Errors)
 	r.Retries += orZero(v.Retries)
 	if !v.Incomplete && v.State == "" {
 		took := length(s)
-		if v.Last && !math.IsNaN(of.transfer) { // drawn from the first arrival on
+		if v.Last && !math.IsNaN(of.transfer) { // the span of the last rank is drawn from the first arrival on
 			took = of.transfer
 		}
 		for _, c := range [...]*Collective{of.g, of.all} {
@@ -323,9 +331,9 @@ func (d *Collectives) record(s ptrace.Span, of *recentCollective, n int64, res *
 	}
 }
 
-// wait charges the wait of a rank, s, to who came last.
+// wait charges the wait of a rank on a host, s, to the rank that came last and, if on another host, to that host. Ranks that came last themselves wait for 0 s.
 func (d *Collectives) wait(of *recentCollective, host string, waited float64) {
-	if !(waited >= 0) {
+	if !(waited >= 0) { // or NaN: not known
 		return
 	}
 	d.rankOf(of.communicator, of.last).Waited.Add(waited)
@@ -338,6 +346,7 @@ func (d *Collectives) wait(of *recentCollective, host string, waited float64) {
 	}
 }
 
+// hostOf finds or begins a host.
 func (d *Collectives) hostOf(name string) *Host {
 	return d.hosts.of(name, Other, Most, func(k string) (string, *Host) {
 		k = text(k)
@@ -350,13 +359,14 @@ func (d *Collectives) Hosts() []*Host {
 	return d.hosts.rows(func(a, b *Host) int { return cmp.Compare(a.Name, b.Name) })
 }
 
+// rankOf finds or begins a rank of a communicator.
 func (d *Collectives) rankOf(communicator string, n int64) *Rank {
 	return d.ranks.of(rankKey{communicator, n}, rankKey{Other, -1}, Most, func(k rankKey) (rankKey, *Rank) {
 		return k, &Rank{Communicator: k.communicator, Rank: k.rank}
 	})
 }
 
-// linkNamed is the link of a text like "0→8".
+// linkNamed is the link of a text like "0→8"; nil for any other text.
 func (d *Collectives) linkNamed(name string) *Link {
 	from, to, ok := strings.Cut(name, "→")
 	if !ok {
@@ -365,6 +375,7 @@ func (d *Collectives) linkNamed(name string) *Link {
 	return linkOf(&d.links, from, to)
 }
 
+// linkOf finds or begins a link between ranks or hosts.
 func linkOf(in *table[[2]string, Link], from, to string) *Link {
 	return in.of([2]string{from, to}, [2]string{Other, Other}, Most, func(k [2]string) ([2]string, *Link) {
 		k = [2]string{text(k[0]), text(k[1])}
@@ -372,7 +383,7 @@ func linkOf(in *table[[2]string, Link], from, to string) *Link {
 	})
 }
 
-// Rows are the collectives by communicator and operation.
+// Rows are the collectives by communicator and operation. The id is part of the communicator's name if several share the name.
 func (d *Collectives) Rows() []*Collective {
 	ids := map[string]map[string]bool{} // by the communicator's name
 	for k := range d.by.by {
@@ -416,7 +427,7 @@ func (d *Collectives) Links() []*Link { return d.links.rows(orderLinks) }
 
 // Nodes are the links between hosts. Their bandwidth is the mean over the links between ranks on them, as far as the host of each rank is known.
 func (d *Collectives) Nodes() []*Link {
-	hosts := map[string]string{}
+	hosts := map[string]string{} // by rank; "": not known, or several
 	for k, r := range d.ranks.by {
 		number := strconv.FormatInt(k.rank, 10)
 		if host, ok := hosts[number]; ok && host != r.Host { // communicators count their ranks apart
@@ -425,7 +436,7 @@ func (d *Collectives) Nodes() []*Link {
 		}
 		hosts[number] = r.Host
 	}
-	between := map[[2]string]*Total{}
+	between := map[[2]string]*Total{} // By/s, by source and destination
 	for _, l := range d.links.by {
 		k := [2]string{hosts[l.Source], hosts[l.Destination]}
 		if k[0] == "" || k[1] == "" || math.IsNaN(l.Bandwidth) {
@@ -442,6 +453,7 @@ func (d *Collectives) Nodes() []*Link {
 	return d.nodes.rows(orderLinks)
 }
 
+// orderLinks orders links by source, then by destination.
 func orderLinks(a, b *Link) int {
 	return cmp.Or(compareNumbers(a.Source, b.Source), compareNumbers(a.Destination, b.Destination))
 }

@@ -22,12 +22,13 @@ const (
 // table maps keys to values, with a bound on the number of keys.
 type table[K comparable, V any] struct {
 	by    map[K]*V
-	last  *V // most often the next span is of the same
-	lastK K
+	last  *V    // the value found last: most often the next span is of the same
+	lastK K     // its key
 	Left  int64 // how often a key found no room
 }
 
-// of finds or begins the value of a key. Keys without room share the key other. begin clones the texts of a key.
+// of finds or begins the value of a key. Keys beyond most share the key other, and are counted in Left. begin makes a new value, and a copy of the key, whose
+// texts belong to a span.
 func (t *table[K, V]) of(k, other K, most int, begin func(k K) (K, *V)) *V {
 	if t.last != nil && t.lastK == k {
 		return t.last

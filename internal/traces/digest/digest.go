@@ -22,8 +22,8 @@ type Digest struct {
 	Windows     Windows
 	Verdicts    Findings
 
-	places *places // nil: where breakdowns belong in the logs is of no interest
-	kept   kept    // of a job: shared by all jobs
+	places *places // where windows stand in the logs, for their breakdowns; nil: of no interest
+	kept   kept    // the budget of values; of a job unused: Jobs has one for all
 }
 
 // resource is the origin of the current spans, and the place of their record in a log.
@@ -35,7 +35,8 @@ type resource struct {
 	places *places // places of the windows, for a breakdown, which is in no log: see at
 }
 
-// locate reads the place of a span's record, in the attributes of the first span of a record.
+// locate reads the place of a span's record in a log. Only the first span of a record has the attributes: for the other spans found is false, and the last
+// place stays.
 func (r *resource) locate(s ptrace.Span) (found bool) {
 	for name, v := range s.Attributes().All() {
 		switch name {
@@ -59,7 +60,7 @@ func (d *Digest) Add(s ptrace.Span, kind view.Kind, res *view.Resource) {
 	d.kept.look(1, d.each)
 }
 
-// each is called with all distributions.
+// each calls f with every distribution of the digest. A new field of type Values must be added here: kept bounds the memory of those listed.
 func (d *Digest) each(f func(*Values)) {
 	all := func(values ...*Values) {
 		for _, v := range values {
@@ -104,6 +105,7 @@ func (d *Digest) Exact() bool {
 	return exact
 }
 
+// span adds a span to the domain of its kind.
 func (d *Digest) span(s ptrace.Span, kind view.Kind, res *resource) {
 	switch kind {
 	case view.KindCallPart:

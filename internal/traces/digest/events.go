@@ -70,15 +70,16 @@ const goesOn = 3
 // latest are the places and times of the last steps of a log, the last one first.
 type latest struct{ offsets, times [goesOn]int64 }
 
+// note puts a value into a list of the largest.
 func (l *latest) note(list *[goesOn]int64, v int64) {
 	for i, old := range list {
-		if v > old {
+		if v > old { // the others move on by one
 			v, list[i] = old, v
 		}
 	}
 }
 
-// stepped takes note of a step.
+// stepped takes note of a step: of its time, unless made up, and of its place in its log.
 func (d *Ends) stepped(s ptrace.Span, res *resource, madeUp bool) {
 	if !madeUp {
 		d.latest.note(&d.latest.times, int64(s.StartTimestamp()))

@@ -28,6 +28,7 @@ func (s *FunctionSums) Ratio(seconds float64) float64 { return seconds / s.Total
 // Mean is the mean of a summed time, s; NaN where no call is complete.
 func (s *FunctionSums) Mean(seconds float64) float64 { return seconds / float64(s.Calls) }
 
+// plus adds the sums of another function.
 func (s *FunctionSums) plus(o *FunctionSums) {
 	s.Calls, s.Incomplete, s.WithoutID = s.Calls+o.Calls, s.Incomplete+o.Incomplete, s.WithoutID+o.WithoutID
 	s.Total, s.Get, s.Compute, s.Put = s.Total+o.Total, s.Get+o.Get, s.Compute+o.Compute, s.Put+o.Put
@@ -72,14 +73,15 @@ type Functions struct {
 	Traces     int64 // with calls; 0 if the places of records are unknown
 	by         table[string, Function]
 	operations map[spans.TQStage]*Operation
-	high       int // calls above highOverhead
-	hosts      map[string]bool
-	highHosts  map[string]bool // hosts of these calls
-	unmeasured map[spanKey]*measured
-	v          view.Function
-	stage      view.Stage
+	high       int                   // calls above highOverhead
+	hosts      map[string]bool       // of all calls
+	highHosts  map[string]bool       // of the calls above highOverhead
+	unmeasured map[spanKey]*measured // calls that wait for their stages
+	v          view.Function         // the call read last
+	stage      view.Stage            // the stage read last
 }
 
+// spanKey identifies a span.
 type spanKey struct {
 	trace pcommon.TraceID
 	span  pcommon.SpanID
@@ -87,16 +89,18 @@ type spanKey struct {
 
 // measured is a call without train_perf's shares of all stages: its time is taken from the stages' spans.
 type measured struct {
-	f           *Function
-	host        string
-	took, queue float64
-	known       [3]bool // by stage
-	judged      bool    // the overhead is known
+	f      *Function
+	host   string
+	took   float64 // s
+	queue  float64 // s of get and put so far
+	known  [3]bool // by stage: train_perf has given the share
+	judged bool    // the overhead is known
 }
 
 // mostUnmeasured bounds the calls that wait for their stages.
 const mostUnmeasured = 4096
 
+// function finds or begins a function, by name.
 func (d *Functions) function(name string) *Function {
 	return d.by.of(name, Other, mostDistributed, func(name string) (string, *Function) {
 		name = text(name)
@@ -104,6 +108,8 @@ func (d *Functions) function(name string) *Function {
 	})
 }
 
+// function adds the span of a TransferQueue call. The time of the stages is that of train_perf's shares, rounded to ns; a stage without a share is taken from
+// its span, which comes later (measure).
 func (d *Digest) function(s ptrace.Span, res *resource) {
 	fs := &d.Functions
 	v := &fs.v
@@ -124,7 +130,7 @@ func (d *Digest) function(s ptrace.Span, res *resource) {
 	if v.Overhead > highOverhead {
 		fs.isHigh(host)
 	}
-	if v.Incomplete {
+	if v.Incomplete { // without a time
 		f.Incomplete++
 		return
 	}
@@ -150,11 +156,13 @@ func (d *Digest) function(s ptrace.Span, res *resource) {
 	fs.unmeasured[spanKey{s.TraceID(), s.SpanID()}] = &measured{f: f, host: host, took: took, known: known, judged: !math.IsNaN(v.Overhead)}
 }
 
+// isHigh counts a call above highOverhead.
 func (d *Functions) isHigh(host string) {
 	d.high++
 	note(d.highHosts, host)
 }
 
+// stage adds the span of a stage of a call (get, compute, put), or of a client operation, each kind of which has sums of its own.
 func (d *Digest) stage(s ptrace.Span, res *resource) {
 	fs := &d.Functions
 	v := &fs.stage
@@ -202,7 +210,8 @@ func (d *Digest) stage(s ptrace.Span, res *resource) {
 	}
 }
 
-// measure adds a stage to its call.
+// measure adds the span of a stage to its call, if the call waits for the stage. The call is above highOverhead from the stage on that lifts get and put over
+// the limit.
 func (d *Functions) measure(s ptrace.Span, stage spans.TQStage) {
 	m := d.unmeasured[spanKey{s.TraceID(), s.ParentSpanID()}]
 	if m == nil || m.known[stage] {
@@ -213,10 +222,12 @@ func (d *Functions) measure(s ptrace.Span, stage spans.TQStage) {
 	if m.judged || stage == spans.TQCompute {
 		return
 	}
-	if before := m.queue; before <= highOverhead*m.took && before+took > highOverhead*m.took {
+	limit := highOverhead * m.took
+	wasHigh := m.queue > limit
+	m.queue += took
+	if !wasHigh && m.queue > limit {
 		d.isHigh(m.host)
 	}
-	m.queue += took
 }
 
 // Rows are the functions by name.
@@ -247,7 +258,7 @@ func (d *Functions) Sum() *FunctionSums {
 // High is the number of calls with more than 30 % of their time in TransferQueue, and the host, if one of several had all of them.
 func (d *Functions) High() (calls int, host string) {
 	if len(d.highHosts) == 1 && len(d.hosts) > 1 {
-		for host = range d.highHosts {
+		for host = range d.highHosts { // the only one
 		}
 	}
 	return d.high, host

@@ -19,9 +19,9 @@ type Jobs struct {
 	mu sync.Mutex
 	by table[jobKey, Job]
 
-	places places
-	kept   kept
-	ending bool
+	places places // of all jobs
+	kept   kept   // likewise
+	ending bool   // see Ending
 }
 
 // Job is a run of a job.
@@ -37,8 +37,8 @@ type Job struct {
 	services, hosts map[string]bool
 	gpus            table[gpuKey, GPU]
 
-	book.Book // of its steps, for the account of its time
-	account   *account.Account
+	book.Book                  // of its steps, for the account of its time
+	account   *account.Account // made once, see Account
 }
 
 // jobKey is the run, else the service.
@@ -71,7 +71,7 @@ func (j *Jobs) Batch(td ptrace.Traces) {
 	book.Fit(j.books(), book.MostSteps)
 }
 
-// each is called with all distributions of all jobs.
+// each calls f with every distribution of all jobs.
 func (j *Jobs) each(f func(*Values)) {
 	for _, job := range j.by.by {
 		job.each(f)
@@ -83,7 +83,7 @@ func (j *Jobs) each(f func(*Values)) {
 	}
 }
 
-// add adds spans of a resource, with times of a clock or made-up ones.
+// add adds the spans of a scope. madeUp: their times are not of a clock. ending: see Ending.
 func (j *Job) add(list ptrace.SpanSlice, res *resource, madeUp, ending bool) {
 	n := list.Len()
 	j.Spans += int64(n)
@@ -133,6 +133,7 @@ func (j *Jobs) job(res *resource) *Job {
 	return job
 }
 
+// lasted widens the job's time by that of a span.
 func (j *Job) lasted(s ptrace.Span) {
 	start, end := int64(s.StartTimestamp()), int64(s.EndTimestamp())
 	if j.First == 0 || start < j.First {

@@ -23,13 +23,16 @@ func (l *Late) Mean() float64 {
 	return l.Sum / float64(l.Count)
 }
 
+// plus adds the lateness of another column.
 func (l *Late) plus(o Late) {
 	l.Count, l.Max, l.Sum = l.Count+o.Count, max(l.Max, o.Max), l.Sum+o.Sum
 }
 
 // timeAxis are columns of equal width, at most 128: beyond, the width doubles.
 type timeAxis struct {
-	width, first, n int64 // ns; in widths; columns
+	width int64 // of a column, ns; 0: no column yet
+	first int64 // start of the first column, in widths
+	n     int64 // columns
 }
 
 // Columns are the columns of Rank.Over: the first begins at start, ns since 1970, and each is width ns wide. n is their number.
@@ -37,13 +40,15 @@ func (d *Collectives) Columns() (start, width int64, n int) {
 	return d.clock.first * d.clock.width, d.clock.width, int(d.clock.n)
 }
 
-// add notes how late a rank was. The columns of all ranks begin together.
+// add notes in a rank's row how late, in s, the rank was at a time in ns. The columns of all ranks' rows begin together: if the time is in no column yet,
+// columns are added to all, and if they become too many, those of all are merged.
 func (a *timeAxis) add(d *Collectives, row *Lateness, at int64, late float64) {
 	if a.width == 0 {
 		a.width = 1e6
 		a.first, a.n = floor(at, a.width), 1
 	}
 	i := floor(at, a.width)
+	// Too many columns from the first to the last: merge them in pairs.
 	for low, high := min(i, a.first), max(i, a.first+a.n-1); high-low >= columns; {
 		first := floor(a.first, 2)
 		for _, r := range d.ranks.by {
@@ -54,6 +59,7 @@ func (a *timeAxis) add(d *Collectives, row *Lateness, at int64, late float64) {
 		i = floor(at, a.width)
 		low, high = min(i, a.first), max(i, a.first+a.n-1)
 	}
+	// Before the first column.
 	if i < a.first {
 		more := int(a.first - i)
 		for _, r := range d.ranks.by {
@@ -63,6 +69,7 @@ func (a *timeAxis) add(d *Collectives, row *Lateness, at int64, late float64) {
 		}
 		a.first, a.n = i, a.n+int64(more)
 	}
+	// A row ends with the rank's last value.
 	a.n = max(a.n, i-a.first+1)
 	for int64(len(*row)) <= i-a.first {
 		*row = append(*row, Late{})
@@ -70,7 +77,7 @@ func (a *timeAxis) add(d *Collectives, row *Lateness, at int64, late float64) {
 	(*row)[i-a.first].plus(Late{1, float32(late), late})
 }
 
-// halve merges columns in pairs; first is the index of the first.
+// halve merges columns in pairs; first is the index of the first, in widths: columns 2i and 2i+1 become column i.
 func (l *Lateness) halve(first int64) {
 	from := floor(first, 2)
 	merged := (*l)[:0]
@@ -87,11 +94,11 @@ func (l *Lateness) halve(first int64) {
 // recentCollective has the collective's values for the spans of its ranks.
 type recentCollective struct {
 	communicator string
-	g, all       *Collective
-	transfer     float64 // s; NaN: not known
-	late         float64 // s, of the last rank behind the first; NaN: not known
-	last         int64   // the last rank
-	host         string  // of the last rank
+	g, all       *Collective // of the communicator and operation; of the operation in all communicators
+	transfer     float64     // s; NaN: not known
+	late         float64     // s, of the last rank behind the first; NaN: not known
+	last         int64       // the last rank
+	host         string      // of the last rank
 }
 
 // recent has the last collectives. Their ranks come in the same message, or in one of the next.
@@ -99,6 +106,7 @@ type recent struct {
 	now, before map[pcommon.SpanID]recentCollective
 }
 
+// mostRecent is how many collectives are known at least: two maps have as many each, and the older is dropped when the newer is full.
 const mostRecent = 8192
 
 func (r *recent) put(id pcommon.SpanID, c recentCollective) {

@@ -23,6 +23,7 @@ type GPU struct {
 	Memory      Values   // By, in use
 }
 
+// gpuKey identifies a GPU. rank: absent in a driver's metrics.
 type gpuKey struct {
 	host, id string
 	rank     view.Int
@@ -68,7 +69,8 @@ func (j *Jobs) Metrics(md pmetric.Metrics) {
 // GPUs adds a log's values of a GPU, like the points of Metrics.
 func (j *Jobs) GPUs(v *spans.GPUValues) {
 	of, ok := gpuReaders[v.Metric]
-	if !ok || v.Label != "" && v.Label == of.attr && v.Of != of.value || len(v.Values) == 0 {
+	otherKind := v.Label != "" && v.Label == of.attr && v.Of != of.value // such as the clock of the memory
+	if !ok || otherKind || len(v.Values) == 0 {
 		return
 	}
 	j.mu.Lock()
@@ -86,10 +88,10 @@ func (j *Jobs) GPUs(v *spans.GPUValues) {
 	j.kept.look(len(v.Values), j.each)
 }
 
-// gpuReader reads the samples of a GPU with a value of an attribute, or without the attribute.
+// gpuReader reads the samples of a metric of GPUs: those whose attribute attr is absent, or has the value.
 type gpuReader struct {
 	attr, value string
-	values      func(*GPU) *Values
+	values      func(*GPU) *Values // of the GPU, to add to
 }
 
 var gpuReaders = map[string]gpuReader{
@@ -118,6 +120,7 @@ var readers = map[string]func(j *Job, p pmetric.NumberDataPoint, res *resource){
 	},
 }
 
+// point adds a data point to its GPU. Points of other values of the reader's attribute, and of hardware other than GPUs, are left out.
 func (r *gpuReader) point(j *Job, p pmetric.NumberDataPoint, res *resource) {
 	k := gpuKey{host: res.Host, rank: res.Rank}
 	name, model := "", ""
@@ -164,6 +167,7 @@ func (d *Collectives) between(p pmetric.NumberDataPoint) *Link {
 	return linkOf(&d.links, from, to)
 }
 
+// rankIn is a rank in an attribute, as text; false: absent.
 func rankIn(m pcommon.Map, name string) (string, bool) {
 	v, ok := m.Get(name)
 	if !ok {
@@ -175,7 +179,7 @@ func rankIn(m pcommon.Map, name string) (string, bool) {
 
 // moved notes the bytes of a counter: the highest value is the last.
 func (l *Link) moved(p pmetric.NumberDataPoint) {
-	if x := spans.PointNumber(p); !(l.Bytes > x) {
+	if x := spans.PointNumber(p); !(l.Bytes > x) { // also where Bytes is NaN
 		l.Bytes = x
 	}
 }

@@ -23,6 +23,7 @@ type Pass struct {
 	Throughput                   float64 // By/s
 }
 
+// figures sets the figures of a pass to those of a group's span.
 func (p *Pass) figures(v *view.Group) {
 	p.Ordinal = math.NaN()
 	if v.Ordinal.OK {
@@ -42,7 +43,7 @@ func RPCShare(v *view.Group, stage view.RPCStage) float64 {
 	}
 	took := v.Duration[stage]
 	if stage == view.RPCTransport {
-		took = v.Duration[view.RPCSend] + v.Duration[view.RPCReceive]
+		took = v.Duration[view.RPCSend] + v.Duration[view.RPCReceive]  // with the server's time
 		if server := v.Duration[view.RPCServer]; !math.IsNaN(server) { // else the server said nothing
 			took -= server
 		}
@@ -55,19 +56,20 @@ type Passes struct {
 	Count, Incomplete int
 	Complete          PassFigures // of the complete passes
 	Calls             Calls       // all of the job
-	newest            []*Pass
+	newest            []*Pass     // the newest mostSlow passes, and up to as many more
 	whole             wholeLog
-	verdicts          Verdicts
+	verdicts          Verdicts // of all passes
 	logs              table[string, CallLog]
-	log               *CallLog // of the last call
-	stated            bool     // has its stages as attributes, though they have spans
-	v                 view.Group
-	c                 view.Call
+	log               *CallLog   // of the last call; nil: the call was of a warm-up
+	stated            bool       // the last call has the times of its stages as attributes, so the stages' spans do not count
+	v                 view.Group // read last
+	c                 view.Call  // likewise
 }
 
 // PassFigures are distributions over passes, as in [Pass].
 type PassFigures struct{ Calls, Duration, Serialize, Transport, Server, Throughput Values }
 
+// add adds the figures of a pass.
 func (f *PassFigures) add(p *Pass) {
 	f.Calls.Add(p.Calls)
 	f.Duration.Add(p.Duration)
@@ -77,6 +79,7 @@ func (f *PassFigures) add(p *Pass) {
 	f.Throughput.Add(p.Throughput)
 }
 
+// group adds the span of a group of calls: to the sums of the whole log, and a pass to the passes.
 func (d *Digest) group(s ptrace.Span, kind view.Kind, res *resource) {
 	ps := &d.Passes
 	v := &ps.v
@@ -97,7 +100,7 @@ func (d *Digest) group(s ptrace.Span, kind view.Kind, res *resource) {
 			ps.Complete.add(p)
 		}
 		ps.newest = append(ps.newest, p)
-		if len(ps.newest) == 2*mostSlow {
+		if len(ps.newest) == 2*mostSlow { // sorted now and then, not for each pass
 			ps.newest = slices.Clone(ps.Newest())
 		}
 	}
@@ -131,14 +134,16 @@ type wholeLog struct {
 	groups int
 	calls  float64
 	sum    view.Group // of durations and sizes
-	server float64
-	has    bool // server
+	server float64    // s, of the groups whose server told
+	has    bool       // a server told
 }
 
+// add adds a group.
 func (w *wholeLog) add(v *view.Group) {
 	if w.groups++; w.groups == 1 {
 		w.sum = *v
 		w.sum.Head = view.Head{} // refers to the span
+		// A group's shares are not those of the sum.
 		w.sum.Share = [view.RPCStages]float64{}
 		for i := range w.sum.Share {
 			w.sum.Share[i] = math.NaN()
@@ -159,6 +164,7 @@ func (w *wholeLog) add(v *view.Group) {
 	}
 }
 
+// pass has the sums as a pass; nil for less than two groups.
 func (w *wholeLog) pass() *Pass {
 	if w.groups < 2 {
 		return nil

@@ -24,6 +24,7 @@ type Bucket struct {
 // Mean of the values.
 func (b *Bucket) Mean() float64 { return b.Sum / float64(b.Count) }
 
+// add adds a value.
 func (b *Bucket) add(x float64) {
 	if b.Count == 0 {
 		b.Min, b.Max = x, x
@@ -44,7 +45,8 @@ func (b *Bucket) Plus(o *Bucket) {
 	}
 }
 
-// Add adds a number, but for NaN and infinities.
+// Add adds the value x at a number of the axis, but for NaN and infinities. New buckets are put before or behind the others; if there would be too many, all
+// are merged in pairs first.
 func (s *Series) Add(at int64, x float64) {
 	if !stat.Finite(x) {
 		return
@@ -53,7 +55,7 @@ func (s *Series) Add(at int64, x float64) {
 		s.Width, s.first, s.buckets = 1, at, make([]Bucket, 1, 16)
 	}
 	i := floor(at, s.Width)
-	for low, high := min(i, s.first), max(i, s.first+int64(len(s.buckets))-1); uint64(high-low) >= buckets; {
+	for low, high := min(i, s.first), max(i, s.first+int64(len(s.buckets))-1); uint64(high-low) >= buckets; { // unsigned: the difference may overflow
 		s.halve()
 		i = floor(at, s.Width)
 		low, high = min(i, s.first), max(i, s.first+int64(len(s.buckets))-1)
@@ -68,7 +70,7 @@ func (s *Series) Add(at int64, x float64) {
 	s.buckets[i-s.first].add(x)
 }
 
-// halve merges buckets in pairs.
+// halve merges buckets in pairs: 2i and 2i+1 become i.
 func (s *Series) halve() {
 	s.Width *= 2
 	first := floor(s.first, 2)

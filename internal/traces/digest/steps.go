@@ -48,6 +48,7 @@ type Measure struct {
 	newest Total // values of the last step
 }
 
+// add adds a value at a step, but for NaN and infinities.
 func (m *Measure) add(at int64, x float64) {
 	if !stat.Finite(x) {
 		return
@@ -106,9 +107,9 @@ type Log struct {
 	Parts               map[string]*Values // s, of the named parts of steps
 	Verdicts
 
-	covered map[writer]*float64 // steps
+	covered map[writer]*float64 // steps of each writer
 	by      writer              // the last writer: mostly the next step has the same
-	steps   *float64
+	steps   *float64            // of the last writer, in covered
 }
 
 // writer is a writer of steps.
@@ -117,9 +118,10 @@ type writer struct {
 	host        string
 }
 
+// mostWriters bounds the writers of a log whose steps are counted.
 const mostWriters = 4096
 
-// covers adds steps of a record.
+// covers adds the steps of a record to those of its writer, the rank on its host.
 func (l *Log) covers(steps float64, s ptrace.Span, res *resource) {
 	by := writer{res.Rank.Or(-1), -1, res.Host}
 	if v, ok := s.Attributes().Get(spans.AttrRank); ok {
@@ -149,10 +151,11 @@ func (l *Log) covers(steps float64, s ptrace.Span, res *resource) {
 // Steps are the training steps.
 type Steps struct {
 	by    table[string, Log]
-	v     view.Step
-	parts view.Part
+	v     view.Step // the step read last
+	parts view.Part // the part read last
 }
 
+// log finds or begins the log of a format.
 func (d *Steps) log(format string) *Log {
 	return d.by.of(format, Other, mostLogs, func(name string) (string, *Log) {
 		name = text(name)
@@ -163,6 +166,7 @@ func (d *Steps) log(format string) *Log {
 // mostLogs bounds the kinds of training logs counted separately.
 const mostLogs = 32
 
+// step adds a record of a training step to its log: each figure to its distribution and series.
 func (d *Digest) step(s ptrace.Span, res *resource) {
 	v := &d.Steps.v
 	v.Read(s, &res.Resource)
@@ -173,7 +177,7 @@ func (d *Digest) step(s ptrace.Span, res *resource) {
 	l.covers(v.Covered(), s, res)
 	l.World = max(l.World, res.WorldSize.Or(0))
 	step := v.Step()
-	at := step.Or(l.Records)
+	at := step.Or(l.Records) // else the ordinal
 	for f, x := range [...]float64{
 		StepTime: v.Duration, Loss: v.Loss.Value, LearningRate: v.LearningRate, GradientNorm: v.GradientNorm, ValidationLoss: math.NaN(),
 		SampleThroughput: v.SampleThroughput, TokenThroughput: v.TokenThroughput, DeviceTokenThroughput: v.DeviceTokenThroughput,
@@ -181,7 +185,7 @@ func (d *Digest) step(s ptrace.Span, res *resource) {
 		FlopThroughput: v.FlopThroughput, DeviceFlopThroughput: v.DeviceFlopThroughput, MFUReported: v.MFUReported, MFU: v.MFU,
 		MemoryUsage: v.MemoryUsage, MemoryPeak: v.MemoryPeak, GPUUtilization: v.GPUUtilization,
 	} {
-		if !math.IsNaN(x) {
+		if !math.IsNaN(x) { // most figures are absent
 			l.Measures[f].add(at, x)
 		}
 	}
@@ -191,7 +195,7 @@ func (d *Digest) step(s ptrace.Span, res *resource) {
 	l.loss(s, v, res)
 }
 
-// loss notes the first, the last and the lowest loss.
+// loss notes a record's loss where it is the first, the last or the lowest so far, by step, whatever the order of records.
 func (l *Log) loss(s ptrace.Span, v *view.Step, res *resource) {
 	if math.IsNaN(v.Loss.Value) && v.Loss.Text == "" {
 		return
@@ -200,9 +204,11 @@ func (l *Log) loss(s ptrace.Span, v *view.Step, res *resource) {
 		l.NotFinite++
 	}
 	start := int64(s.StartTimestamp())
-	// Almost always a loss is the newest: compare before anything is copied.
-	first, last, lowest := l.First == nil || l.First.after(v, start), l.Last == nil || !l.Last.after(v, start), false
-	if !math.IsNaN(v.Loss.Value) {
+	// Compare before anything is copied: most losses are the last at best.
+	first := l.First == nil || l.First.after(v, start)
+	last := l.Last == nil || !l.Last.after(v, start)
+	lowest := false
+	if !math.IsNaN(v.Loss.Value) { // of equal losses the first
 		lowest = l.Lowest == nil || v.Loss.Value < l.Lowest.Value || v.Loss.Value == l.Lowest.Value && l.Lowest.after(v, start)
 	}
 	if !first && !last && !lowest {
@@ -227,7 +233,7 @@ func (l *LossAt) after(v *view.Step, start int64) bool {
 	return cmp.Or(cmp.Compare(l.Step.Or(math.MaxInt64), v.Step().Or(math.MaxInt64)), cmp.Compare(l.Start, start), cmp.Compare(l.record, v.Record.N)) > 0
 }
 
-// part adds a named part of a step.
+// part adds the time of a named part of a step to the part's distribution. Beyond mostDistributed names, further ones count as Other.
 func (d *Steps) part(s ptrace.Span, res *resource) {
 	v := &d.parts
 	v.Read(s, &res.Resource)
@@ -250,7 +256,7 @@ func (d *Steps) part(s ptrace.Span, res *resource) {
 	of.Add(length(s))
 }
 
-// beside adds a log's values of its ranks, or a validation.
+// beside adds spans beside the steps of a log: of KindRanks, with the values of each rank, the verdicts; of KindEvaluation the verdicts and the loss.
 func (d *Digest) beside(s ptrace.Span, kind view.Kind, res *resource) {
 	if kind == view.KindRanks {
 		var v view.Ranks

@@ -45,13 +45,14 @@ type Ranked[T any] struct {
 	Of T
 }
 
-// add adds a span among the n largest, and returns its details to fill in; nil if the span has no room.
+// add adds a span among the n largest, and returns its details to fill in; nil if the span is not among them, or is there already.
 func (t *Top[T]) add(n int, weight float64, s ptrace.Span, r *resource) *T {
 	list := *t
-	if math.IsNaN(weight) || len(list) == n && weight < list[n-1].Weight {
+	if math.IsNaN(weight) || len(list) == n && weight < list[n-1].Weight { // the usual case, before the place is looked up
 		return nil
 	}
 	at := r.at(s)
+	// Binary search for the place i.
 	i, end := 0, len(list)
 	for i < end {
 		middle := (i + end) / 2

@@ -44,7 +44,8 @@ func (d *Collectives) Unheard() (out []Unheard) {
 			}
 		}
 		u.Heard = int64(len(withLogs))
-		if u.Heard == 0 || u.Heard >= c.Size && len(u.Early) == 0 {
+		allHeard := u.Heard >= c.Size && len(u.Early) == 0
+		if u.Heard == 0 || allHeard { // of none: a log without ranks
 			continue
 		}
 		for n := range c.Size {

@@ -22,7 +22,8 @@ const (
 	lookEvery = 65_536  // spans between two looks at the budget
 )
 
-const bins = 2048 // of a sketch: 17 decades. Values below the highest 17 are counted in the lowest bin
+// bins of a sketch: 17 decades. Values below the highest 17 are counted in the lowest bin.
+const bins = 2048
 
 // indices is the bucket of a value in a sketch. The interpolation is twice as fast as a logarithm, and has 1 % more buckets.
 var indices = func() mapping.IndexMapping {
@@ -68,6 +69,7 @@ func (t *Total) Min() float64 { return t.known(t.min) }
 // Max is NaN without numbers.
 func (t *Total) Max() float64 { return t.known(t.max) }
 
+// known is x, or NaN without numbers.
 func (t *Total) known(x float64) float64 {
 	if t.n == 0 {
 		return math.NaN()
@@ -92,7 +94,7 @@ func (v *Values) Add(x float64) {
 		return
 	}
 	v.Total.Add(x)
-	off := x - v.mean
+	off := x - v.mean // from the mean before
 	v.mean += off / float64(v.n)
 	v.m2 += off * (x - v.mean)
 	if v.sketch == nil && len(v.exact) < mostKept {
@@ -129,6 +131,7 @@ func (k *kept) look(spans int, each func(func(*Values))) {
 	}
 }
 
+// settle halves the bound per kind until the values of all kinds fit into the budget, and makes sketches of the kinds beyond.
 func (k *kept) settle(each func(func(*Values))) {
 	k.spans, k.most = 0, cmp.Or(k.most, mostKept)
 	for ; k.most > leastKept; k.most = max(k.most/2, leastKept) {
@@ -174,7 +177,7 @@ func (v *Values) Quantile(q float64) float64 {
 		slices.Sort(v.exact)
 		v.sorted = true
 	}
-	at := q * float64(len(v.exact)-1)
+	at := q * float64(len(v.exact)-1) // between two indices
 	low := int(at)
 	x := v.exact[low]
 	if low+1 < len(v.exact) {

@@ -15,7 +15,7 @@ import (
 // Window sums up the breakdowns of a kind: the time of steps, of batches or of passes.
 type Window struct {
 	Of        string // a spans.Window… value; "": unknown
-	Took      Values // s
+	Took      Values // s, of each window
 	Over      Series // s, by iteration; without one, by ordinal
 	Parts     map[string]*Part
 	Judged    int64 // of windows: the others are like too few
@@ -26,7 +26,7 @@ type Window struct {
 	Worst     Top[[]view.PartTime] // the parts of the dearest
 	SlowTook  Values               // s, of the slow ones
 	Longest   Top[view.Int]        // the iterations of the longest
-	sample    Top[sampled]         // of all
+	sample    Top[sampled]         // a random sample of all, for Typical
 	costs     table[blame, Cost]
 	Verdicts
 }
@@ -72,10 +72,11 @@ type Windows struct {
 	b  view.Breakdown
 }
 
+// breakdown adds the breakdown of a window: step_join's span with the window's time by part and, if the window was slow, why.
 func (d *Digest) breakdown(s ptrace.Span, res *resource) {
 	b := &d.Windows.b
 	b.Read(s)
-	res.places = d.places
+	res.places = d.places // from here on Top.add finds the place of the window itself
 	w := d.Windows.by.of(b.Window, Other, mostLogs, func(name string) (string, *Window) {
 		name = text(name)
 		return name, &Window{Of: name, Parts: map[string]*Part{}}
@@ -83,7 +84,7 @@ func (d *Digest) breakdown(s ptrace.Span, res *resource) {
 	d.countVerdicts(s, &b.Head, res, &w.Verdicts)
 	took := b.Length()
 	w.Took.Add(took)
-	at := b.Iteration.Or(w.Took.Count())
+	at := b.Iteration.Or(w.Took.Count()) // else the ordinal
 	w.Over.Add(at, took)
 	if of := w.Longest.add(mostShown, took, s, res); of != nil {
 		*of = b.Iteration
@@ -96,6 +97,7 @@ func (d *Digest) breakdown(s ptrace.Span, res *resource) {
 	if !math.IsNaN(b.Usual) {
 		w.Judged++
 	}
+	// A slow window, and its causes.
 	if isSlow {
 		w.SlowCount++
 		w.Excess.Add(b.Excess)
@@ -113,19 +115,9 @@ func (d *Digest) breakdown(s ptrace.Span, res *resource) {
 		}
 		w.causes(s, b, res)
 	}
+	// The time by part.
 	for _, p := range b.Times {
-		part := w.Parts[p.Part]
-		if part == nil {
-			name := text(p.Part)
-			if len(w.Parts) >= mostDistributed {
-				name = Other
-			}
-			part = w.Parts[name]
-			if part == nil {
-				part = &Part{Name: name}
-				w.Parts[name] = part
-			}
-		}
+		part := w.part(p.Part)
 		part.All.Add(p.Seconds)
 		part.Devices.Add(p.Seconds * float64(b.WorldSize.Or(0)))
 		part.Over.Add(at, p.Seconds)
@@ -134,6 +126,23 @@ func (d *Digest) breakdown(s ptrace.Span, res *resource) {
 		}
 	}
 	res.places = nil
+}
+
+// part finds or begins a part. Beyond mostDistributed names, further ones count as Other.
+func (w *Window) part(name string) *Part {
+	if part := w.Parts[name]; part != nil {
+		return part
+	}
+	name = text(name)
+	if len(w.Parts) >= mostDistributed {
+		name = Other
+	}
+	part := w.Parts[name]
+	if part == nil {
+		part = &Part{Name: name}
+		w.Parts[name] = part
+	}
+	return part
 }
 
 // order is the order of kinds of windows, enclosing ones first.
@@ -185,6 +194,7 @@ func (w *Window) Typical() (at At, iteration view.Int, ok bool) {
 	return at, iteration, ok
 }
 
+// orZero is v, or 0 for an absent value, NaN.
 func orZero(v float64) float64 {
 	if math.IsNaN(v) {
 		return 0

@@ -38,7 +38,7 @@ func (c *client) Address() string { return c.base }
 
 func (c *client) String() string { return c.product + " at " + c.base }
 
-// get returns status and body of a GET.
+// get returns status and body of a GET, whatever the status. An error is about the connection: ErrUnreachable, or ErrTooLarge.
 func (c *client) get(ctx context.Context, path string, query url.Values, accept string) (status int, body []byte, err error) {
 	address := c.base + path
 	if len(query) > 0 {
@@ -51,7 +51,7 @@ func (c *client) get(ctx context.Context, path string, query url.Values, accept 
 	req.Header.Set("Accept", accept)
 	resp, err := c.http.Do(req)
 	if err != nil {
-		if ue, ok := errors.AsType[*url.Error](err); ok {
+		if ue, ok := errors.AsType[*url.Error](err); ok { // whose text repeats method and URL
 			err = ue.Err
 		}
 		return 0, nil, fmt.Errorf("%w %s: %w", ErrUnreachable, c, err)

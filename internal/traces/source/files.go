@@ -31,6 +31,7 @@ func Files(paths ...string) (*Memory, error) {
 	return NewMemory(strings.Join(paths, ", "), td), nil
 }
 
+// readFile appends the spans of a file.
 func readFile(path string, into ptrace.Traces) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -43,6 +44,7 @@ func readFile(path string, into ptrace.Traces) error {
 	return nil
 }
 
+// read appends the spans of a file's content: lines of JSON begin with a brace, any other content is lengths and protobuf.
 func read(r *bufio.Reader, into ptrace.Traces) error {
 	first, err := r.Peek(1)
 	switch {
@@ -56,6 +58,7 @@ func read(r *bufio.Reader, into ptrace.Traces) error {
 	return readMessages(r, into)
 }
 
+// readLines appends the spans of lines of OTLP JSON. A last line without its end may be unfinished, and is no error.
 func readLines(r *bufio.Reader, into ptrace.Traces) error {
 	var u ptrace.JSONUnmarshaler
 	for n := 1; ; n++ {
@@ -94,6 +97,8 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 	}
 }
 
+// readMessages appends the spans of batches in protobuf, each behind its length in four bytes, big-endian. An unfinished last batch is no error; an unfinished
+// first one is: the file is of another kind.
 func readMessages(r *bufio.Reader, into ptrace.Traces) error {
 	var u ptrace.ProtoUnmarshaler
 	var size [4]byte

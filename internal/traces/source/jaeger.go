@@ -22,7 +22,7 @@ type Jaeger struct{ client }
 // NewJaeger is the Jaeger whose query port, 16686 by default, is at an address.
 func NewJaeger(address string) *Jaeger { return &Jaeger{newClient("Jaeger", address)} }
 
-// ask returns the body of a GET; found is false on Jaeger's 404.
+// ask returns the body of a GET; found is false on Jaeger's 404. Jaeger's own errors are JSON with a message; any other body is of a foreign server.
 func (j *Jaeger) ask(ctx context.Context, path string, query url.Values) (body []byte, found bool, err error) {
 	status, body, err := j.get(ctx, path, query, "application/json")
 	if err != nil || status == http.StatusOK {
@@ -69,7 +69,7 @@ func (j *Jaeger) Trace(ctx context.Context, id pcommon.TraceID) (*tree.Trace, er
 	return traces[0], nil
 }
 
-// Find implements Source.
+// Find implements Source. The last days are searched first, then all time since 2000.
 func (j *Jaeger) Find(ctx context.Context, q Query) (*Found, error) {
 	defer j.done()
 	services, err := q.services(ctx, j)
@@ -82,6 +82,7 @@ func (j *Jaeger) Find(ctx context.Context, q Query) (*Found, error) {
 	})
 }
 
+// window implements store.
 func (j *Jaeger) window(ctx context.Context, service string, in window, n int) (traces []*tree.Trace, full bool, err error) {
 	traces, err = j.traces(ctx, "/api/v3/traces", url.Values{
 		"query.service_name":   {service},
@@ -105,6 +106,7 @@ func (j *Jaeger) traces(ctx context.Context, path string, query url.Values) ([]*
 	return tree.Build(td), nil
 }
 
+// decodeJaeger reads an answer of /api/v3: {"result": OTLP JSON}.
 func decodeJaeger(body []byte) (ptrace.Traces, error) {
 	var answer struct{ Result json.RawMessage }
 	if err := json.Unmarshal(body, &answer); err != nil {

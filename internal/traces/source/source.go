@@ -69,7 +69,7 @@ type Share struct {
 	More  bool `json:"more"` // further traces exist, not counted
 }
 
-// newest keeps the newest traces up to a limit.
+// newest sorts traces by start and keeps the newest up to a limit, 0: all. Traces about a run as a whole do not count.
 func newest(traces []*tree.Trace, limit int) []*tree.Trace {
 	tree.SortByStart(traces)
 	n := 0
@@ -109,6 +109,7 @@ func ParseID(text string) (id pcommon.TraceID, err error) {
 	return id, nil
 }
 
+// noTrace is the error for a trace that a source does not have.
 func noTrace(s Source, id pcommon.TraceID) error {
 	return fmt.Errorf("%w with id %s in %s", ErrNoTrace, id, s)
 }

@@ -84,6 +84,7 @@ func (t *Tempo) Trace(ctx context.Context, id pcommon.TraceID) (*tree.Trace, err
 	return t.trace(ctx, id)
 }
 
+// trace reads a whole trace, or ErrNoTrace.
 func (t *Tempo) trace(ctx context.Context, id pcommon.TraceID) (*tree.Trace, error) {
 	path := "/api/traces/" + id.String()
 	body, found, err := t.ask(ctx, path, nil, "application/protobuf")
@@ -105,7 +106,7 @@ func (t *Tempo) trace(ctx context.Context, id pcommon.TraceID) (*tree.Trace, err
 	return traces[0], nil
 }
 
-// Find implements Source.
+// Find implements Source. Weeks are searched back from now on, then once without a time.
 func (t *Tempo) Find(ctx context.Context, q Query) (*Found, error) {
 	defer t.done()
 	services, err := q.services(ctx, t)
@@ -126,6 +127,7 @@ type tempoSearch struct {
 	known map[pcommon.TraceID]*tree.Trace
 }
 
+// window implements store. Tempo's search has whole seconds, and finds the ids of traces, which are then read one by one.
 func (t *tempoSearch) window(ctx context.Context, service string, in window, n int) (traces []*tree.Trace, full bool, err error) {
 	query := url.Values{"q": {"{resource.service.name=" + strconv.Quote(service) + "}"}, "limit": {strconv.Itoa(n)}, "spss": {"1"}}
 	if !in.from.IsZero() {
@@ -166,7 +168,7 @@ func (t *tempoSearch) read(ctx context.Context, ids []pcommon.TraceID) error {
 			for i := worker; i < len(ids) && errs[worker] == nil; i += parallel {
 				var err error
 				traces[i], err = t.trace(ctx, ids[i])
-				if !errors.Is(err, ErrNoTrace) { // deleted since the search
+				if !errors.Is(err, ErrNoTrace) { // else deleted since the search
 					errs[worker] = err
 				}
 			}

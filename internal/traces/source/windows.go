@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	page     = 100 // traces of an answer
-	maxPage  = 100_000
+	page     = 100     // traces of an answer
+	maxPage  = 100_000 // of an answer where a window cannot be split any more
 	recent   = 7 * 24 * time.Hour
 	tomorrow = 24 * time.Hour // clocks of other hosts may be ahead
 )
@@ -24,18 +24,18 @@ type store interface {
 }
 
 // windows collects the newest traces of a store. Stores have no pages, and no common order: a window of time with more than a page is split in two, the later
-// part first.
+// part first. When Query.Limit traces are collected, the older ones are only counted, for as long as Query.Counting.
 type windows struct {
 	store
 	Query
 	shortest time.Duration // of a window: a shorter window would have no fewer traces
 
-	traces map[pcommon.TraceID]*tree.Trace
-	older  error
-	seen   map[pcommon.TraceID]bool // traces in earlier answers
-	there  map[pcommon.TraceID]bool // the wanted traces among them, but for traces about a run as a whole
-	more   bool                     // further traces may exist, not counted
-	until  time.Time                // the counting ends then; zero while traces are collected
+	traces map[pcommon.TraceID]*tree.Trace // collected
+	older  error                           // why the earlier windows could not be read
+	seen   map[pcommon.TraceID]bool        // traces in earlier answers
+	there  map[pcommon.TraceID]bool        // the wanted traces among them, but for traces about a run as a whole
+	more   bool                            // further traces may exist, not counted
+	until  time.Time                       // the counting ends then; zero while traces are collected
 }
 
 func newWindows(s store, q Query, shortest time.Duration) *windows {
@@ -52,11 +52,11 @@ type window struct{ from, to time.Time }
 // slowly, or not at all.
 func (w *windows) all(ctx context.Context, services []string, all []window) (*Found, error) {
 	for _, service := range services {
-		w.until = time.Time{}
+		w.until = time.Time{} // collect again: the newest traces of this service may be newer than the last one's
 		before := len(w.traces)
 		for i, in := range all {
 			err := w.within(ctx, service, in, page)
-			if err != nil && i > 0 && len(w.traces) > before {
+			if err != nil && i > 0 && len(w.traces) > before { // recent traces are an answer
 				w.older = err
 				break
 			}
@@ -68,6 +68,7 @@ func (w *windows) all(ctx context.Context, services []string, all []window) (*Fo
 	return w.found(), nil
 }
 
+// found is the answer: the newest of the collected traces.
 func (w *windows) found() *Found {
 	traces := make([]*tree.Trace, 0, len(w.traces))
 	for _, t := range w.traces {
@@ -77,7 +78,8 @@ func (w *windows) found() *Found {
 	return &Found{Traces: traces, Share: Share{Read: count(traces), There: len(w.there), More: w.more}, Older: w.older}
 }
 
-// within collects a window, by parts if the window has more than n traces.
+// within collects the traces of a service in a window. If the store has more than n, the window is searched in two parts; a window that cannot be split, as of
+// traces with one start, is searched again with room for twice as many, up to maxPage.
 func (w *windows) within(ctx context.Context, service string, in window, n int) error {
 	counts := !w.until.IsZero()
 	if counts {
@@ -86,7 +88,7 @@ func (w *windows) within(ctx context.Context, service string, in window, n int) 
 		defer cancel()
 	}
 	traces, full, err := w.window(ctx, service, in, n)
-	if counts && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+	if counts && errors.Is(ctx.Err(), context.DeadlineExceeded) { // the time for counting is over
 		w.more = true
 		return nil
 	}
@@ -94,12 +96,13 @@ func (w *windows) within(ctx context.Context, service string, in window, n int) 
 		return err
 	}
 	fresh := w.take(traces)
-	if !full {
+	if !full { // all of the window, and all later ones before
 		w.enough(in.from)
 		return nil
 	}
 	cut := in.cut(traces).Truncate(w.shortest)
-	if !fresh || !cut.After(in.from) || !cut.Before(in.to) {
+	splits := cut.After(in.from) && cut.Before(in.to)
+	if !fresh || !splits { // parts of a window would have no other answer
 		if n >= maxPage {
 			w.more = true
 			return nil
@@ -112,7 +115,8 @@ func (w *windows) within(ctx context.Context, service string, in window, n int) 
 	return w.within(ctx, service, window{in.from, cut}, page)
 }
 
-// cut is the time to split a full window: few traces of its answer are before.
+// cut is the time to split a full window: a quarter of the traces in its answer is before, so the later part, searched first, has the rest. If all of these
+// have one start, the window is split in the middle.
 func (in window) cut(traces []*tree.Trace) time.Time {
 	var at time.Time
 	if len(traces) > 0 {

@@ -59,6 +59,7 @@ func Build(td ptrace.Traces) []*Trace {
 		trace pcommon.TraceID
 		span  pcommon.SpanID
 	}
+	// All spans, by trace.
 	known := map[key]*Span{}
 	var traces []*Trace
 	for _, rs := range td.ResourceSpans().All() {
@@ -84,12 +85,14 @@ func Build(td ptrace.Traces) []*Trace {
 			}
 		}
 	}
+	// Each span below its parent.
 	for _, t := range traces {
 		slices.SortFunc(t.Spans, byStart)
 		for _, s := range t.Spans {
 			parent := known[key{t.ID, s.ParentSpanID()}]
+			belowRootToCome := parent == nil && s.ParentSpanID() == spans.RootID(t.ID) // step_join sends its root when the trace is over
 			switch {
-			case s.ParentSpanID().IsEmpty(), parent == nil && s.ParentSpanID() == spans.RootID(t.ID):
+			case s.ParentSpanID().IsEmpty(), belowRootToCome:
 				t.Roots = append(t.Roots, s)
 			case parent == nil || parent == s:
 				s.Orphan = true

@@ -68,6 +68,7 @@ func Causes(span ptrace.Span) iter.Seq[Cause] {
 	}
 }
 
+// causeOf reads the event of a cause.
 func causeOf(e ptrace.SpanEvent) Cause {
 	out := noCause
 	out.take(e.Attributes())

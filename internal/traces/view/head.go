@@ -25,12 +25,13 @@ func (s *Said) Title() string {
 	return s.Name
 }
 
-// Told are the verdicts of a span: those with an explaining event, and those only in its list.
+// Told are the verdicts in a span's list, in order: each with the events that explain the verdict, one after another, else with its name alone and the severity
+// that the registry gives to the name.
 func (h *Head) Told(span ptrace.Span) iter.Seq[Verdict] {
 	return func(yield func(Verdict) bool) {
 		for i := range h.Verdicts.Len() {
 			name := h.Verdicts.Text(i)
-			explained := name == ""
+			explained := name == "" // no text: left out
 			for v := range Verdicts(span) {
 				if v.Name != name {
 					continue
@@ -63,6 +64,7 @@ func Verdicts(span ptrace.Span) iter.Seq[Verdict] {
 	}
 }
 
+// verdictOf reads the event of a verdict.
 func verdictOf(e ptrace.SpanEvent) Verdict {
 	out := noVerdict
 	out.Time = e.Timestamp()

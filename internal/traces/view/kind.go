@@ -42,6 +42,7 @@ func slotOf(name string) uint8 {
 	return uint8(len(name)) + name[0] + 36*name[len(name)-1]
 }
 
+// kindNamed is the kind of a name, KindOther for an unknown name.
 func kindNamed(name string) Kind {
 	if k := byText[slotOf(name)]; names[k] == name {
 		return k
@@ -78,6 +79,7 @@ func IsDetail(span ptrace.Span) bool {
 // be present.
 func recognise(span ptrace.Span) Kind {
 	k := byName(span)
+	// The attribute at another place than the first.
 	if is, ok := span.Attributes().Get(spans.AttrKind); ok {
 		if named := kindNamed(spans.ValueText(is)); named != KindOther { // a copy in another trace has the name of its original
 			return named
@@ -87,6 +89,7 @@ func recognise(span ptrace.Span) Kind {
 	case KindStep, KindRanks, KindPass, KindSession, KindCalls, KindRPCSummary, KindEvent:
 		return k // whatever the rest
 	}
+	// Which attributes are present: each is mandatory for a kind.
 	var (
 		collective, tq, function, part, aggregate, zeromq, method, source bool
 
@@ -111,7 +114,8 @@ func recognise(span ptrace.Span) Kind {
 			source = true
 		}
 	}
-	ours := k != KindOther && k != KindEvaluation && k != KindRun && k != KindSummary // the name of a function or an operation is arbitrary
+	// The names "evaluation", "run" and "summary" may be a function's or an operation's: then the attributes decide.
+	ours := k != KindOther && k != KindEvaluation && k != KindRun && k != KindSummary
 	switch {
 	case ours && aggregate:
 		return KindAggregate
@@ -135,7 +139,8 @@ func recognise(span ptrace.Span) Kind {
 	return k
 }
 
-// byName is the kind of a span with a name of ours. The name of a call may be any method.
+// byName is the kind of a span with a name of ours, else KindOther. A call may have any method's name, so a CLIENT span named "rpc.…" is none of ours by its
+// name.
 func byName(span ptrace.Span) Kind {
 	switch name := span.Name(); name {
 	case spans.SpanStep:
@@ -167,6 +172,7 @@ func byName(span ptrace.Span) Kind {
 	}
 }
 
+// ofRPC is the kind of a span with a name of ours that begins with "rpc.".
 func ofRPC(name string) Kind {
 	switch name {
 	case spans.SpanRPCPass:

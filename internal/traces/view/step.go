@@ -24,6 +24,7 @@ type Loss struct {
 	Text  string  // of a loss that is no finite number, as sent: "NaN", "+Inf", "-Infinity", …
 }
 
+// lossOf reads a loss: a number, or the text of one that is not finite.
 func lossOf(v pcommon.Value) Loss {
 	l := Loss{Value: spans.ValueNumber(v)}
 	if math.IsNaN(l.Value) && (v.Type() == pcommon.ValueTypeStr || v.Type() == pcommon.ValueTypeDouble) {
@@ -56,10 +57,13 @@ func (s *Step) Covered() float64 {
 	return 1
 }
 
-// finish derives the duration from the span's length, without an attribute.
+// finish sets the duration of a step without an attribute for it, from the span's length: the mean over the steps in the record.
 func (s *Step) finish(span ptrace.Span) {
+	if s.ownDuration || s.TimePoint || s.Incomplete {
+		return
+	}
 	// A length of 1 ns is none: spans.Batch makes the span of an instant 1 ns long.
-	if length := int64(span.EndTimestamp() - span.StartTimestamp()); !s.ownDuration && !s.TimePoint && !s.Incomplete && length > 1 {
+	if length := int64(span.EndTimestamp() - span.StartTimestamp()); length > 1 {
 		s.Duration = float64(length) / 1e9 / s.Covered()
 	}
 }

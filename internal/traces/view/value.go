@@ -18,6 +18,7 @@ func blank[T any]() (out T) {
 	return out
 }
 
+// fill sets all quantities of a view to absent, at any depth.
 func fill(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Float64:
@@ -55,6 +56,7 @@ func IntOf(v pcommon.Value) Int {
 	return intOfDouble(v)
 }
 
+// intOfDouble is IntOf for any value but an integer other than 0.
 func intOfDouble(v pcommon.Value) Int {
 	switch x := v.Double(); v.Type() {
 	case pcommon.ValueTypeInt:
@@ -78,6 +80,7 @@ func ordinalOf(v pcommon.Value) Int {
 	return Int{}
 }
 
+// flagOf reads a flag.
 func flagOf(v pcommon.Value) bool { return v.Type() == pcommon.ValueTypeBool && v.Bool() }
 
 // List is an attribute of type list. The zero value is empty.
@@ -86,6 +89,7 @@ type List struct {
 	n  int
 }
 
+// listOf reads a list.
 func listOf(v pcommon.Value) List {
 	if v.Type() != pcommon.ValueTypeSlice {
 		return List{}

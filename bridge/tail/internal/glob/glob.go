@@ -41,7 +41,7 @@ func one(pattern string) Glob {
 
 const meta = `*?[]{}\`
 
-// plain returns the path of a pattern without meta characters, or with all of them escaped; false for any other pattern.
+// plain returns the path of a pattern without meta characters, or with escaped meta characters alone; false: the pattern has meta characters.
 func plain(pattern string) (path string, ok bool) {
 	if !strings.ContainsAny(pattern, meta) {
 		return pattern, true
@@ -167,7 +167,7 @@ func (l List) Below(dir string) bool {
 	return l.Names(dir) || slices.ContainsFunc(l.others, func(i int) bool { return l.Globs[i].mayHold(dir) && l.Globs[i].nonLog(dir, true) == "" })
 }
 
-// mayHold says whether a directory, or one below it, can hold a match: the directory's parts below Base match the pattern's, as far as both go.
+// mayHold says whether a directory, or a directory below, can hold a match: its parts below Base match the pattern's, as far as both go.
 func (g *Glob) mayHold(dir string) bool {
 	rel, err := filepath.Rel(g.Base, dir)
 	if err != nil || rel == ".." || strings.HasPrefix(rel, "../") {
