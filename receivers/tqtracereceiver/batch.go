@@ -25,6 +25,7 @@ type functionBatch struct {
 	points []point
 }
 
+// empty says whether there is nothing to send.
 func (b *functionBatch) empty() bool {
 	return len(b.out.Functions) == 0 && len(b.out.Lone) == 0 && len(b.points) == 0
 }
@@ -60,7 +61,8 @@ type builder struct {
 	runSpan  pcommon.SpanID
 }
 
-// Traces builds the spans.
+// Traces writes the spans of the batch: the run's, if the batch opens the run, those of the functions, and the lone operations. from is called before each
+// record's spans, with its place in the log.
 func (b *functionBatch) Traces(out *spans.Batch, from filereceiver.From) {
 	bd := builder{Batch: out, r: b.r, b: b}
 	bd.runTrace, bd.runSpan = spans.RunIDs(b.run)
@@ -77,7 +79,7 @@ func (b *functionBatch) Traces(out *spans.Batch, from filereceiver.From) {
 	}
 }
 
-// began is the start of the first call or operation: math.MaxInt64 without any.
+// began is the earliest start of a call or operation in the batch, Unix ns, and the clock of this time; math.MaxInt64 without any.
 func (b *functionBatch) began() (int64, spans.TimeSource) {
 	at, source := int64(math.MaxInt64), spans.TimeSynthetic
 	for i := range b.out.Functions {
@@ -93,12 +95,13 @@ func (b *functionBatch) began() (int64, spans.TimeSource) {
 	return at, source
 }
 
+// resource is the resource of a process's spans.
 func (bd *builder) resource(who assemble.Who) spans.Resource {
 	return spans.Resource{Service: bd.r.cfg.ServiceName, RunID: bd.b.run, Host: who.Host, PID: who.PID}
 }
 
-// identify makes the ids of a span with process, function and raw time as natural key. A text without a trace gives each record a trace of its own; otherwise
-// the resource says how the record joined its trace.
+// identify makes the ids of a span with process, function (name) and raw time (key) as natural key, and role for what it is of the three. text is the trace_id
+// of the log: one that names no trace ("N/A") gives each record a trace of its own; otherwise the resource says that the record joined its trace by id.
 func (bd *builder) identify(res *spans.Resource, who assemble.Who, text, role, name string, key *assemble.Key) (pcommon.TraceID, pcommon.SpanID) {
 	bd.buf[0] = strconv.AppendInt(bd.buf[0][:0], who.PID, 10)
 	bd.buf[1] = append(bd.buf[1][:0], name...)
@@ -130,6 +133,7 @@ func putTraceID(m pcommon.Map, trace pcommon.TraceID, text string) {
 	}
 }
 
+// function adds the spans of a call: the function, below it its known stages (get, compute, put), and below the get and put stages their client operations.
 func (bd *builder) function(f *assemble.Function) {
 	res := bd.resource(f.Who)
 	res.Time = f.Source
@@ -174,7 +178,7 @@ func (bd *builder) function(f *assemble.Function) {
 		if o.Kind == tqline.OpPut {
 			parent = parents[2]
 		}
-		if parent.IsEmpty() {
+		if parent.IsEmpty() { // the lines of the stage were lost
 			parent = id
 		}
 		bd.op(res, o, trace, spans.SpanID(trace, opNames[o.Kind], id[:], o.Key.Bytes()), parent, f.Name)
@@ -191,6 +195,7 @@ func (bd *builder) lone(o *assemble.Op) {
 	bd.Link(s, bd.runTrace, bd.runSpan)
 }
 
+// op adds the span of a client operation, a root if parent is empty, and returns it. Throughput is bytes by duration, unless the end is not known.
 func (bd *builder) op(res spans.Resource, o *assemble.Op, trace pcommon.TraceID, id, parent pcommon.SpanID, function string) ptrace.Span {
 	s := bd.Add(res, spans.Span{
 		Trace: trace, ID: id, Parent: parent, Name: opNames[o.Kind], Is: spans.KindStage, Kind: ptrace.SpanKindClient, Start: o.Start, End: o.End, Source: o.Source,
@@ -227,6 +232,7 @@ var lost = map[string]string{
 	assemble.ReasonNoClientEnd:  "the client operation began and never ended: the process died in it, or its line was lost",
 }
 
+// putIncomplete marks a span as incomplete for a reason, and as failed if something began and did not end; "": complete.
 func putIncomplete(s ptrace.Span, reason string) {
 	spans.PutIncomplete(s.Attributes(), reason)
 	if message := lost[reason]; message != "" {
@@ -235,6 +241,7 @@ func putIncomplete(s ptrace.Span, reason string) {
 	}
 }
 
+// fields writes the unknown fields of a record, a range of Out.Fields, as attributes.
 func (bd *builder) fields(m pcommon.Map, from, to int) {
 	for _, f := range bd.b.out.Fields[from:to] {
 		m.PutStr(spans.AttrTQFieldPrefix+f.Name, f.Value)
@@ -245,8 +252,8 @@ func (bd *builder) fields(m pcommon.Map, from, to int) {
 // Prometheus.
 func (b *functionBatch) Metrics() pmetric.Metrics {
 	md := pmetric.NewMetrics()
-	var list pmetric.MetricSlice
-	known := map[metricID]pmetric.NumberDataPointSlice{}
+	var list pmetric.MetricSlice                         // of the only resource
+	known := map[metricID]pmetric.NumberDataPointSlice{} // the points of the metrics in list
 	for i := range b.points {
 		p := &b.points[i]
 		if i == 0 {

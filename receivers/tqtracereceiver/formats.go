@@ -47,11 +47,13 @@ func detect(string) tail.Detect {
 	}
 }
 
+// isTrace says whether a line has a [TQ-…] record that can be read.
 func isTrace(text []byte, rec *tqline.Line) bool {
 	i := tqline.Find(text)
 	return i >= 0 && tqline.Parse(text[i:], rec) == nil
 }
 
+// isNeighbour says whether a line is a neighbour that makes a file one of TransferQueue: its values can be read. The rest of the neighbours have none.
 func isNeighbour(text []byte, _ *tqline.Line) (is bool) {
 	switch tqline.Classify(text) {
 	case tqline.TaskCost:

@@ -31,16 +31,16 @@ type handler struct {
 	filePID int64 // of worker-…-<pid>.err
 
 	peeler envelope.Peeler
-	glued  line.Peeler
-	prefix line.Prefix
-	rec    tqline.Line
-	stamps *clock.Stamps
-	at     assemble.At
-	raw    []byte
+	glued  line.Peeler   // of prefixes behind foreign text
+	prefix line.Prefix   // of the current line
+	rec    tqline.Line   // the current record …
+	at     assemble.At   // … and when and where it was printed
+	raw    []byte        // of at.Raw, without any clock
+	stamps *clock.Stamps // reads the stamps of loggers
 
-	anchors clock.Anchors
+	anchors clock.Anchors // of the processes: perf_counter to wall clock
 	procs   map[procKey]*assemble.Proc
-	recent  [16]*assemble.Proc // of the last lines, by pid
+	recent  [16]*assemble.Proc // of the last lines, by pid modulo 16
 	asm     *assemble.Assembler
 	perf    perfRecords
 	names   spans.Interner
@@ -72,6 +72,7 @@ const enoughIDs = 8
 // maxProcs bounds the known processes of one file.
 const maxProcs = 4096
 
+// handle makes the handler of a stream.
 func (r *tqReceiver) handle(s stream) *handler {
 	h := &handler{
 		r: r, stream: s, run: r.cfg.Run(s.Path()), filePID: pidOfFile(s.Path()), stamps: clock.NewStamps(r.zone),
@@ -89,7 +90,7 @@ func (h *handler) fill() {
 	}
 }
 
-// pidOfFile reads the pid from Ray's file names, "worker-<worker id>-<job id>-<pid>.err". 0: none.
+// pidOfFile reads the pid from the names of Ray's files, "worker-<worker id>-<job id>-<pid>.err". 0: another name.
 func pidOfFile(path string) int64 {
 	name := filepath.Base(path)
 	if !strings.HasPrefix(name, "worker-") {
@@ -104,7 +105,7 @@ func pidOfFile(path string) int64 {
 	return pid
 }
 
-// Line takes the next line.
+// Line takes the next line: its prefix is taken off, and the first format whose line it is reads the rest. Any other line is ignored.
 func (h *handler) Line(l *tail.Line) (tail.Verdict, string) {
 	h.fill()
 	rest := h.peeler.Peel(l.Text, &h.prefix)
@@ -116,13 +117,14 @@ func (h *handler) Line(l *tail.Line) (tail.Verdict, string) {
 	return tail.Ignored, "not_tq"
 }
 
-// trace takes a line with a [TQ-…] tag.
+// trace takes a line with a [TQ-…] tag: the record gets its time and process, and goes to the assembler. mine is false without a tag. A broken record is
+// rejected.
 func (h *handler) trace(b []byte, l *tail.Line) (v tail.Verdict, reason string, mine bool) {
 	i := tqline.Find(b)
 	if i < 0 {
 		return tail.Ignored, "", false
 	}
-	if i > 0 {
+	if i > 0 { // foreign text, perhaps with a prefix of its own
 		h.peelGlued(b[:i])
 	}
 	if h.prefix.Repeated > 1 {
@@ -131,7 +133,7 @@ func (h *handler) trace(b []byte, l *tail.Line) (v tail.Verdict, reason string, 
 	if err := tqline.Parse(b[i:], &h.rec); err != nil {
 		return tail.Rejected, tqline.Reason(err), true
 	}
-	if h.nameless == h.records && spans.NoTraceID(string(h.rec.TraceID)) {
+	if h.nameless == h.records && spans.NoTraceID(string(h.rec.TraceID)) { // counts as long as no record has an id
 		h.nameless++
 	}
 	h.records++
@@ -145,7 +147,11 @@ func (h *handler) trace(b []byte, l *tail.Line) (v tail.Verdict, reason string, 
 	return tail.Record, "", true
 }
 
-// peelGlued looks for a prefix between foreign text (a progress bar) and the record.
+// peelGlued looks for a prefix in the text before the record, behind a progress bar without a newline:
+//
+//	50%|█████     | 1/2 [00:01<00:01](TaskRunner pid=123) 2026-02-11 16:40:00,120:[TQ-TRACE] …
+//
+// Its stamp and process count more than those at the beginning of the line, which are of the bar.
 func (h *handler) peelGlued(head []byte) {
 	repeated := h.prefix.Repeated
 	if i := bytes.LastIndexByte(head, '\r'); i >= 0 {
@@ -156,9 +162,9 @@ func (h *handler) peelGlued(head []byte) {
 	}
 	var p line.Prefix
 	h.glued.Peel(head, &p)
-	if p.Stamp == nil && len(head) > 0 && head[len(head)-1] == ':' {
+	if p.Stamp == nil && len(head) > 0 && head[len(head)-1] == ':' { // a stamp right before the record
 		head = head[:len(head)-1]
-		for _, n := range [...]int{23, 26, 19} {
+		for _, n := range [...]int{23, 26, 19} { // the lengths of stamps with ms, with µs and with s
 			if len(head) >= n && line.StampLen(head[len(head)-n:]) == n {
 				p.Stamp = head[len(head)-n:]
 				break
@@ -174,7 +180,8 @@ func (h *handler) peelGlued(head []byte) {
 	h.prefix.Repeated = repeated
 }
 
-// process finds the process that printed the line.
+// process finds or makes the process that printed the line: by pid and IP of Ray's prefix, else by the pid in the file's name. It is mostly one of the last
+// ones.
 func (h *handler) process() *assemble.Proc {
 	pid := h.prefix.PID
 	if pid == 0 {
@@ -197,7 +204,7 @@ func (h *handler) process() *assemble.Proc {
 	return p
 }
 
-// wall returns the wall clock of the line, in ns.
+// wall is the time of the line by the stamp of its logger, or else of its container runtime, Unix ns. raw is the stamp as printed. false: no stamp.
 func (h *handler) wall() (ns int64, raw []byte, ok bool) {
 	raw = h.prefix.Stamp
 	if raw == nil {
@@ -213,7 +220,8 @@ func (h *handler) wall() (ns int64, raw []byte, ok bool) {
 // unixFrom is the smallest timestamp taken as Unix time, not perf_counter: no machine runs for 31 years.
 const unixFrom = int64(1e18)
 
-// place finds out when and where the record was printed.
+// place finds out when and where the record was printed, and sets at. The clocks, best first: Unix time in the record, perf_counter in the record (with the
+// process's anchor as the way to wall time), the stamp of the line, the order of the lines.
 func (h *handler) place(l *tail.Line) {
 	at := &h.at
 	at.Proc = h.process()
@@ -225,11 +233,11 @@ func (h *handler) place(l *tail.Line) {
 	case h.rec.RawTime != nil:
 		anchor := at.Proc.Anchor
 		if hasWall {
-			if anchor.Breaks(h.rec.Timestamp, wall) {
+			if anchor.Breaks(h.rec.Timestamp, wall) { // the counter began anew: another process with the pid, or a reboot
 				h.asm.Break(at.Proc.Host, at.Proc.PID)
 			}
 			anchor.Observe(h.rec.Timestamp, wall)
-		} else {
+		} else { // the time of reading has to do
 			h.stream.ByArrival()
 			anchor.Guess(h.rec.Timestamp, h.read(l).UnixNano())
 			off, _ := anchor.Offset()
@@ -244,7 +252,7 @@ func (h *handler) place(l *tail.Line) {
 }
 
 // placeByOrder gives a time to a record without any clock: its arrival while tailing; else the file's modification time plus the durations of the records
-// before.
+// before. Its key is its number in the file, "#12".
 func (h *handler) placeByOrder(l *tail.Line) {
 	at := &h.at
 	h.ordinal++
@@ -260,26 +268,26 @@ func (h *handler) placeByOrder(l *tail.Line) {
 		h.stream.ByArrival()
 		h.made = l.Written().UnixNano()
 	}
-	d := h.rec.Duration
+	ahead := h.rec.Duration // of a record inside a stage: the stage's end counts the time
 	switch h.rec.Stage {
 	case tqline.GetEnd, tqline.ComputeEnd, tqline.PutEnd:
-		h.made += d
-		h.staged += d
-		d = 0
-	case tqline.FunctionEnd:
-		h.made += max(0, d-h.staged)
-		h.staged, d = 0, 0
+		h.made += ahead
+		h.staged += ahead
+		ahead = 0
+	case tqline.FunctionEnd: // its stages have counted their part
+		h.made += max(0, ahead-h.staged)
+		h.staged, ahead = 0, 0
 	case tqline.ClientEnd:
 		if h.rec.Log { // no enclosing stage will count the time
-			h.made += d
-			d = 0
+			h.made += ahead
+			ahead = 0
 		}
 	}
-	at.T, at.Source = h.made+d, spans.TimeSynthetic
+	at.T, at.Source = h.made+ahead, spans.TimeSynthetic
 	at.Wall = at.T
 }
 
-// read is about when a line without a clock was written.
+// read is about when a line without a clock was written: when it was read while tailing, else by the file's modification time.
 func (*handler) read(l *tail.Line) time.Time {
 	if l.Live || l.ModTime.IsZero() {
 		return l.Observed
@@ -287,7 +295,7 @@ func (*handler) read(l *tail.Line) time.Time {
 	return l.Written()
 }
 
-// repeated counts n lines dropped by Ray.
+// repeated counts n lines dropped by Ray, and once tells the user what to do about them.
 func (r *tqReceiver) repeated(n int64, path string) {
 	r.tel.TrainbridgeTqRepeatedLines.Add(context.Background(), n)
 	if !r.Said("repeated") {
@@ -299,7 +307,7 @@ func (r *tqReceiver) repeated(n int64, path string) {
 	}
 }
 
-// Expire gives up everything held since before the given time.
+// Expire sends the functions, operations and [Performance] records that began to be read before the given time, though lines are missing.
 func (h *handler) Expire(before time.Time) {
 	ns := before.UnixNano()
 	h.fill()
@@ -307,14 +315,15 @@ func (h *handler) Expire(before time.Time) {
 	h.perf.expire(h, ns)
 }
 
-// Cut ends the current batch.
+// Cut ends the current batch, and returns it for delivery; nil: nothing to send. The first batch of the file, and each with an earlier start, opens the run's
+// span.
 func (h *handler) Cut() tail.Delivery {
 	b := h.batch
 	if b == nil {
 		return nil
 	}
 	h.batch, h.asm.Out = nil, nil
-	if h.records >= enoughIDs && h.nameless == h.records {
+	if h.records >= enoughIDs && h.nameless == h.records { // not one record has an id
 		h.r.noIDs(h.nameless, h.stream.Path())
 		h.nameless = -1
 	}
@@ -346,7 +355,7 @@ func (r *tqReceiver) noIDs(records int64, path string) {
 
 const stateVersion = 1
 
-// Save returns the clock anchors and the counters for the keys of records without a clock.
+// Save returns what the next process needs to give the same ids and times: the clock anchors, and the counters of placeByOrder. nil: nothing.
 func (h *handler) Save() []byte {
 	anchors := h.anchors.Save()
 	if anchors == nil && h.ordinal == 0 {
@@ -358,7 +367,7 @@ func (h *handler) Save() []byte {
 	return append(b, anchors...)
 }
 
-// Restore reads the result of Save.
+// Restore reads the result of Save. A damaged or unknown state is passed over.
 func (h *handler) Restore(state []byte) {
 	if len(state) == 0 || state[0] != stateVersion {
 		return

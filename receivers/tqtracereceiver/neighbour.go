@@ -43,6 +43,7 @@ func (h *handler) when(l *tail.Line) int64 {
 	return h.read(l).UnixNano()
 }
 
+// cost takes a "cost time" line of a task: a point of how long getting from or writing to TransferQueue took, s.
 func (h *handler) cost(b []byte, l *tail.Line) (tail.Verdict, string) {
 	c, ok := tqline.ParseCost(b)
 	switch {
@@ -64,62 +65,48 @@ func (h *handler) cost(b []byte, l *tail.Line) (tail.Verdict, string) {
 // perfRecords are the [Performance] records with some of their three lines missing; other lines may stand between.
 type perfRecords struct{ open []*perfRecord }
 
+// perfRecord is a [Performance] record of which the first line was read.
 type perfRecord struct {
-	head     point // process, time and storage unit
-	requests float64
+	head     point   // process, time and storage unit
+	requests float64 // the values of tqline.Perf
 	rate     float64
 	average  float64
-	ranged   bool
-	since    int64
-	held     []tail.Held
+	ranged   bool        // the line with the time range was read
+	since    int64       // when the first line was read, ns
+	held     []tail.Held // its lines, acknowledged when the record leaves
 }
 
-const maxPerfRecords = 64
+const (
+	maxPerfRecords = 64
+	badPerformance = "bad_performance"
+)
 
 // line takes a line of a [Performance] record: the first opens the record, the time range completes its head, the operations end it.
+//
+//	UNIT: [Performance] Total success requests: 1840, …
+//	Time range: last 5.00 minutes;
+//	Per-operation statistics: PUT_DATA: req_count=…
 func (p *perfRecords) line(h *handler, kind tqline.Neighbour, b []byte, l *tail.Line) (tail.Verdict, string) {
 	who := h.process().Who
 	if kind == tqline.PerfHeader {
-		head, ok := tqline.ParsePerf(b)
-		if !ok {
-			return tail.Rejected, "bad_performance"
-		}
-		if len(p.open) == maxPerfRecords {
-			p.leave(h, 0)
-		}
-		p.open = append(p.open, &perfRecord{
-			head:     point{who: who, at: h.when(l), unit: h.names.Text(head.Unit)},
-			requests: float64(head.Requests), rate: head.Rate, average: head.Average, since: l.Observed.UnixNano(), held: []tail.Held{h.stream.Hold()},
-		})
-		return tail.Record, ""
+		return p.begin(h, who, b, l)
 	}
 	// The oldest record of the process that still lacks the line.
 	for i, r := range p.open {
-		if r.head.who != who || kind == tqline.PerfRange && r.ranged {
+		switch {
+		case r.head.who != who || kind == tqline.PerfRange && r.ranged:
 			continue
-		}
-		if kind == tqline.PerfRange {
+		case kind == tqline.PerfRange:
 			ns, ok := tqline.ParseRange(b)
 			if !ok {
-				return tail.Rejected, "bad_performance"
+				return tail.Rejected, badPerformance
 			}
 			r.ranged = true
 			r.head.start = r.head.at - ns
 			r.held = append(r.held, h.stream.Hold())
 			return tail.Record, ""
-		}
-		first := len(h.batch.points)
-		for rest := b; ; {
-			op, after, ok := tqline.NextOp(rest)
-			if !ok {
-				h.batch.points = h.batch.points[:first]
-				return tail.Rejected, "bad_performance"
-			}
-			if op.Name == nil {
-				break
-			}
-			h.operation(r.head, op)
-			rest = after
+		case !h.operations(r.head, b):
+			return tail.Rejected, badPerformance
 		}
 		p.leave(h, i)
 		return tail.Record, ""
@@ -130,6 +117,40 @@ func (p *perfRecords) line(h *handler, kind tqline.Neighbour, b []byte, l *tail.
 	return tail.Rejected, "no_performance_header"
 }
 
+// begin opens a record with its first line. With too many open records the oldest leaves.
+func (p *perfRecords) begin(h *handler, who assemble.Who, b []byte, l *tail.Line) (tail.Verdict, string) {
+	head, ok := tqline.ParsePerf(b)
+	if !ok {
+		return tail.Rejected, badPerformance
+	}
+	if len(p.open) == maxPerfRecords {
+		p.leave(h, 0)
+	}
+	p.open = append(p.open, &perfRecord{
+		head:     point{who: who, at: h.when(l), unit: h.names.Text(head.Unit)},
+		requests: float64(head.Requests), rate: head.Rate, average: head.Average, since: l.Observed.UnixNano(), held: []tail.Held{h.stream.Hold()},
+	})
+	return tail.Record, ""
+}
+
+// operations adds the points of all operations of a line, or none: false if one is unreadable.
+func (h *handler) operations(head point, b []byte) bool {
+	first := len(h.batch.points)
+	for rest := b; ; {
+		op, after, ok := tqline.NextOp(rest)
+		if !ok {
+			h.batch.points = h.batch.points[:first]
+			return false
+		}
+		if op.Name == nil { // the end of the line
+			return true
+		}
+		h.operation(head, op)
+		rest = after
+	}
+}
+
+// operation adds the points of an operation: p with its name and each of its values.
 func (h *handler) operation(p point, op tqline.PerfOp) {
 	p.operation = h.names.Text(bytes.TrimSpace(op.Name))
 	for i, v := range [...]float64{float64(op.Requests), op.Rate, op.Avg, op.Max, op.Min} {
@@ -138,7 +159,7 @@ func (h *handler) operation(p point, op tqline.PerfOp) {
 	}
 }
 
-// leave sends the totals of a record, from its first line.
+// leave sends the totals of the i-th open record, from its first line, and acknowledges its lines.
 func (p *perfRecords) leave(h *handler, i int) {
 	r := p.open[i]
 	p.open = append(p.open[:i], p.open[i+1:]...)
@@ -152,6 +173,7 @@ func (p *perfRecords) leave(h *handler, i int) {
 	}
 }
 
+// expire sends the records whose first line was read before a time (ns).
 func (p *perfRecords) expire(h *handler, before int64) {
 	for len(p.open) > 0 && p.open[0].since < before {
 		p.leave(h, 0)

@@ -19,11 +19,12 @@ type tqReceiver struct {
 	cfg     *Config
 	zone    *time.Location
 	tel     *metadata.TelemetryBuilder
-	reasons [4]metric.MeasurementOption
+	reasons [4]metric.MeasurementOption // by assemble.Fate: the attribute of the counter of unused lines
 
 	batches filereceiver.Pool[functionBatch]
 }
 
+// newReceiver makes the receiver on its base, and the parts that the base needs of it.
 func newReceiver(base *filereceiver.Receiver, config component.Config) (*tqReceiver, filereceiver.Parts, error) {
 	cfg := config.(*Config)
 	zone, err := cfg.Location()

@@ -36,6 +36,7 @@ const (
 
 const forever = int64(1) << 60
 
+// Times of records on a base, ns. Without a clock (None) any two records may belong together.
 var (
 	// tolerance is the largest difference of two times of one moment: two roundings to 1 µs and the call between two clock readings.
 	tolerance = [bases]int64{5e3, 5e3, 2e6, forever}
@@ -52,15 +53,15 @@ const (
 	maxOps     = 1_900   // of a function: Tempo and Jaeger take 2,000 spans a trace well
 	maxIdle    = 512     // groups kept for late lines
 	maxDone    = 32      // functions of a group remembered for late lines
-	maxOrphans = 4096
-	maxName    = 256 // significant bytes of an id or function name
+	maxOrphans = 4096    // operations that linger
+	maxName    = 256     // significant bytes of an id or function name
 )
 
 // Proc is one process of a log.
 type Proc struct {
 	Who
 	Anchor *clock.Anchor
-	hash   uint64
+	hash   uint64 // of Who, for the keys of groups
 	last   *group // of the last record
 }
 
@@ -100,9 +101,9 @@ type Assembler struct {
 
 	lines  Lines
 	names  spans.Interner
-	groups map[uint64]*group
-	now    int64 // latest wall time seen
-	// Groups with nothing open, the longest idle first.
+	groups map[uint64]*group // by group.key
+	now    int64             // latest wall time seen, ns
+	// Groups with nothing open, the longest idle first, and their number.
 	idle, idleLast *group
 	idleN          int
 
@@ -110,7 +111,7 @@ type Assembler struct {
 	// Operations without a function: operations without END wait, finished ones linger for their function.
 	waiting, lingering opQueue
 
-	freeFn  []*function
+	freeFn  []*function // for reuse
 	freeOps []*op
 }
 
@@ -119,11 +120,11 @@ func New(lines Lines) *Assembler { return &Assembler{lines: lines, groups: make(
 
 // group is all records with the same trace id text of one process on one clock.
 type group struct {
-	key   uint64
-	trace string
+	key   uint64 // in Assembler.groups
+	trace string // as printed
 	proc  *Proc
 	base  Base
-	log   bool // [TQ-LOG] records know no trace
+	log   bool // of [TQ-LOG] records, which know no functions
 
 	name string // last function name, interned once
 	// at holds the open functions by their last event, sorted by its time; all holds them sorted by their first time.
@@ -134,19 +135,19 @@ type group struct {
 	open      [4]list[*op]
 	orphans   []*op // operations without a function so far
 	startless int   // operations with END but no START so far
-	// prints are the hashes of the last client records.
+	// prints are the hashes of the last client records, a ring.
 	prints    [16]uint64
 	printNext int
 
 	done     []left // ring of functions sent
-	doneNext int
-	doneMax  int64 // latest start among them
+	doneNext int    // index of the oldest, once the ring is full
+	doneMax  int64  // latest start among them
 
 	isIdle     bool
 	prev, next *group // idle ones
 }
 
-// left is the memory of a function already sent.
+// left is the memory of a function already sent: the fields of function with these names.
 type left struct {
 	name        string
 	pid         int64
@@ -154,10 +155,19 @@ type left struct {
 	t           [8]int64
 }
 
-// Add takes one record. Finished functions and operations go to Out.
+func (d *left) knows(e tqline.Stage) bool { return d.known>>e&1 != 0 }
+func (d *left) saw(e tqline.Stage) bool   { return d.seen>>e&1 != 0 }
+
+// is says whether the function may have a record with a function name and perhaps a pid.
+func (d *left) is(name string, pid int64) bool {
+	return d.name == name && (pid == 0 || d.pid == 0 || d.pid == pid)
+}
+
+// Add takes one record. Finished functions and operations go to Out. With more than maxOpen open ones the oldest is given up.
 func (a *Assembler) Add(l *tqline.Line, at *At) Fate {
 	l.TraceID, l.Func = l.TraceID[:min(len(l.TraceID), maxName)], l.Func[:min(len(l.Func), maxName)]
 	a.now = max(a.now, at.Wall)
+	// Operations whose function has not come leave on their own.
 	for a.lingering.head != nil && (a.lingering.head.due < a.now || a.lingering.n > maxOrphans) {
 		a.leaveOp(a.lingering.head, "")
 	}
@@ -187,7 +197,7 @@ func (a *Assembler) Add(l *tqline.Line, at *At) Fate {
 	return fate
 }
 
-// Expire gives up functions and operations first seen before a time (ns).
+// Expire sends functions and operations whose first line was read before a time (ns), incomplete or not.
 func (a *Assembler) Expire(before int64) {
 	for a.first != nil && a.first.since < before {
 		g := a.first.g
@@ -202,7 +212,7 @@ func (a *Assembler) Expire(before int64) {
 	}
 }
 
-// Break gives up the open functions of a process whose counter restarted: their end cannot come.
+// Break gives up the open functions and operations of a process whose perf_counter restarted: their end cannot come.
 func (a *Assembler) Break(host string, pid int64) {
 	for f := a.first; f != nil; {
 		next := f.next
@@ -229,6 +239,7 @@ func (a *Assembler) Break(host string, pid int64) {
 	}
 }
 
+// group finds or makes the group of a record, mostly the one of the process's last record.
 func (a *Assembler) group(l *tqline.Line, at *At) *group {
 	if g := at.Proc.last; g != nil && g.is(l, at) {
 		return g
@@ -250,10 +261,12 @@ func (a *Assembler) group(l *tqline.Line, at *At) *group {
 	return g
 }
 
+// is says whether a record is of the group.
 func (g *group) is(l *tqline.Line, at *At) bool {
 	return g.trace == string(l.TraceID) && g.base == at.Base && g.log == l.Log && (g.proc == at.Proc || g.proc.Who == at.Proc.Who)
 }
 
+// newGroup makes the group of a record under a key, out of the longest idle one if maxIdle are.
 func (a *Assembler) newGroup(key uint64, l *tqline.Line, at *At) *group {
 	var g *group
 	if a.idleN >= maxIdle {
@@ -289,6 +302,7 @@ func (a *Assembler) settle(g *group) {
 	}
 }
 
+// unidle takes a group out of the idle ones.
 func (a *Assembler) unidle(g *group) {
 	if g.prev != nil {
 		g.prev.next = g.next
@@ -304,6 +318,7 @@ func (a *Assembler) unidle(g *group) {
 	a.idleN--
 }
 
+// openOps is the number of client operations without END.
 func (g *group) openOps() int {
 	return len(g.open[0]) + len(g.open[1]) + len(g.open[2]) + len(g.open[3])
 }
@@ -318,6 +333,7 @@ type Key struct {
 // Bytes returns the key.
 func (k *Key) Bytes() []byte { return k.b[:k.n] }
 
+// set makes the key of a raw text. tag is the kind of text: 's' of a start, 'e' of an end, 'f' of another first line.
 func (k *Key) set(tag byte, raw []byte) {
 	k.b[0] = tag
 	k.n = uint8(1 + copy(k.b[1:], raw)) // at most 39
@@ -396,6 +412,7 @@ type matchable interface {
 	fits(name string, pid int64) bool
 }
 
+// entry is an element of a list, with its time on the group's base, ns.
 type entry[T matchable] struct {
 	t int64
 	v T
@@ -423,6 +440,7 @@ func (l list[T]) upper(t int64) int {
 	return lo
 }
 
+// add inserts v at time t, behind the elements of the same time.
 func (l *list[T]) add(t int64, v T) {
 	i := l.upper(t)
 	if i == len(*l) {
@@ -432,10 +450,12 @@ func (l *list[T]) add(t int64, v T) {
 	*l = slices.Insert(*l, i, entry[T]{t, v})
 }
 
+// remove takes v, which was added at time t, out of the list.
 func (l *list[T]) remove(t int64, v T) {
 	for i := l.upper(t) - 1; i >= 0 && (*l)[i].t == t; i-- {
 		if (*l)[i].v == v {
-			// Calls without an end stay long and leave at the front: moving the elements behind would be quadratic. Short lists keep their place in memory instead.
+			// Calls without an end stay long and leave at the front: moving the elements behind would be quadratic. Short lists keep their place in memory
+			// instead.
 			if len(*l) > 64 && i < len(*l)/2 {
 				copy((*l)[1:i+1], (*l)[:i])
 				(*l)[0] = entry[T]{}
@@ -452,7 +472,7 @@ func (l *list[T]) remove(t int64, v T) {
 
 // near returns the fitting element closest to t, at most tol away.
 func (l list[T]) near(t, tol int64, name string, pid int64) (best T, ok bool) {
-	gap := tol + 1
+	gap := tol + 1 // the distance of best
 	for i, n := l.upper(t+tol)-1, 0; i >= 0 && n < maxScan; i, n = i-1, n+1 {
 		d := l[i].t - t
 		if d < 0 {

@@ -33,20 +33,21 @@ type function struct {
 	known, seen uint16
 	state       tqline.Stage // the last event seen
 	placed      int64        // place in g.at[state]
-	first       int64        // place in g.all
+	first       int64        // place in g.all: the first known time
 	cursor      int64        // end of the last client operation, to find the place of the next
-	since       int64
-	batch       int64
-	ratios      [3]float64
+	since       int64        // when the first line was read, ns
+	batch       int64        // −1: unknown
+	ratios      [3]float64   // see Function.Ratios
 	source      spans.TimeSource
-	keys        [3]Key // made of FUNCTION_START, of FUNCTION_END, of the first line
-	held        []tail.Held
+	keys        [3]Key      // made of FUNCTION_START, of FUNCTION_END, of the first line
+	held        []tail.Held // its lines and its operations'
 	ops         []*op
 	fields      []Field
 
-	prev, next *function
+	prev, next *function // in Assembler's order of arrival
 }
 
+// fits says whether the function may have a record with a function name (empty: none) and a pid (0: none).
 func (f *function) fits(name string, pid int64) bool {
 	return (name == f.name || name == "") && (pid == 0 || f.pid == 0 || pid == f.pid)
 }
@@ -54,6 +55,7 @@ func (f *function) fits(name string, pid int64) bool {
 func (f *function) knows(e tqline.Stage) bool { return f.known>>e&1 != 0 }
 func (f *function) saw(e tqline.Stage) bool   { return f.seen>>e&1 != 0 }
 
+// isEnd says whether e is the END of a stage; e−1 is its START then.
 func isEnd(e tqline.Stage) bool {
 	return e == tqline.GetEnd || e == tqline.ComputeEnd || e == tqline.PutEnd
 }
@@ -65,6 +67,7 @@ func abs(d int64) int64 {
 	return d
 }
 
+// name is the function name of a record as a string, made once for a row of records of the same function.
 func (a *Assembler) name(g *group, raw []byte) string {
 	if string(raw) != g.name {
 		g.name = a.names.Text(raw)
@@ -72,7 +75,7 @@ func (a *Assembler) name(g *group, raw []byte) string {
 	return g.name
 }
 
-// open starts a function whose first known moment is t.
+// open starts a function whose first known moment is t (ns on the group's base).
 func (a *Assembler) open(g *group, name string, pid, t int64, at *At) *function {
 	var f *function
 	if n := len(a.freeFn); n > 0 {
@@ -98,9 +101,10 @@ func (a *Assembler) open(g *group, name string, pid, t int64, at *At) *function 
 	return f
 }
 
-// reach notes an event of f and moves f to the list where the next event looks for it.
+// reach notes that f has a line of event e at t, and moves f to the list g.at[e], where the next event looks for f. An event that comes late, behind its
+// followers, leaves f in its list.
 func (f *function) reach(e tqline.Stage, t int64) {
-	placed := f.seen != 0
+	placed := f.seen != 0 // f is in a list of g.at
 	f.seen |= 1 << e
 	if placed && e < f.state { // late
 		if !f.knows(e) {
@@ -117,7 +121,7 @@ func (f *function) reach(e tqline.Stage, t int64) {
 	f.g.at[e].add(t, f)
 }
 
-// take keeps a line and its values for f.
+// take keeps the values of a line for f: batch size, pid and unknown fields.
 func (a *Assembler) take(f *function, l *tqline.Line) {
 	if l.BatchSize >= 0 && f.batch < 0 {
 		f.batch = l.BatchSize
@@ -132,10 +136,12 @@ func (a *Assembler) take(f *function, l *tqline.Line) {
 	}
 }
 
+// field copies an unknown field, up to maxName bytes of each text.
 func (a *Assembler) field(f tqline.Field) Field {
 	return Field{a.names.Text(f.Name[:min(len(f.Name), maxName)]), spans.Text(f.Value[:min(len(f.Value), maxName)])}
 }
 
+// hold keeps the current line unacknowledged until f leaves.
 func (a *Assembler) hold(f *function) { f.held = append(f.held, a.lines.Hold()) }
 
 // functionStart takes a FUNCTION_START: of a new function, of one whose other records came first, or a duplicate.
@@ -143,27 +149,19 @@ func (a *Assembler) functionStart(g *group, l *tqline.Line, at *At) Fate {
 	name := a.name(g, l.Func)
 	tol := tolerance[g.base]
 	var f *function
-	// In an ordered log a start is later than all known times.
-	if n := len(g.all); g.base != None && (g.fragments > 0 || n > 0 && at.T <= g.all[n-1].t || at.T <= g.doneMax+tol) {
+	// In an ordered log a start is later than all known times: nothing else needs a search.
+	n := len(g.all)
+	outOfOrder := g.fragments > 0 || n > 0 && at.T <= g.all[n-1].t || at.T <= g.doneMax+tol
+	if g.base != None && outOfOrder {
 		for i := g.all.upper(at.T) - 1; i >= 0 && g.all[i].t == at.T; i-- {
-			if o := g.all[i].v; o.saw(tqline.FunctionStart) && o.fits(name, l.PID) && g.base != Stamp {
+			if o := g.all[i].v; o.saw(tqline.FunctionStart) && o.fits(name, l.PID) && g.base != Stamp { // several start in one millisecond
 				return Duplicate
 			}
 		}
 		f = g.fragment(at.T, name, l.PID)
 		if f == nil {
-			for i := range g.done {
-				d := &g.done[i]
-				if d.known&1 == 0 || abs(d.t[0]-at.T) > tol || d.name != name || l.PID != 0 && d.pid != 0 && d.pid != l.PID {
-					continue
-				}
-				if d.seen&1 == 0 {
-					d.seen |= 1
-					return Late
-				}
-				if g.base != Stamp && d.t[0] == at.T { // several start in one millisecond
-					return Duplicate
-				}
+			if fate := g.startOfSent(at.T, name, l.PID); fate != Used {
+				return fate
 			}
 		}
 	}
@@ -182,7 +180,25 @@ func (a *Assembler) functionStart(g *group, l *tqline.Line, at *At) Fate {
 	return Used
 }
 
-// fragment finds the function of a late FUNCTION_START at t: its first known moment follows t closely.
+// startOfSent says whether a FUNCTION_START at t is of a function already sent: Late if the function lacked its START, Duplicate if not, Used if of none.
+func (g *group) startOfSent(t int64, name string, pid int64) Fate {
+	for i := range g.done {
+		d := &g.done[i]
+		if !d.knows(tqline.FunctionStart) || abs(d.t[tqline.FunctionStart]-t) > tolerance[g.base] || !d.is(name, pid) {
+			continue
+		}
+		if !d.saw(tqline.FunctionStart) {
+			d.seen |= 1 << tqline.FunctionStart
+			return Late
+		}
+		if g.base != Stamp && d.t[tqline.FunctionStart] == t { // several start in one millisecond
+			return Duplicate
+		}
+	}
+	return Used
+}
+
+// fragment finds the function of a late FUNCTION_START at t: its first known moment follows t closely. nil: none.
 func (g *group) fragment(t int64, name string, pid int64) *function {
 	if g.fragments == 0 {
 		return nil
@@ -196,7 +212,8 @@ func (g *group) fragment(t int64, name string, pid int64) *function {
 	return nil
 }
 
-// stage takes GET_START … PUT_END.
+// stage takes GET_START … PUT_END. An END states its own start, and belongs to the function whose START was then; a START belongs to the function whose event
+// before was just now. Otherwise lines were lost or are out of order (unusual).
 func (a *Assembler) stage(g *group, l *tqline.Line, at *At) Fate {
 	e, name := l.Stage, a.name(g, l.Func)
 	start := at.T - l.Duration
@@ -214,7 +231,7 @@ func (a *Assembler) stage(g *group, l *tqline.Line, at *At) Fate {
 			return fate
 		}
 	}
-	if f == nil {
+	if f == nil { // the lines before were lost
 		f = a.open(g, name, l.PID, start, at)
 		f.keys[2].set('f', at.Raw)
 		g.fragments++
@@ -232,47 +249,16 @@ func (a *Assembler) stage(g *group, l *tqline.Line, at *At) Fate {
 	return Used
 }
 
-// unusual finds the function of a record whose neighbours were lost, late or repeated. nil: none.
+// unusual finds the function of a record of stage e at t whose neighbours were lost, late or repeated; start is the START stated by an END. nil: none. A fate
+// other than Used is of a repeated record, or of one of a function already sent.
 func (a *Assembler) unusual(g *group, e tqline.Stage, t, start int64, name string, pid int64) (*function, Fate) {
 	tol, lim := tolerance[g.base], limit[g.base]
 	if g.base != None {
-		for i, n := len(g.all)-1, 0; i >= 0 && n < maxScan; i, n = i-1, n+1 {
-			f := g.all[i].v
-			if !f.fits(name, pid) {
-				continue
-			}
-			switch {
-			case f.knows(e) && f.saw(e) && f.t[e] == t && (!isEnd(e) || abs(f.t[e-1]-start) <= tol) && g.base != Stamp:
-				return nil, Duplicate
-			case f.knows(e) && !f.saw(e) && abs(f.t[e]-t) <= tol: // a START after its END
-				return f, Used
-			case isEnd(e) && !f.knows(e) && f.knows(e-1) && abs(f.t[e-1]-start) <= tol,
-				isEnd(e) && !f.knows(e) && !f.knows(e-1) && f.knows(e+1) && f.t[e+1]-t >= -tol && f.t[e+1]-t <= step[g.base]:
-				return f, Used // an END after its followers
-			}
+		if f, fate := g.outOfOrder(e, t, start, name, pid); f != nil || fate != Used {
+			return f, fate
 		}
-		for i := range g.done {
-			d := &g.done[i]
-			if d.name != name || pid != 0 && d.pid != 0 && d.pid != pid {
-				continue
-			}
-			known := d.known>>e&1 != 0
-			switch {
-			case known && abs(d.t[e]-t) <= tol:
-				if d.seen>>e&1 != 0 && g.base != Stamp {
-					return nil, Duplicate
-				}
-				if d.seen>>e&1 == 0 {
-					d.seen |= 1 << e
-					return nil, Late
-				}
-			case !known && isEnd(e) && (d.known>>(e-1)&1 != 0 && abs(d.t[e-1]-start) <= tol ||
-				d.known>>(e-2)&1 != 0 && start-d.t[e-2] >= -tol && start-d.t[e-2] <= step[g.base]),
-				!known && !isEnd(e) && d.known>>(e-1)&1 != 0 && t-d.t[e-1] >= -tol && t-d.t[e-1] <= step[g.base]:
-				d.known, d.seen = d.known|1<<e, d.seen|1<<e
-				d.t[e] = t
-				return nil, Late
-			}
+		if fate := g.stageOfSent(e, t, start, name, pid); fate != Used {
+			return nil, fate
 		}
 	}
 	prev, at := e-1, t
@@ -287,7 +273,8 @@ func (a *Assembler) unusual(g *group, e tqline.Stage, t, start int64, name strin
 	for k := range e {
 		for i, n := g.at[k].upper(at+tol)-1, 0; i >= 0 && n < maxScan; i, n = i-1, n+1 {
 			f := g.at[k][i].v
-			if !f.fits(name, pid) || isEnd(e) && f.knows(e-1) && g.base != None {
+			hasOther := isEnd(e) && f.knows(e-1) && g.base != None // a START at another time than stated
+			if !f.fits(name, pid) || hasOther {
 				continue
 			}
 			if only != nil {
@@ -297,6 +284,65 @@ func (a *Assembler) unusual(g *group, e tqline.Stage, t, start int64, name strin
 		}
 	}
 	return only, Used
+}
+
+// outOfOrder finds the open function of a record that comes behind its followers: a START behind its END, an END behind the next event. Duplicate: a function
+// has the same record already.
+func (g *group) outOfOrder(e tqline.Stage, t, start int64, name string, pid int64) (*function, Fate) {
+	tol := tolerance[g.base]
+	for i, n := len(g.all)-1, 0; i >= 0 && n < maxScan; i, n = i-1, n+1 {
+		f := g.all[i].v
+		if !f.fits(name, pid) {
+			continue
+		}
+		sameStart := !isEnd(e) || abs(f.t[e-1]-start) <= tol
+		switch {
+		case f.knows(e) && f.saw(e) && f.t[e] == t && sameStart && g.base != Stamp:
+			return nil, Duplicate
+		case f.knows(e) && !f.saw(e) && abs(f.t[e]-t) <= tol: // a START after its END
+			return f, Used
+		case isEnd(e) && !f.knows(e) && f.knows(e-1) && abs(f.t[e-1]-start) <= tol, // an END of its START
+			isEnd(e) && !f.knows(e) && !f.knows(e-1) && f.knows(e+1) && follows(f.t[e+1]-t, g.base): // or right before the next event
+			return f, Used
+		}
+	}
+	return nil, Used
+}
+
+// follows says whether an event that is d ns behind another may be the next of the same function.
+func follows(d int64, base Base) bool { return d >= -tolerance[base] && d <= step[base] }
+
+// stageOfSent says whether a record is of a function already sent: Duplicate if the function has the record, Late if the record would have been the missing
+// one, Used if of none.
+func (g *group) stageOfSent(e tqline.Stage, t, start int64, name string, pid int64) Fate {
+	tol := tolerance[g.base]
+	for i := range g.done {
+		d := &g.done[i]
+		if !d.is(name, pid) {
+			continue
+		}
+		if d.knows(e) {
+			switch {
+			case abs(d.t[e]-t) > tol:
+			case !d.saw(e):
+				d.seen |= 1 << e
+				return Late
+			case g.base != Stamp:
+				return Duplicate
+			}
+			continue
+		}
+		missing := d.knows(e-1) && follows(t-d.t[e-1], g.base)
+		if isEnd(e) {
+			missing = d.knows(e-1) && abs(d.t[e-1]-start) <= tol || d.knows(e-2) && follows(start-d.t[e-2], g.base)
+		}
+		if missing {
+			d.known, d.seen = d.known|1<<e, d.seen|1<<e
+			d.t[e] = t
+			return Late
+		}
+	}
+	return Used
 }
 
 // functionEnd takes a FUNCTION_END. The candidates are tried in order: a function after its PUT_END, one that started at the stated time, one without
@@ -318,7 +364,8 @@ func (a *Assembler) functionEnd(g *group, l *tqline.Line, at *At) Fate {
 	if f == nil && g.base != None {
 		for i := range g.done {
 			d := &g.done[i]
-			if d.name == name && d.known>>tqline.FunctionEnd&1 != 0 && d.t[tqline.FunctionEnd] == at.T && abs(d.t[0]-start) <= tol && (g.base != Stamp) {
+			sameTimes := d.t[tqline.FunctionEnd] == at.T && abs(d.t[tqline.FunctionStart]-start) <= tol
+			if d.name == name && d.knows(tqline.FunctionEnd) && sameTimes && g.base != Stamp {
 				return Duplicate
 			}
 		}
@@ -334,12 +381,13 @@ func (a *Assembler) functionEnd(g *group, l *tqline.Line, at *At) Fate {
 	}
 	if !f.knows(tqline.FunctionStart) {
 		// Its FUNCTION_START may wait alone, because the connecting lines were lost.
-		if o := g.startedAt(start, name, f.pid); o != nil && o != f && o.known == 1 {
+		onlyStart := uint16(1) << tqline.FunctionStart
+		if o := g.startedAt(start, name, f.pid); o != nil && o != f && o.known == onlyStart {
 			a.merge(f, o)
 		}
 	}
 	if !f.knows(tqline.FunctionStart) {
-		f.known |= 1
+		f.known |= 1 << tqline.FunctionStart
 		g.fragments--
 	}
 	f.t[tqline.FunctionStart] = start
@@ -350,7 +398,7 @@ func (a *Assembler) functionEnd(g *group, l *tqline.Line, at *At) Fate {
 	return Used
 }
 
-// finish notes FUNCTION_END and lets the function go.
+// finish notes FUNCTION_END at t and sends the function.
 func (a *Assembler) finish(f *function, t int64) {
 	if f.seen != 0 {
 		f.g.at[f.state].remove(f.placed, f)
@@ -362,11 +410,11 @@ func (a *Assembler) finish(f *function, t int64) {
 	a.leave(f, false)
 }
 
-// ending finds the function whose PUT_END is at t, and among several the one that began at start.
+// ending finds the function whose PUT_END is at t, and among several the one that began closest to start. nil: none.
 func (g *group) ending(t, start int64, name string, pid int64) *function {
 	l, tol := g.at[tqline.PutEnd], tolerance[g.base]
 	var best *function
-	gap := forever * 2
+	gap := forever * 2 // more than any
 	for i, n := l.upper(t+tol)-1, 0; i >= 0 && l[i].t >= t-tol && n < maxScan; i, n = i-1, n+1 {
 		f := l[i].v
 		if !f.fits(name, pid) {
@@ -388,8 +436,8 @@ func (g *group) ending(t, start int64, name string, pid int64) *function {
 }
 
 // untangle corrects two calls that took each other's START of a stage: when two processes get there within microseconds, the closest record before a START may
-// be of the other call. The end decides: f, whose PUT_END was just before t, did not begin at start, but o did. The result is the ending function, f if nothing
-// was wrong.
+// be of the other call. The end decides: f (found by ending; nil: none), whose PUT_END was just before t, did not begin at start, but o did. From the first
+// stage on where each may continue the other, they exchange what came before. The result is the ending function, f if nothing was wrong.
 func (g *group) untangle(f *function, t, start int64, name string, pid int64) *function {
 	if f != nil && (!f.saw(tqline.FunctionStart) || abs(f.first-start) <= 1e3) { // two roundings to 1 µs
 		return f
@@ -398,7 +446,7 @@ func (g *group) untangle(f *function, t, start int64, name string, pid int64) *f
 	if o == nil || o == f || !o.saw(tqline.FunctionStart) || f != nil && abs(o.first-start) >= abs(f.first-start) {
 		return f
 	}
-	if f == nil {
+	if f == nil { // the function with its PUT_END closest to t, whenever it began
 		l, tol := g.at[tqline.PutEnd], tolerance[g.base]
 		gap := tol + 1
 		for i, n := l.upper(t+tol)-1, 0; i >= 0 && l[i].t >= t-tol && n < maxScan; i, n = i-1, n+1 {
@@ -431,11 +479,11 @@ func (f *function) mayFollow(e tqline.Stage, o *function) bool {
 	if !f.knows(e) || !o.knows(e-1) {
 		return false
 	}
-	d := f.t[e] - o.t[e-1]
-	return d >= -tolerance[f.g.base] && d <= step[f.g.base]
+	return follows(f.t[e]-o.t[e-1], f.g.base)
 }
 
-// swapHeads exchanges the parts of f and o before the event e. The lines stay where they are held: both calls are about to leave.
+// swapHeads exchanges the heads of f and o, what came before the event e: times, pid, key, batch size, and the operations of the head or of the other's pid.
+// The lines stay where they are held: both calls are about to leave.
 func (g *group) swapHeads(f, o *function, e tqline.Stage) {
 	for _, x := range [...]*function{f, o} {
 		g.all.remove(x.first, x)
@@ -444,7 +492,7 @@ func (g *group) swapHeads(f, o *function, e tqline.Stage) {
 	for i := range e {
 		f.t[i], o.t[i] = o.t[i], f.t[i]
 	}
-	head := uint16(1)<<e - 1
+	head := uint16(1)<<e - 1 // the bits of the events before e
 	f.known, o.known = f.known&^head|o.known&head, o.known&^head|f.known&head
 	f.seen, o.seen = f.seen&^head|o.seen&head, o.seen&^head|f.seen&head
 	f.first, o.first = o.first, f.first
@@ -466,7 +514,7 @@ func (g *group) swapHeads(f, o *function, e tqline.Stage) {
 		}
 		c.f.ops = append(c.f.ops, c)
 	}
-	for _, x := range [...]*function{f, o} {
+	for _, x := range [...]*function{f, o} { // back into the lists, with the new times
 		if x.state < e {
 			x.placed = x.t[x.state]
 		}
@@ -476,7 +524,7 @@ func (g *group) swapHeads(f, o *function, e tqline.Stage) {
 	}
 }
 
-// startedAt finds the function whose FUNCTION_START was printed at start.
+// startedAt finds the open function whose FUNCTION_START was printed closest to start, within the tolerance. nil: none.
 func (g *group) startedAt(start int64, name string, pid int64) *function {
 	l, tol := g.all, tolerance[g.base]
 	var best *function
@@ -489,11 +537,11 @@ func (g *group) startedAt(start int64, name string, pid int64) *function {
 	return best
 }
 
-// merge moves o, known only by its FUNCTION_START, into f.
+// merge moves all of o, known only by its FUNCTION_START, into f, which lacks one. o is gone then.
 func (a *Assembler) merge(f, o *function) {
 	g := f.g
-	f.t[0], f.keys[0] = o.t[0], o.keys[0]
-	f.known |= 1
+	f.t[tqline.FunctionStart], f.keys[0] = o.t[tqline.FunctionStart], o.keys[0]
+	f.known |= 1 << tqline.FunctionStart
 	f.seen |= o.seen
 	g.fragments--
 	f.held = append(f.held, o.held...)
@@ -532,6 +580,7 @@ func (a *Assembler) unlink(f *function) {
 	a.Open--
 }
 
+// free empties a function for reuse.
 func (a *Assembler) free(f *function) {
 	clear(f.fields)
 	clear(f.ops)
@@ -539,7 +588,7 @@ func (a *Assembler) free(f *function) {
 	a.freeFn = append(a.freeFn, f)
 }
 
-// leave sends f to Out. open: without FUNCTION_END.
+// leave sends f to Out, with its stages and operations in wall time, and acknowledges its lines. open: without FUNCTION_END.
 func (a *Assembler) leave(f *function, open bool) {
 	g := f.g
 	if open {
@@ -549,18 +598,7 @@ func (a *Assembler) leave(f *function, open bool) {
 		}
 	}
 	off, source := g.wall(f.source)
-	begin, end := f.first, f.first
-	if f.knows(tqline.FunctionStart) {
-		begin = f.t[0]
-	}
-	for e := range f.t {
-		if f.known>>e&1 != 0 {
-			end = max(end, f.t[e])
-		}
-	}
-	for _, o := range f.ops {
-		end = max(end, o.start, o.end) // end is 0 while open
-	}
+	begin, end := f.span()
 	out := Function{
 		Who: Who{g.proc.Host, f.pid}, Trace: g.trace, Name: f.name, Source: source, BatchSize: f.batch, Ratios: f.ratios,
 		OpsFrom: len(a.Out.Ops), FieldsFrom: len(a.Out.Fields),
@@ -572,6 +610,47 @@ func (a *Assembler) leave(f *function, open bool) {
 			break
 		}
 	}
+	f.stages(&out, end, off, open)
+	a.leaveOps(f, &out, end, off, source)
+	if open {
+		out.Start, out.End = begin+off, end+off
+	} else {
+		out.Start, out.End = begin+off, f.t[tqline.FunctionEnd]+off
+	}
+	out.OpsTo = len(a.Out.Ops)
+	out.FieldsFrom = len(a.Out.Fields)
+	a.Out.Fields = append(a.Out.Fields, f.fields...)
+	out.FieldsTo = len(a.Out.Fields)
+	for _, h := range f.held {
+		a.lines.Release(h)
+	}
+	out.Place = a.lines.Place()
+	a.Out.Functions = append(a.Out.Functions, out)
+	g.remember(f)
+	a.unlink(f)
+	a.free(f)
+}
+
+// span is the first and the last known moment of a function and its operations.
+func (f *function) span() (begin, end int64) {
+	begin, end = f.first, f.first
+	if f.knows(tqline.FunctionStart) {
+		begin = f.t[tqline.FunctionStart]
+	}
+	for e := range f.t {
+		if f.knows(tqline.Stage(e)) {
+			end = max(end, f.t[e])
+		}
+	}
+	for _, o := range f.ops {
+		end = max(end, o.start, o.end) // o.end is 0 while open
+	}
+	return begin, end
+}
+
+// stages sets the stages of a leaving function, and why the function is incomplete. end is the function's last known moment, off the difference to wall time.
+// open: the function has no FUNCTION_END.
+func (f *function) stages(out *Function, end, off int64, open bool) {
 	for i := range out.Stages {
 		st, e := &out.Stages[i], tqline.GetEnd+tqline.Stage(2*i)
 		switch {
@@ -592,16 +671,21 @@ func (a *Assembler) leave(f *function, open bool) {
 			}
 			*st = Stage{Start: f.t[e-1] + off, End: to + off, Known: true, Incomplete: why}
 			out.Incomplete = why
-		case f.ratios[i] > 0:
+		case f.ratios[i] > 0: // FUNCTION_END says that the stage took time
 			out.Incomplete = ReasonStageMissing
 		}
 	}
 	if open && out.Incomplete == "" {
 		out.Incomplete = ReasonNoFunctionEnd
 	}
+}
+
+// leaveOps sends the operations of a leaving function. One without END is drawn up to the end of its stage, or else up to end, the function's last known
+// moment.
+func (a *Assembler) leaveOps(f *function, out *Function, end, off int64, source spans.TimeSource) {
 	for _, o := range f.ops {
 		if !o.ended {
-			g.open[o.kind].remove(o.start, o)
+			f.g.open[o.kind].remove(o.start, o)
 			to := end
 			for i := range out.Stages {
 				if st := &out.Stages[i]; st.Known && o.kind == opOfStage[i] && st.End >= o.start+off {
@@ -613,26 +697,9 @@ func (a *Assembler) leave(f *function, open bool) {
 		a.Out.Ops = append(a.Out.Ops, a.snapshot(o, off, source, o.reason()))
 		a.freeOp(o)
 	}
-	if open {
-		out.Start, out.End = begin+off, end+off
-	} else {
-		out.Start, out.End = begin+off, f.t[tqline.FunctionEnd]+off
-	}
-	out.OpsTo = len(a.Out.Ops)
-	out.FieldsFrom = len(a.Out.Fields)
-	a.Out.Fields = append(a.Out.Fields, f.fields...)
-	out.FieldsTo = len(a.Out.Fields)
-	for _, h := range f.held {
-		a.lines.Release(h)
-	}
-	out.Place = a.lines.Place()
-	a.Out.Functions = append(a.Out.Functions, out)
-	g.remember(f)
-	a.unlink(f)
-	a.free(f)
 }
 
-// wall is the difference between wall time and a time of the group, ns.
+// wall is the difference between wall time and a time of the group, ns, and how well wall time is known.
 func (g *group) wall(source spans.TimeSource) (int64, spans.TimeSource) {
 	if g.base != Perf {
 		return 0, source
@@ -647,10 +714,11 @@ func (g *group) wall(source spans.TimeSource) (int64, spans.TimeSource) {
 	return off, spans.TimeAnchored
 }
 
+// remember keeps a function just sent for late lines, and forgets the oldest of maxDone.
 func (g *group) remember(f *function) {
 	d := left{f.name, f.pid, f.known, f.seen, f.t}
 	if f.knows(tqline.FunctionStart) {
-		g.doneMax = max(g.doneMax, f.t[0])
+		g.doneMax = max(g.doneMax, f.t[tqline.FunctionStart])
 	}
 	if len(g.done) < maxDone {
 		g.done = append(g.done, d)

@@ -13,28 +13,30 @@ type op struct {
 	g          *group
 	f          *function // nil: none found
 	kind       tqline.Op
-	name       string
+	name       string // of the function; "": not printed
 	pid        int64
-	start, end int64
-	ended      bool
-	size       int64
+	start, end int64 // ns on the group's base
+	ended      bool  // the END was seen
+	size       int64 // as in Op, also batch and reported
 	batch      int64
 	reported   float64
 	source     spans.TimeSource
-	startKey   Key
+	startKey   Key // n is 0: no START was seen
 	endKey     Key
 	held       []tail.Held
 	fields     []Field
 
-	since, due int64 // ns: time of reading the first line; end of lingering
-	queue      *opQueue
-	prev, next *op
+	since, due int64    // ns: time of reading the first line; end of lingering
+	queue      *opQueue // where the operation is in
+	prev, next *op      // in queue
 }
 
+// fits says whether the operation may have a record with a function name (empty: none) and a pid (0: none).
 func (o *op) fits(name string, pid int64) bool {
 	return (name == "" || o.name == "" || name == o.name) && (pid == 0 || o.pid == 0 || pid == o.pid)
 }
 
+// reason is why the operation is incomplete; "": complete.
 func (o *op) reason() string {
 	if o.ended {
 		return ""
@@ -51,6 +53,7 @@ type opQueue struct {
 	n          int
 }
 
+// push puts an operation at the end.
 func (q *opQueue) push(o *op) {
 	o.queue, o.prev, o.next = q, q.tail, nil
 	if q.tail != nil {
@@ -62,6 +65,7 @@ func (q *opQueue) push(o *op) {
 	q.n++
 }
 
+// remove takes an operation out of the queue.
 func (q *opQueue) remove(o *op) {
 	if o.prev != nil {
 		o.prev.next = o.next
@@ -77,50 +81,58 @@ func (q *opQueue) remove(o *op) {
 	q.n--
 }
 
-// client takes TQ_CLIENT_… records and [TQ-LOG] records.
+// client takes a record of a client operation: TQ_CLIENT_… of a [TQ-DETAIL], or of a [TQ-LOG].
 func (a *Assembler) client(g *group, l *tqline.Line, at *At) Fate {
 	name := ""
 	if len(l.Func) > 0 {
 		name = a.name(g, l.Func)
 	}
-	if g.printedTwice(l, at) {
+	switch {
+	case g.printedTwice(l, at):
 		return Duplicate
+	case l.Stage == tqline.ClientEnd:
+		return a.clientEnd(g, l, at, name)
 	}
-	var o *op
-	if l.Stage == tqline.ClientEnd {
-		start := at.T - l.Duration
-		open := &g.open[l.Op]
-		found, ok := open.near(start, tolerance[g.base], name, l.PID)
-		if !ok { // the clock is read after START was printed
-			found, ok = open.before(start, tolerance[g.base], limit[g.base], name, l.PID)
-		}
-		if ok {
-			o = found
-			open.remove(o.start, o)
-			if o.queue != nil {
-				o.queue.remove(o)
-			}
-		} else {
-			o = a.newOp(g, l, name, at)
-			if o.f == nil && a.full(g, l.Op, start, at.T, name, l.PID) {
-				a.freeOp(o)
-				return TooMany
-			}
-		}
-		if o.startKey.n == 0 {
-			g.startless++
-		}
-		o.start, o.end, o.ended = start, at.T, true
-		o.endKey.set('e', at.Raw)
-		if g.base == Stamp { // many end in one millisecond
-			o.endKey.add(l.Duration)
-		}
-		a.note(o, l)
-		return a.ended(g, o)
+	return a.clientStart(g, l, at, name)
+}
+
+// clientEnd takes the END of an operation, whose START is open at the stated time, or was lost.
+func (a *Assembler) clientEnd(g *group, l *tqline.Line, at *At, name string) Fate {
+	start := at.T - l.Duration
+	open := &g.open[l.Op]
+	o, ok := open.near(start, tolerance[g.base], name, l.PID)
+	if !ok { // the clock is read after START was printed
+		o, ok = open.before(start, tolerance[g.base], limit[g.base], name, l.PID)
 	}
+	if ok {
+		open.remove(o.start, o)
+		if o.queue != nil {
+			o.queue.remove(o)
+		}
+	} else {
+		o = a.newOp(g, l, name, at)
+		if a.full(g, l.Op, start, at.T, name, l.PID) {
+			a.freeOp(o)
+			return TooMany
+		}
+	}
+	if o.startKey.n == 0 {
+		g.startless++
+	}
+	o.start, o.end, o.ended = start, at.T, true
+	o.endKey.set('e', at.Raw)
+	if g.base == Stamp { // many end in one millisecond
+		o.endKey.add(l.Duration)
+	}
+	a.note(o, l)
+	return a.ended(g, o)
+}
+
+// clientStart takes the START of an operation. The operation waits for its END: in its function, if one has a stage for it now, else on its own.
+func (a *Assembler) clientStart(g *group, l *tqline.Line, at *At, name string) Fate {
 	if g.startless > 0 && g.base != None {
-		o = g.unstarted(l, at.T, name)
-		if o != nil {
+		o := g.unstarted(l, at.T, name)
+		if o != nil { // its END came first
 			g.startless--
 			o.startKey.set('s', at.Raw)
 			a.note(o, l)
@@ -132,8 +144,8 @@ func (a *Assembler) client(g *group, l *tqline.Line, at *At) Fate {
 			return Used
 		}
 	}
-	o = a.newOp(g, l, name, at)
-	if !l.Log {
+	o := a.newOp(g, l, name, at)
+	if !l.Log { // else of no function
 		o.f = g.during(l.Op, at.T, at.T, name, l.PID)
 	}
 	if o.f != nil && len(o.f.ops) >= maxOps {
@@ -159,6 +171,7 @@ func (g *group) printedTwice(l *tqline.Line, at *At) bool {
 	if g.base != Perf && g.base != Epoch {
 		return false
 	}
+	// Different records have different marks but by chance: the factor spreads the time over all bits.
 	mark := uint64(at.T)*0x9e3779b97f4a7c15 ^ uint64(l.Duration)<<8 ^ uint64(l.PID)<<3 ^ uint64(l.Op)<<1 ^ uint64(l.Stage&1)
 	for _, p := range g.prints {
 		if p == mark {
@@ -170,10 +183,10 @@ func (g *group) printedTwice(l *tqline.Line, at *At) bool {
 	return false
 }
 
-// unstarted finds the operation whose START came after its END.
+// unstarted finds the ended operation whose START comes only now, at t, among those without a function and the last of each open function. nil: none.
 func (g *group) unstarted(l *tqline.Line, t int64, name string) *op {
 	match := func(o *op) bool {
-		return o.ended && o.startKey.n == 0 && o.kind == l.Op && o.fits(name, l.PID) && o.start-t >= -tolerance[g.base] && o.start-t <= step[g.base]
+		return o.ended && o.startKey.n == 0 && o.kind == l.Op && o.fits(name, l.PID) && follows(o.start-t, g.base)
 	}
 	for i := len(g.orphans) - 1; i >= max(0, len(g.orphans)-maxScan); i-- {
 		if match(g.orphans[i]) {
@@ -197,7 +210,8 @@ func (a *Assembler) full(g *group, kind tqline.Op, start, end int64, name string
 	return f != nil && len(f.ops) >= maxOps
 }
 
-// ended assigns a finished operation.
+// ended gives a finished operation to its function: the one that has it, or one with a stage around it. Without a function the operation leaves if of a
+// [TQ-LOG], is dropped if its function was sent already (Late), or lingers for late records of its function.
 func (a *Assembler) ended(g *group, o *op) Fate {
 	if o.f != nil {
 		o.f.cursor = max(o.f.cursor, o.end)
@@ -228,6 +242,7 @@ func (a *Assembler) ended(g *group, o *op) Fate {
 	return Used
 }
 
+// newOp makes the operation of a record, without values.
 func (a *Assembler) newOp(g *group, l *tqline.Line, name string, at *At) *op {
 	var o *op
 	if n := len(a.freeOps); n > 0 {
@@ -242,6 +257,7 @@ func (a *Assembler) newOp(g *group, l *tqline.Line, name string, at *At) *op {
 	return o
 }
 
+// note takes the values of a record for its operation.
 func (a *Assembler) note(o *op, l *tqline.Line) {
 	if l.DataSize >= 0 {
 		o.size = l.DataSize
@@ -270,9 +286,11 @@ func (a *Assembler) give(o *op, f *function) {
 	o.held = o.held[:0]
 }
 
-// during finds the function with a stage around an operation.
+// during finds the function with a stage around an operation from start to end: a get stage for a get, a put stage for a put. Tried in order: a stage that
+// started just before, the open stage with the least time since its start or its last operation, the shortest stage around both times that has ended. nil:
+// none.
 func (g *group) during(kind tqline.Op, start, end int64, name string, pid int64) *function {
-	open, e := tqline.GetStart, tqline.GetEnd
+	open, e := tqline.GetStart, tqline.GetEnd // the events of the stage
 	switch kind {
 	case tqline.OpGet:
 	case tqline.OpPut:
@@ -308,7 +326,7 @@ func (g *group) during(kind tqline.Op, start, end int64, name string, pid int64)
 	return best
 }
 
-// wasDuring says whether a function already sent had a stage around o.
+// wasDuring says whether a function already sent had a stage around o. Without its END a stage lasted until the next known event.
 func (g *group) wasDuring(o *op) bool {
 	e, tol := tqline.GetEnd, tolerance[g.base]
 	if o.kind == tqline.OpPut {
@@ -316,11 +334,11 @@ func (g *group) wasDuring(o *op) bool {
 	}
 	for i := range g.done {
 		d := &g.done[i]
-		if d.known>>(e-1)&1 == 0 || o.name != "" && o.name != d.name || o.start < d.t[e-1]-tol {
+		if !d.knows(e-1) || o.name != "" && o.name != d.name || o.start < d.t[e-1]-tol {
 			continue
 		}
 		for next := e; int(next) < len(d.t); next++ { // the stage's end, or the next known event
-			if d.known>>next&1 != 0 {
+			if d.knows(next) {
 				if o.end <= d.t[next]+tol {
 					return true
 				}
@@ -331,7 +349,7 @@ func (g *group) wasDuring(o *op) bool {
 	return false
 }
 
-// adopt gives f the operations that came before its records, once the stage (ended by e) is known.
+// adopt gives f the operations without a function that lie within its stage ended by e, now that both ends of the stage are known.
 func (a *Assembler) adopt(f *function, e tqline.Stage) {
 	g := f.g
 	kind, tol := tqline.OpGet, tolerance[g.base]
@@ -340,7 +358,8 @@ func (a *Assembler) adopt(f *function, e tqline.Stage) {
 	}
 	for i := len(g.orphans) - 1; i >= max(0, len(g.orphans)-maxScan); i-- {
 		o := g.orphans[i]
-		if o.kind != kind || !f.fits(o.name, o.pid) || o.start < f.t[e-1]-tol || o.end > f.t[e]+tol || len(f.ops) >= maxOps {
+		within := o.start >= f.t[e-1]-tol && o.end <= f.t[e]+tol
+		if o.kind != kind || !f.fits(o.name, o.pid) || !within || len(f.ops) >= maxOps {
 			continue
 		}
 		o.queue.remove(o)
@@ -349,7 +368,7 @@ func (a *Assembler) adopt(f *function, e tqline.Stage) {
 	}
 }
 
-// leaveOp sends an operation without a function to Out.
+// leaveOp sends an operation without a function to Out.Lone. reason is why the operation is incomplete; "": complete.
 func (a *Assembler) leaveOp(o *op, reason string) {
 	g := o.g
 	if o.queue != nil {
@@ -358,7 +377,7 @@ func (a *Assembler) leaveOp(o *op, reason string) {
 	if i := slices.Index(g.orphans, o); i >= 0 {
 		g.orphans = slices.Delete(g.orphans, i, i+1)
 	}
-	if !o.ended {
+	if !o.ended { // nothing is known of its end
 		g.open[o.kind].remove(o.start, o)
 		o.end = o.start
 	}
@@ -376,6 +395,7 @@ func (a *Assembler) leaveOp(o *op, reason string) {
 	a.settle(g)
 }
 
+// snapshot is an operation as sent, its times by off in wall time.
 func (a *Assembler) snapshot(o *op, off int64, source spans.TimeSource, reason string) Op {
 	s := Op{
 		Who: Who{o.g.proc.Host, o.pid}, Trace: o.g.trace, Name: o.name, Source: source, Kind: o.kind, Key: o.startKey,
@@ -390,6 +410,7 @@ func (a *Assembler) snapshot(o *op, off int64, source spans.TimeSource, reason s
 	return s
 }
 
+// freeOp empties an operation for reuse.
 func (a *Assembler) freeOp(o *op) {
 	if o.ended && o.startKey.n == 0 {
 		o.g.startless--

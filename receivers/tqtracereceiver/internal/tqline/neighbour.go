@@ -26,7 +26,7 @@ var (
 	costTime    = []byte(", cost time: ")
 )
 
-// Classify returns the kind of a line without its prefix.
+// Classify returns the kind of a line without its prefix, by its beginning: most lines of a log are none of these, and cost a look at the first byte.
 func Classify(b []byte) Neighbour {
 	if len(b) == 0 {
 		return Other
@@ -48,12 +48,13 @@ func Classify(b []byte) Neighbour {
 			return PerfOperations
 		}
 	}
-	if bytes.Contains(b[:min(len(b), 256)], performance) {
+	if bytes.Contains(b[:min(len(b), 256)], performance) { // behind the name of the storage unit
 		return PerfHeader
 	}
 	return Other
 }
 
+// classifyTask is Classify of a line that begins with "Task ". Only the places where the words can be are searched: the lines may be very long.
 func classifyTask(b []byte) Neighbour {
 	i := bytes.Index(b[:min(len(b), 512)], []byte(" (pid="))
 	if i < 0 {
@@ -81,14 +82,16 @@ type Cost struct {
 	Duration int64 // ns
 }
 
-// ParseCost reads a TaskCost line. The closing parenthesis after the number is in the original.
+// ParseCost reads a TaskCost line; false: unreadable. The closing parenthesis after the number is in the original:
+//
+//	Task f (pid=1) is getting len_samples=32, …, cost time: 0.25)
 func ParseCost(b []byte) (c Cost, ok bool) {
 	i := bytes.Index(b, []byte(" (pid="))
 	at := bytes.LastIndex(b, costTime)
 	if i < 5 || at < i {
 		return c, false
 	}
-	c.Func = b[5:i]
+	c.Func = b[5:i] // behind "Task "
 	head := b[i+6 : at]
 	end := bytes.IndexByte(head, ')')
 	if end < 0 {
@@ -118,7 +121,9 @@ type Perf struct {
 	Average  float64 // s
 }
 
-// ParsePerf reads a PerfHeader line.
+// ParsePerf reads a PerfHeader line; false: unreadable. Rates in the log are per minute:
+//
+//	UNIT: [Performance] Total success requests: 1840, Total req/min: 368.00, Total avg process time: 0.0123s, …
 func ParsePerf(b []byte) (p Perf, ok bool) {
 	i := bytes.Index(b, performance)
 	if i < 0 {
@@ -180,7 +185,7 @@ func NextOp(b []byte) (op PerfOp, rest []byte, ok bool) {
 	return op, rest, ok && oks == [4]bool{true, true, true, true}
 }
 
-// value reads the number after a key, up to a unit, comma or blank.
+// value reads the number after a key in b, up to a unit (s), comma, semicolon or blank; false: none.
 func value(b []byte, key string) (float64, bool) {
 	i := bytes.Index(b, []byte(key))
 	if i < 0 {

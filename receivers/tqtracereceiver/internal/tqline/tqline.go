@@ -145,7 +145,7 @@ func Parse(b []byte, l *Line) error {
 	l.Throughput, l.GetRatio, l.ComputeRatio, l.PutRatio = -1, -1, -1, -1
 
 	var stage, op, duration []byte
-	for len(rest) > 0 {
+	for len(rest) > 0 { // "name=value" up to the next "|"
 		if c := rest[0]; c == ' ' || c == '|' {
 			rest = rest[1:]
 			continue
@@ -154,7 +154,7 @@ func Parse(b []byte, l *Line) error {
 		end := n + indexPipe(rest[n:])
 		field := rest[:end]
 		rest = rest[min(end+1, len(rest)):]
-		for len(field) > 0 && field[len(field)-1] <= ' ' {
+		for len(field) > 0 && field[len(field)-1] <= ' ' { // blanks and control characters
 			field = field[:len(field)-1]
 		}
 		if len(field) == 0 {
@@ -218,8 +218,8 @@ const (
 	keyPutRatio
 )
 
-// key returns the known name at the beginning of b and its length with the "=". Comparing with the few names of the same first letter is cheaper than looking
-// for the "=", and constants of known length are cheaper than a helper function.
+// key returns the known name at the beginning of b (not empty) and its length with the "="; keyUnknown and 0: none. Comparing with the few names of the same
+// first letter is cheaper than looking for the "=", and constants of known length are cheaper than a helper function.
 func key(b []byte) (keyID, int) {
 	n := len(b)
 	switch b[0] {
@@ -278,6 +278,7 @@ func key(b []byte) (keyID, int) {
 
 // indexPipe is the index of the first '|', or len(b). Values are short: eight bytes at a time in line are cheaper than a call.
 func indexPipe(b []byte) int {
+	// (x − ones) &^ x & highs has the highest bit of the first zero byte of x set, and none in the bytes before.
 	const ones, highs, pipes = 0x0101010101010101, 0x8080808080808080, '|' * 0x0101010101010101
 	i := 0
 	for ; len(b)-i >= 8; i += 8 {
@@ -301,6 +302,7 @@ func (l *Line) unknown(field []byte) {
 	l.keep(f)
 }
 
+// keep adds an unknown field, up to MaxFields.
 func (l *Line) keep(f Field) {
 	if l.N < MaxFields {
 		l.Fields[l.N] = f
@@ -308,7 +310,8 @@ func (l *Line) keep(f Field) {
 	}
 }
 
-// finish checks that the record has all required fields.
+// finish sets the fields that need others, from their texts, and checks that the record has all required ones: the stage, the function (but of a [TQ-DETAIL]),
+// and the duration of an END. The duration of a START is kept as an unknown field.
 func (l *Line) finish(stage, op, duration []byte, detail bool) error {
 	if len(stage) == 0 {
 		return ErrNoStage
@@ -345,6 +348,8 @@ func (l *Line) finish(stage, op, duration []byte, detail bool) error {
 	return nil
 }
 
+// setStage sets Stage and Op. The words depend on the tag: [TQ-LOG] has an op and START or END, [TQ-DETAIL] both in one word, and [TQ-TRACE] the stages of a
+// function.
 func (l *Line) setStage(stage, op []byte, detail bool) error {
 	if l.Log {
 		switch string(op) {
@@ -428,16 +433,16 @@ func batchSize(b []byte) (int64, bool) {
 	return -1, false
 }
 
-// mebibytes reads a size in MiB as bytes, to the nearest.
+// mebibytes reads a size in MiB as bytes, to the nearest, in 128-bit integers: a float64 would lose digits. false: unreadable, or beyond 64 bits.
 func mebibytes(b []byte) (int64, bool) {
 	v, err := decimal.Fixed9(b)
 	if err != nil || v < 0 {
 		return -1, false
 	}
-	hi, lo := bits.Mul64(uint64(v), 1<<20)
-	lo, carry := bits.Add64(lo, 5e8, 0)
+	hi, lo := bits.Mul64(uint64(v), 1<<20) // v is in 1e-9 MiB
+	lo, carry := bits.Add64(lo, 5e8, 0)    // for rounding
 	hi += carry
-	if hi >= 1e9 {
+	if hi >= 1e9 { // the quotient does not fit
 		return -1, false
 	}
 	q, _ := bits.Div64(hi, lo, 1e9)
@@ -456,7 +461,7 @@ func number(b []byte, by float64) (float64, bool) {
 	return float64(v) / 1e9 * by, true
 }
 
-// percent reads "5.69%" as 0.0569. One division of two exact numbers gives the closest float.
+// parsePercent reads "5.69%" as 0.0569; false: unreadable. One division of two exact numbers gives the closest float.
 func parsePercent(b []byte) (float64, bool) {
 	b, ok := bytes.CutSuffix(b, []byte("%"))
 	if !ok {
