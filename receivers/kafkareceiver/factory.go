@@ -19,7 +19,8 @@ import (
 	"github.com/trainbridge/trainbridge/internal/health"
 )
 
-// NewFactory makes the factory of kafka, with contrib's configuration.
+// NewFactory makes the factory of kafka: contrib's, with its configuration, for each signal with a consumer before the next that reports health at each
+// message.
 func NewFactory() receiver.Factory {
 	f := kafkareceiver.NewFactory()
 	return receiver.NewFactory(
@@ -60,7 +61,7 @@ func NewFactory() receiver.Factory {
 	)
 }
 
-// reader is a receiver of contrib.
+// reader is a receiver of contrib, for one signal, with the health that it reports to the collector.
 type reader struct {
 	component.Component
 	health health.Reporter
@@ -72,13 +73,13 @@ func (r *reader) Start(ctx context.Context, host component.Host) error {
 	return r.Component.Start(ctx, reports{host, &r.health})
 }
 
-// reports is the host, with the reports of contrib's receiver in the order of the messages.
+// reports is the host for contrib's receiver: what the receiver reports goes to health, which reports to the collector only what changes.
 type reports struct {
 	component.Host
 	health *health.Reporter
 }
 
-// Report implements componentstatus.Reporter. The collector reports start and stop itself.
+// Report implements componentstatus.Reporter. Only working and failing count here: the collector reports start and stop itself.
 func (r reports) Report(event *componentstatus.Event) {
 	switch event.Status() {
 	case componentstatus.StatusOK, componentstatus.StatusRecoverableError:

@@ -12,7 +12,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// joined is the batch of collectives or packed records, and of points, sent together.
+// joined is the batch of one stream: collectives joined here (join: local) or records packed for another collector (join: remote), and points.
 type joined struct {
 	r           *ncclReceiver
 	collectives []*collectives.Collective
@@ -20,24 +20,25 @@ type joined struct {
 	packed      []packedSpan // of remote, instead of collectives
 }
 
+// newBatch is an empty batch, with the memory of an earlier one.
 func (r *ncclReceiver) newBatch() *joined {
 	b := r.batches.Get()
 	b.r = r
 	return b
 }
 
-// Traces builds the spans.
+// Traces is as in filereceiver.Batch: the spans of the collectives, or of the packed records.
 func (b *joined) Traces(out *spans.Batch, from filereceiver.From) {
 	collectives.AddSpans(out, b.r.cfg.ServiceName, b.collectives, func(place int) { from(tail.Place(place)) })
 	b.addPacked(out, from)
 }
 
-// Metrics makes metrics of the logged values and of the judgements on the collectives.
+// Metrics is as in filereceiver.Batch: the values that the log states, and what the collectives tell (scores of ranks, clock offsets, traffic of links).
 func (b *joined) Metrics() pmetric.Metrics {
 	return collectives.Metrics(b.points, b.r.cfg.ServiceName, metadata.ScopeName, b.r.Set.BuildInfo.Version)
 }
 
-// Done returns the batch and its collectives to their pools.
+// Done is as in filereceiver.Batch: Done counts the collectives, and returns them and the batch to their pools.
 func (b *joined) Done() {
 	r := b.r
 	r.count(collectives.Count(b.collectives))
@@ -50,7 +51,8 @@ func (b *joined) Done() {
 	r.batches.Put(b, maxFreeBatches)
 }
 
-// count adds the results of a batch to the receiver's own metrics.
+// count adds the outcome of the collectives of a batch to the receiver's own metrics: how they left the joiner (complete, with ranks missing, …), and how ranks
+// without numbered records were paired. The first such pairing is logged.
 func (r *ncclReceiver) count(n collectives.Counts) {
 	for i, n := range n.Left {
 		if n > 0 {

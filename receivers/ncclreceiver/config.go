@@ -87,9 +87,10 @@ func (c *Config) Validate() error {
 		}
 	}
 	check(c.Join == joinLocal || c.Join == joinRemote, errJoin)
-	here := collectives.DefaultJoinConfig()
-	here.HangTimeout, here.Collector = c.HangTimeout, c.Collector
-	check(c.Join != joinRemote || here == c.JoinConfig, errJoins)
+	// With join: remote, keys of the joining receiver must stay at their defaults, except two that matter to both.
+	unset := collectives.DefaultJoinConfig()
+	unset.HangTimeout, unset.Collector = c.HangTimeout, c.Collector
+	check(c.Join != joinRemote || unset == c.JoinConfig, errJoins)
 	if a := c.RAS.Get(); a != nil {
 		a.check(check)
 	}
@@ -98,7 +99,7 @@ func (c *Config) Validate() error {
 		check(!c.hasFiles(), errFilesToo)
 		check(c.Join != joinRemote, errKafkaRemote)
 		k.check(check)
-	case c.hasFiles() || !c.RAS.HasValue():
+	case c.hasFiles() || !c.RAS.HasValue(): // RAS alone needs no files
 		errs = append(errs, c.Config.Check())
 	}
 	check(c.Format == formatAuto || formats.Named(c.Format) != nil, errFormat)
@@ -109,6 +110,7 @@ func (c *Config) Validate() error {
 	return errors.Join(errs...)
 }
 
+// hasFiles says whether any files are configured.
 func (c *Config) hasFiles() bool { return len(c.Include)+len(c.IncludeByContent)+len(c.Document) > 0 }
 
 // isDump says whether a file is a dump of the Flight Recorder, one object written whole, by the file's name or the configured format.

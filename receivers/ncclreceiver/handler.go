@@ -33,7 +33,8 @@ type input interface {
 	Expire(before int64)
 }
 
-// handler reads the lines of one stream and passes their records to the joiner.
+// handler reads the lines of one stream and passes their records to the joiner. All handlers of a receiver share the joiner, so a collective that is complete
+// leaves with the batch of whichever stream had its last record (take).
 type handler struct {
 	r      *ncclReceiver
 	stream stream
@@ -41,25 +42,26 @@ type handler struct {
 	input  input
 	remote *remote         // the input if records are joined elsewhere; otherwise nil
 	format *formats.Format // nil: unknown so far
-	parser parse.Parser
-	out    parse.Out
-	quiet  int  // lines without a record
-	paired bool // one of VCCL's two files for a network card
-	file   int
+	parser parse.Parser    // nil: as format
+	out    parse.Out       // results of the current line
+	quiet  int             // lines without a record
+	paired bool            // one of VCCL's two files for a network card
+	file   int             // number of the stream's current file (tail.Line.File)
 
 	open      []tail.Lent // lines of an unfinished record
-	openSince int64       // time of reading the first of them
+	openSince int64       // time of reading the first of them, Unix ns
 
-	now     int64
-	modTime int64
-	again   bool
+	now     int64 // time of reading the current line, Unix ns
+	modTime int64 // when the file was written, Unix ns
+	again   bool  // the current line is read again after a restart
 	words   words
 	names   spans.Interner
-	counted map[countKey]int64 // when counts of the log were first seen
+	counted map[countKey]int64 // when counts of the log were first seen, Unix ns
 
 	batch *joined // nil between Cut and the next line, so that idle files keep no memory
 }
 
+// newHandler makes the handler of a stream. The format may be unknown until the first line.
 func newHandler(r *ncclReceiver, s stream) *handler {
 	h := &handler{r: r, stream: s}
 	from := collectives.From{Run: r.cfg.Run(s.Path()), Path: s.Path()}
@@ -77,13 +79,13 @@ func newHandler(r *ncclReceiver, s stream) *handler {
 	return h
 }
 
-// setFormat makes the parser.
+// setFormat makes the parser of the stream, and tells the joiner about the format: which tool writes, and how far its times can be trusted.
 func (h *handler) setFormat(f *formats.Format) {
 	h.parser, h.format = f.New(h.stream.Path(), h.r.zone), f
 	h.from.Family, h.from.OwnClock, h.from.Coarse = f.Tool, f.Name == formats.Profiler, f.Name == formats.FlightRecorder
 }
 
-// sniff finds the format by a line. While the format is unknown, the reason says why.
+// sniff finds the format of the stream by a line, and sets it. If the line is of no format, the result is the verdict on the line, with the reason.
 func (h *handler) sniff(text []byte) (v tail.Verdict, reason string) {
 	f, verdict, reason := formats.Of(text)
 	if f != nil {
@@ -95,8 +97,9 @@ func (h *handler) sniff(text []byte) (v tail.Verdict, reason string) {
 	return tail.Ignored, reason
 }
 
-// detect makes the function that recognizes the records of all formats. If lines of a format look like those of other writers, detection goes on until a
-// certain one, and a line may show another format. A format named in the configuration needs no proof.
+// detect makes the detector of a file's lines for tail.Settings.Detect: a line that is surely a record of this receiver's formats decides that the receiver
+// reads the file. If lines of a format look like those of other writers (Format.Sure), detection goes on to a line that is sure, and until then a line may show
+// another format. A format named in the configuration needs no such proof.
 func (r *ncclReceiver) detect(path string) tail.Detect {
 	format := formats.Named(r.cfg.Format)
 	named := format != nil
@@ -107,7 +110,8 @@ func (r *ncclReceiver) detect(path string) tail.Detect {
 	var out parse.Out
 	open := false // the line before began or continued a record
 	return func(text []byte) tail.Reads {
-		if format == nil || format.Sure != nil && !named && !open {
+		mayBeOther := format != nil && format.Sure != nil && !named && !open
+		if format == nil || mayBeOther {
 			if f, _, _ := formats.Of(text); f != nil && f != format {
 				format, parser = f, f.New(path, r.zone)
 			}
@@ -133,7 +137,7 @@ func (r *ncclReceiver) detect(path string) tail.Detect {
 	}
 }
 
-// Line takes the next line.
+// Line is as in tail.Handler: the parser reads the line, and its records go to the joiner. A line of an unfinished record is lent, and waits with the record.
 func (h *handler) Line(l *tail.Line) (tail.Verdict, string) {
 	if h.batch == nil {
 		h.batch = h.r.newBatch()
@@ -146,7 +150,7 @@ func (h *handler) Line(l *tail.Line) (tail.Verdict, string) {
 			return v, reason
 		}
 	}
-	if l.File != h.file && !l.Again {
+	if l.File != h.file && !l.Again { // the stream goes on in another file: some parsers count from its beginning
 		if p, ok := h.parser.(interface{ NewFile() }); ok && h.file != 0 {
 			p.NewFile()
 		}
@@ -157,14 +161,14 @@ func (h *handler) Line(l *tail.Line) (tail.Verdict, string) {
 	switch {
 	case v == parse.Ignored:
 		h.saidNothing()
-		h.give(false)
+		h.give(linesBefore)
 		return tail.Ignored, reason
 	case v == parse.Rejected:
 		h.saidNothing()
-		h.give(false)
+		h.give(linesBefore)
 		return tail.Rejected, reason
-	case h.out.Open:
-		h.give(false)
+	case h.out.Open: // The line begins a record or goes on with one. Results are of the record before.
+		h.give(linesBefore)
 		if len(h.open) == 0 {
 			h.openSince = h.now
 			h.input.Begin()
@@ -172,7 +176,7 @@ func (h *handler) Line(l *tail.Line) (tail.Verdict, string) {
 		h.open = append(h.open, h.stream.Lend(h.out.Tag))
 		return tail.Record, ""
 	}
-	if reason := h.give(true); reason != "" {
+	if reason := h.give(thisLine); reason != "" {
 		return tail.Ignored, reason
 	}
 	return tail.Record, ""
@@ -181,20 +185,30 @@ func (h *handler) Line(l *tail.Line) (tail.Verdict, string) {
 // maxQuiet is the number of first lines without a record after which the other streams no longer wait for a stream.
 const maxQuiet = 64
 
+// saidNothing counts a line without a record, until the stream counts as one without records.
 func (h *handler) saidNothing() {
 	if h.quiet++; h.quiet == maxQuiet {
 		h.input.Heard()
 	}
 }
 
-// give passes on the results for the open lines and, if line is set, for the current line. The result is the reason when none of them is wanted.
-func (h *handler) give(line bool) (reason string) {
-	if !line && len(h.out.Ops)+len(h.out.Samples) == 0 {
+// The lines to which the results of a line belong, for give: the open lines before alone (a record that ends where another line begins), or the current line,
+// too.
+const (
+	linesBefore = false
+	thisLine    = true
+)
+
+// give passes the parser's results on: values become points, and records, if not excluded by the configuration, go to the joiner with their lines. The lines
+// are no longer open then. If the results are excluded, reason is the setting (unwanted), else "".
+func (h *handler) give(withLine bool) (reason string) {
+	if !withLine && len(h.out.Ops)+len(h.out.Samples) == 0 {
 		return ""
 	}
 	for i := range h.out.Samples {
 		h.sample(&h.out.Samples[i])
 	}
+	// The wanted records move to the front. They are swapped, not copied over others: each record keeps its memory for the next lines.
 	wanted := h.out.Ops[:0]
 	for i := range h.out.Ops {
 		o := &h.out.Ops[i]
@@ -208,9 +222,10 @@ func (h *handler) give(line bool) (reason string) {
 			wanted[n], *o = *o, wanted[n]
 		}
 	}
+	// The lines wait for as many batches as there are records. Without a wanted record they are done with.
 	opened := len(h.open) > 0
 	lents := h.open
-	if line && len(wanted) > 0 {
+	if withLine && len(wanted) > 0 {
 		lents = append(lents, h.stream.Lend(h.out.Tag))
 	}
 	if n := len(wanted); n != 1 {
@@ -220,7 +235,7 @@ func (h *handler) give(line bool) (reason string) {
 	}
 	for i := range wanted {
 		o := &wanted[i]
-		if o.Start == 0 && o.End == 0 {
+		if o.Start == 0 && o.End == 0 { // no time in the log
 			o.End, o.Time = h.modTime, spans.TimeSynthetic
 		}
 		o.Again = h.again
@@ -238,23 +253,25 @@ func (h *handler) give(line bool) (reason string) {
 	return reason
 }
 
-// take puts a collective into the batch, with its lines.
+// take puts a collective that leaves the joiner into the batch, with its lines, which may be of many streams. The joiner calls take. If positions are wanted,
+// each record of the collective gets a place of its own, else the collective has one place for all.
 func (h *handler) take(c *collectives.Collective, lines []tail.Lent) {
-	take := func(from, to int) int {
+	placeOf := func(from, to int) int {
 		for _, l := range lines[from:to] {
 			h.stream.Take(l)
 		}
 		return int(h.stream.Place())
 	}
 	if !h.r.Locates() {
-		c.Place = take(0, len(lines))
-	} else if !c.Records(take) {
+		c.Place = placeOf(0, len(lines))
+	} else if !c.Records(placeOf) {
 		c.Place = int(h.stream.Place())
 	}
 	h.batch.collectives = append(h.batch.collectives, c)
 }
 
-// Expire gives up everything waiting since before the given time.
+// Expire is as in tail.Handler: an unfinished record begun before the given time is given up, with its present part, if of use; then the joiner gives up
+// collectives that waited since before.
 func (h *handler) Expire(before time.Time) {
 	if h.batch == nil {
 		h.batch = h.r.newBatch()
@@ -263,12 +280,12 @@ func (h *handler) Expire(before time.Time) {
 	if len(h.open) > 0 && h.openSince < ns {
 		h.out.Reset()
 		h.parser.End(&h.out)
-		if ns < math.MaxInt64 {
+		if ns < math.MaxInt64 { // MaxInt64 is the end of reading, and no time
 			h.now = max(h.now, ns)
 		}
 		if len(h.out.Ops)+len(h.out.Samples) > 0 {
-			h.give(false)
-		} else {
+			h.give(linesBefore)
+		} else { // nothing of use
 			for _, l := range h.open {
 				h.stream.Share(l, 0)
 			}
@@ -279,7 +296,7 @@ func (h *handler) Expire(before time.Time) {
 	h.input.Expire(ns)
 }
 
-// Cut ends the current batch.
+// Cut is as in tail.Handler.
 func (h *handler) Cut() tail.Delivery {
 	if h.paired && len(h.open) == 0 {
 		h.input.Heard() // the other file of the pair has the records
@@ -302,10 +319,10 @@ func (h *handler) Cut() tail.Delivery {
 	return h.r.Deliver(b)
 }
 
-// Forget is called when the stream is gone and has no more records.
+// Forget is as in tail.Forgetter: no collective waits any more for a first record of the stream.
 func (h *handler) Forget() { h.input.Heard() }
 
-// Save returns the format and the state of its parser.
+// Save is as in tail.Handler: the name of the format, with join: remote a line for each communicator (remote.save), a zero byte, and the parser's state.
 func (h *handler) Save() []byte {
 	if h.parser == nil {
 		return nil
@@ -317,7 +334,7 @@ func (h *handler) Save() []byte {
 	return append(append(b, 0), h.parser.Save()...)
 }
 
-// Restore reads the result of Save.
+// Restore is as in tail.Handler. The parser's state is taken up only by a parser of the same format: the configuration may name another one now.
 func (h *handler) Restore(saved []byte) {
 	format, state, ok := bytes.Cut(saved, []byte{0})
 	if !ok {

@@ -33,7 +33,11 @@ type kafkaTopic struct {
 	now    func() time.Time
 	health health.Reporter
 
-	lookEvery, settle, retry, patience, markEvery time.Duration
+	lookEvery time.Duration // between two questions for the ends of the partitions
+	settle    time.Duration // until all collectors have had time to send something: partition.awaitOthers
+	retry     time.Duration // until a batch is tried again, the first time
+	patience  time.Duration // for sending what is under way when partitions are given up
+	markEvery time.Duration // between two watermarks of a run
 
 	ready  chan struct{} // closed when the following fields are set; the client's callbacks wait for it
 	client *kgo.Client
@@ -48,9 +52,10 @@ type kafkaTopic struct {
 	mu         sync.Mutex // guards all below
 	partitions map[int32]*partition
 	fetched    map[int32]offsets.Position // as fetched from the group, until the partition begins
-	warned     map[string]time.Time
+	warned     map[string]time.Time       // last time of each kind of warning
 }
 
+// newTopic makes the reader of a topic, with the receiver's own metrics: the sums over its partitions.
 func newTopic(r *ncclReceiver, cfg *KafkaConfig) (*kafkaTopic, error) {
 	t := &kafkaTopic{
 		r: r, cfg: cfg, now: time.Now, lookEvery: min(5*time.Second, r.cfg.HangTimeout/4), settle: 25 * time.Second, retry: 200 * time.Millisecond,
@@ -74,7 +79,8 @@ func newTopic(r *ncclReceiver, cfg *KafkaConfig) (*kafkaTopic, error) {
 	)
 }
 
-// Start begins to read. Unreachable brokers are waited for.
+// Start begins to read as a member of the consumer group: the client calls back when partitions are assigned and revoked. Unreachable brokers are waited for.
+// An error is one of the configuration.
 func (t *kafkaTopic) Start(ctx context.Context, host component.Host) error {
 	client, err := broker.Options(ctx, host, &t.cfg.ClientConfig, t.r.Set.Logger)
 	if err != nil {
@@ -136,7 +142,7 @@ func (t *kafkaTopic) Shutdown(ctx context.Context) error {
 	}
 	t.end()
 	t.loops.Wait()
-	t.client.AllowRebalance()
+	t.client.AllowRebalance() // the last poll blocks it
 	t.giveUp(ctx, slices.Collect(maps.Keys(t.all())), true)
 	t.client.Close()
 	t.giveUp(ctx, slices.Collect(maps.Keys(t.all())), false) // assigned meanwhile
@@ -150,7 +156,8 @@ func (t *kafkaTopic) all() map[int32]*partition {
 	return maps.Clone(t.partitions)
 }
 
-// poll passes fetched records to the partitions, without waiting for any: full partitions are paused.
+// poll fetches records and passes them to the queues of their partitions until Shutdown. No partition is waited for: one with a full queue is paused
+// (partition.give).
 func (t *kafkaTopic) poll() {
 	for {
 		fetches := t.client.PollFetches(t.life)
@@ -197,8 +204,8 @@ func (t *kafkaTopic) mind() {
 // requestTimeout bounds a request to the brokers that is repeated anyway.
 const requestTimeout = 10 * time.Second
 
-// look finds the ends of the partitions. A collective that waits for too long is given up only after reading everything that existed at the time-out: a
-// backlog, here or at the brokers, is no missing rank.
+// look asks the brokers where the partitions end at present, and tells the partitions. A collective that waits for too long is given up only when a partition
+// was read to such an end (partition.expire): a backlog, here or at the brokers, is no missing rank.
 func (t *kafkaTopic) look() {
 	partitions := t.all()
 	if len(partitions) == 0 {
@@ -218,7 +225,8 @@ func (t *kafkaTopic) look() {
 	}
 }
 
-// commit commits the accepted position of partitions. committing is held.
+// commit commits the accepted positions of partitions that have changed, with the metadata that offsets.Position needs. After an error the next commit tries
+// again. The caller holds t.committing.
 func (t *kafkaTopic) commit(ctx context.Context, partitions map[int32]*partition) {
 	begins, texts := make(map[int32]kgo.EpochOffset), make(map[int32]string)
 	for id, p := range partitions {
@@ -231,6 +239,7 @@ func (t *kafkaTopic) commit(ctx context.Context, partitions map[int32]*partition
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
+	// The client's own call has no parameter for metadata.
 	ctx = kgo.PreCommitFnContext(ctx, func(req *kmsg.OffsetCommitRequest) error {
 		for i := range req.Topics {
 			for k := range req.Topics[i].Partitions {
@@ -257,7 +266,7 @@ func (t *kafkaTopic) commit(ctx context.Context, partitions map[int32]*partition
 	}
 }
 
-// refusals are the errors of a response.
+// refusals are the errors of the partitions in a response.
 func refusals(resp *kmsg.OffsetCommitResponse) (err error) {
 	if resp == nil {
 		return nil
@@ -270,7 +279,7 @@ func refusals(resp *kmsg.OffsetCommitResponse) (err error) {
 	return err
 }
 
-// offsetsFetched keeps the metadata of the committed offsets.
+// offsetsFetched keeps the committed positions for assigned, which the client calls next without the metadata.
 func (t *kafkaTopic) offsetsFetched(_ context.Context, _ *kgo.Client, resp *kmsg.OffsetFetchResponse) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -286,7 +295,9 @@ func (t *kafkaTopic) offsetsFetched(_ context.Context, _ *kgo.Client, resp *kmsg
 	return nil
 }
 
-// assigned begins to read partitions, and says from where on.
+// assigned begins to read the partitions that the group assigns to this member. from has the committed offsets; the result has the offsets to read from, which
+// are lower: records of collectives that are not complete, and for comparison the look_back messages before, are read again. Messages deleted by the broker
+// before they were read are counted as lost.
 func (t *kafkaTopic) assigned(ctx context.Context, from map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {
 	<-t.ready
 	starts, err := t.admin.ListStartOffsets(ctx, t.cfg.Topic)
@@ -302,7 +313,7 @@ func (t *kafkaTopic) assigned(ctx context.Context, from map[string]map[int32]kgo
 		t.mu.Lock()
 		committed, ok := t.fetched[id]
 		delete(t.fetched, id)
-		if !ok || committed.Begin != at {
+		if !ok || committed.Begin != at { // no metadata, or for another offset
 			committed = offsets.Position{Begin: max(at, 0), From: max(at, 0)}
 		}
 		t.mu.Unlock()
@@ -329,7 +340,7 @@ func (t *kafkaTopic) assigned(ctx context.Context, from map[string]map[int32]kgo
 	return from, nil
 }
 
-// whence says from where a partition is read.
+// whence says, for the log, from where a partition is read: from offset at (negative: an end of the partition), where begin is the first message not sent yet.
 func whence(at, begin int64) string {
 	switch {
 	case at == -1:
@@ -342,7 +353,8 @@ func whence(at, begin int64) string {
 	return fmt.Sprintf("from offset %d on", at)
 }
 
-// giveUp ends the reading of partitions, and commits the accepted position.
+// giveUp ends the reading of partitions that leave this member, or at Shutdown. What is being sent has patience to be accepted; then it is interrupted, and its
+// messages come again to the next reader. With commit the accepted positions are committed: not of partitions that are lost already.
 func (t *kafkaTopic) giveUp(ctx context.Context, ids []int32, commit bool) {
 	<-t.ready
 	t.committing.Lock()
@@ -365,7 +377,7 @@ func (t *kafkaTopic) giveUp(ctx context.Context, ids []int32, commit bool) {
 		select {
 		case <-p.done:
 		case <-patience.C:
-			patience.Reset(0) // the others have had as long
+			patience.Reset(0) // the others have had as long: each next wait ends at once
 			p.cancel()
 			<-p.done
 		}
@@ -379,7 +391,7 @@ func (t *kafkaTopic) giveUp(ctx context.Context, ids []int32, commit bool) {
 // warnEvery is the interval of a kind of warning.
 const warnEvery = time.Minute
 
-// warn says something at most once a minute.
+// warn logs a text, at most once a minute of each kind.
 func (t *kafkaTopic) warn(kind, text string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -391,7 +403,7 @@ func (t *kafkaTopic) warn(kind, text string) {
 	t.r.Set.Logger.Warn(t.r.Set.ID.String() + ": " + text)
 }
 
-// Results for a message.
+// The results of a message, as attributes: all of its records accepted; without a record; unreadable; or left to the next reader of the partition.
 var (
 	messageAccepted = is("message", "accepted")
 	messageIgnored  = is("message", "ignored")
@@ -399,16 +411,17 @@ var (
 	messageReleased = is("message", "released")
 )
 
-// Results for a record.
+// The results of a record, in the order of recordOptions.
 const (
-	recordJoined = iota
-	recordRepeated
-	recordFiltered
-	recordKinds
+	recordJoined   = iota
+	recordRepeated // the same record came before
+	recordFiltered // excluded by the configuration
+	recordKinds    // their number
 )
 
 var recordOptions = [recordKinds]metric.AddOption{is("record", "joined"), is("record", "repeated"), is("record", "filtered")}
 
+// is is the attribute of a count.
 func is(key, value string) metric.AddOption {
 	return metric.WithAttributeSet(attribute.NewSet(attribute.String(key, value)))
 }

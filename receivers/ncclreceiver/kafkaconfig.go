@@ -34,7 +34,7 @@ var (
 		"offsets are committed when what the messages became was accepted")
 )
 
-// check checks everything that configkafka does not.
+// check calls check with each condition that configkafka does not check, and the error if the condition is false.
 func (c *KafkaConfig) check(check func(ok bool, err error)) {
 	check(c.Topic != "", errTopic)
 	check(c.GroupID != "", errGroup)

@@ -38,20 +38,20 @@ type partition struct {
 	// Of the goroutine.
 	tracker   *offsets.Tracker
 	inputs    map[inputKey]*logInput
-	comms     map[commKey]bool // communicators without a known size
-	services  map[string]string
-	others    *collectives.Input[int64] // in place of the inputs without a record so far
-	settled   time.Time                 // time when all live inputs have been read
+	comms     map[commKey]bool          // communicators without a known size
+	services  map[string]string         // service.name by run
+	others    *collectives.Input[int64] // stands for the logs without a record so far: collectives wait for it (awaitOthers)
+	settled   time.Time                 // when all live logs have been heard of
 	marks     map[string]*watermark     // by run
 	unclaimed bool                      // no gateway has read the partition before
 	since     time.Time                 // start of this reading
 	batches   map[string]*batch         // by run: an exporter that keys messages by their run gets each run separately
 	records   int                       // in batches
 	left      int                       // all collectives that have left
-	known     []*collectives.Collective // collectives that left and were sent in an earlier life
-	read      int64                     // messages
-	passed    int64                     // messages among them without a readable record
-	accepted  int64                     // of the others, as counted
+	known     []*collectives.Collective // collectives that left, and were sent in an earlier life: to be freed
+	read      int64                     // messages read
+	passed    int64                     // those among them without a readable record
+	accepted  int64                     // those among the others that are accepted, as counted in the metric
 	published time.Time                 // last time the position was published
 	parser    ptrace.ProtoUnmarshaler
 
@@ -59,28 +59,29 @@ type partition struct {
 
 	committed offsets.Position // guarded by kafkaTopic.committing
 
-	mu      sync.Mutex // guards all below
-	queue   [][]*kgo.Record
-	queued  int // bytes
-	paused  bool
-	at      offsets.Position
-	begun   bool // at is known
-	head    int64
-	holes   int64
-	end     int64     // where the partition ended …
-	endedAt time.Time // … at this time
+	mu      sync.Mutex       // guards all below
+	queue   [][]*kgo.Record  // fetched, not read yet
+	queued  int              // bytes in queue
+	paused  bool             // the client does not fetch the partition
+	at      offsets.Position // the accepted position, as published
+	begun   bool             // at is known
+	head    int64            // the offset after the last message read, as published
+	holes   int64            // messages that are not accepted yet, as published
+	end     int64            // where the partition ended …
+	endedAt time.Time        // … at this time
 }
 
-// inputKey is a log.
+// inputKey identifies a log, in the collector that reads it.
 type inputKey struct{ run, host, path, family string }
 
 // logInput is the input of a log.
 type logInput struct {
 	*collectives.Input[int64]
 	lastRead time.Time
-	until    int64 // start of the last record, or end of the log read without a record, Unix ns
+	until    int64 // all records of operations that began before have come, as far as known: the start of the last record, or the time of a heartbeat, Unix ns
 }
 
+// commKey identifies a communicator.
 type commKey struct{ run, comm string }
 
 // Bounds of the memory; forgotten entries may be made again.
@@ -89,6 +90,8 @@ const (
 	maxComms  = 1 << 12
 )
 
+// newPartition makes the reader of a partition: committed is the position up to which an earlier reader came, from the offset of the first message to be read
+// (-1: only messages that come from now on).
 func newPartition(t *kafkaTopic, id int32, committed offsets.Position, from int64) *partition {
 	settings := t.r.settings()
 	settings.Remote = true // and no run has a span: gateways that share a run would each send a different one
@@ -106,7 +109,8 @@ func newPartition(t *kafkaTopic, id int32, committed offsets.Position, from int6
 	return p
 }
 
-// awaitOthers has collectives of an unknown number of ranks wait until all collectors had time to say something.
+// awaitOthers makes collectives of an unknown number of ranks wait, for kafkaTopic.settle, until all collectors had time to send something: an input without a
+// record stands for the logs that are still unknown.
 func (p *partition) awaitOthers() {
 	if p.others != nil {
 		p.others.Heard()
@@ -114,7 +118,7 @@ func (p *partition) awaitOthers() {
 	p.others, p.settled = p.joiner.Input(collectives.From{}, p.take), p.t.now().Add(p.t.settle)
 }
 
-// give takes fetched records.
+// give puts fetched records into the queue. While the queue is full, the client does not fetch the partition.
 func (p *partition) give(records []*kgo.Record) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -127,6 +131,7 @@ func (p *partition) give(records []*kgo.Record) {
 	p.signal()
 }
 
+// signal wakes the goroutine of the partition. A signal that is not taken yet is enough.
 func (p *partition) signal() {
 	select {
 	case p.signalled <- struct{}{}:
@@ -134,7 +139,7 @@ func (p *partition) signal() {
 	}
 }
 
-// next takes records from the queue.
+// next takes the oldest records from the queue; nil: the queue is empty. Below half of the bound the client fetches again.
 func (p *partition) next() (records []*kgo.Record) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -151,6 +156,7 @@ func (p *partition) next() (records []*kgo.Record) {
 	return records
 }
 
+// bytesOf is the size of the values of records.
 func bytesOf(records []*kgo.Record) (n int) {
 	for _, r := range records {
 		n += len(r.Value)
@@ -158,7 +164,7 @@ func bytesOf(records []*kgo.Record) (n int) {
 	return n
 }
 
-// reaches says where the partition ended at a time.
+// reaches notes where the partition ended at a time (kafkaTopic.look), and wakes the goroutine: at that end collectives may expire.
 func (p *partition) reaches(end int64, at time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -190,7 +196,7 @@ func (p *partition) pending() int64 {
 	return p.holes
 }
 
-// run reads until the partition is given up.
+// run is the goroutine of the partition: it reads the queue, and sends what leaves, until the partition is given up.
 func (p *partition) run() {
 	defer close(p.done)
 	defer p.cancel()
@@ -203,15 +209,17 @@ func (p *partition) run() {
 		}
 		records := p.next()
 		for _, r := range records {
-			if p.message(r); p.records >= maxBatch && !p.send() {
+			p.message(r)
+			if p.records >= maxBatch && !p.send() {
 				return
 			}
 		}
-		if records == nil && (!p.expire() || !p.send()) { // small batches are joined while there is more to read
+		idle := records == nil
+		if idle && (!p.expire() || !p.send()) { // small batches are joined while there is more to read
 			return
 		}
-		p.publish(records == nil)
-		if records != nil {
+		p.publish(idle)
+		if !idle {
 			continue
 		}
 		select {
@@ -222,7 +230,7 @@ func (p *partition) run() {
 	}
 }
 
-// release counts the messages that the next reader of the partition will read again.
+// release is called at the end of run: it publishes the last position, and counts the messages that the next reader of the partition will read again.
 func (p *partition) release() {
 	p.publish(true)
 	add(p.ctx, p.t.r.tel.TrainbridgeNcclKafkaMessages, int64(p.tracker.Behind()), messageReleased)
@@ -234,13 +242,15 @@ func (p *partition) release() {
 // publishEvery is the interval of publishing the position while there is much to do.
 const publishEvery = 250 * time.Millisecond
 
-// publish publishes the accepted position of the partition.
+// publish makes the tracker's position visible to kafkaTopic, which commits it and counts the lag; with now at once, else every publishEvery. It also counts
+// the messages that were accepted since.
 func (p *partition) publish(now bool) {
-	if at := p.t.now(); now || at.Sub(p.published) >= publishEvery {
-		p.published = at
-	} else {
+	at := p.t.now()
+	if !now && at.Sub(p.published) < publishEvery {
 		return
 	}
+	p.published = at
+	// A message with a readable record is accepted once it is no hole any more.
 	if n := p.read - p.passed - int64(p.tracker.Behind()) - p.accepted; n > 0 {
 		p.accepted += n
 		add(p.ctx, p.t.r.tel.TrainbridgeNcclKafkaMessages, n, messageAccepted)
@@ -254,7 +264,8 @@ func (p *partition) publish(now bool) {
 	}
 }
 
-// message reads a message.
+// message passes the records of a message to the joiner, and counts the message if it is unreadable or without records. At the end of what an earlier reader
+// had read, the joiner learns that further records of its collectives are late.
 func (p *partition) message(r *kgo.Record) {
 	if r.Offset < p.tracker.Head() {
 		return // a repetition
@@ -281,7 +292,8 @@ func (p *partition) message(r *kgo.Record) {
 	p.freeKnown()
 }
 
-// partials reads the packed records of a message. A broken one does not affect the others.
+// partials joins the spans of packed records (partial.Stretch) in a message, and returns their number; other spans are passed over. A broken one does not
+// affect the others: err has all errors.
 func (p *partition) partials(r *kgo.Record) (n int, err error) {
 	td, err := p.parser.UnmarshalTraces(r.Value)
 	if err != nil {
@@ -305,7 +317,8 @@ func (p *partition) partials(r *kgo.Record) (n int, err error) {
 	return n, err
 }
 
-// join passes packed records to the joiner.
+// join passes the packed records of a span, all of one communicator and log, to the joiner, under the offset of their message. A heartbeat (no records) only
+// says that the log is still read.
 func (p *partition) join(s *partial.Stretch, offset int64) error {
 	if len(p.services) >= maxComms {
 		clear(p.services)
@@ -331,7 +344,7 @@ func (p *partition) join(s *partial.Stretch, offset int64) error {
 			p.unsized(s)
 		}
 		p.tracker.Hold()
-		if in.Add(o, came[:], now.UnixNano()) {
+		if in.Add(o, came[:], now.UnixNano()) { // the tracker holds the message until the collective is accepted
 			counts[recordJoined]++
 		} else {
 			p.tracker.Done()
@@ -344,7 +357,8 @@ func (p *partition) join(s *partial.Stretch, offset int64) error {
 	return err
 }
 
-// unsized notes a communicator without a number of ranks in the logs. The first records are of one collector: the others are waited for.
+// unsized notes a communicator whose logs do not state the number of ranks. At the first record only one collector has been heard of: the others are waited for
+// (awaitOthers).
 func (p *partition) unsized(s *partial.Stretch) {
 	key := commKey{s.From.Run, s.Comm}
 	if p.comms[key] {
@@ -357,7 +371,7 @@ func (p *partition) unsized(s *partial.Stretch) {
 	p.awaitOthers()
 }
 
-// input finds the input of a log.
+// input is the joiner's input of a log, made at its first record.
 func (p *partition) input(s *partial.Stretch) *logInput {
 	key := inputKey{s.From.Run, s.Host, s.From.Path, s.From.Family}
 	in := p.inputs[key]
@@ -371,7 +385,7 @@ func (p *partition) input(s *partial.Stretch) *logInput {
 	return in
 }
 
-// forget makes room for new inputs: first by forgetting the inputs that were silent for long.
+// forget makes room for a new input: by forgetting the inputs that were silent for hang_timeout, and if that is not enough any.
 func (p *partition) forget() {
 	dead := p.t.now().Add(-p.t.r.cfg.HangTimeout)
 	for key, in := range p.inputs {
@@ -389,7 +403,8 @@ func (p *partition) forget() {
 	}
 }
 
-// expire gives up collectives that waited for too long, once everything that existed was read. false: the partition was given up.
+// expire gives up collectives that have waited for hang_timeout, once the partition was read to a known end: with a backlog the missing ranks may still come.
+// What leaves is sent batch by batch. false: the partition was given up meanwhile.
 func (p *partition) expire() bool {
 	p.mu.Lock()
 	end, at := p.end, p.endedAt
@@ -401,6 +416,7 @@ func (p *partition) expire() bool {
 		p.others.Heard()
 	}
 	before := at.Add(-p.t.r.cfg.HangTimeout).UnixNano()
+	// Expire ends about a batch of collectives at a time: until none leaves.
 	for left := -1; left < p.left; {
 		if p.records >= maxBatch && !p.send() {
 			return false
@@ -421,11 +437,12 @@ func (p *partition) freeKnown() {
 	}
 }
 
-// take takes a collective that leaves, with the offsets of its records.
+// take puts a collective that leaves the joiner into the batch of its run, with the offsets of its records. The joiner calls take. A collective that was sent
+// in an earlier life is not sent again.
 func (p *partition) take(c *collectives.Collective, came []int64) {
 	p.left++
 	run := c.Run()
-	if m := p.marks[run]; m != nil && c.End() > m.sent {
+	if m := p.marks[run]; m != nil && c.End() > m.sent { // the watermark moves on
 		m.sent, m.fresh = c.End(), true
 	}
 	if p.tracker.Known(came) {
@@ -441,7 +458,7 @@ func (p *partition) take(c *collectives.Collective, came []int64) {
 	p.records += len(came)
 }
 
-// batch is the next batch of a run.
+// batch is the batch of a run to be sent next, made if there is none.
 func (p *partition) batch(run string) *batch {
 	b := p.batches[run]
 	if b == nil {
@@ -457,7 +474,8 @@ const maxBatch = spans.MaxMessageSpans / 2
 // maxRetry bounds the time until a batch is tried again.
 const maxRetry = 5 * time.Second
 
-// send sends the collectives that have left, for as long as needed. false: the partition was given up before.
+// send sends the batches of all runs, and tries until they are accepted or refused for good: until then nothing more is read. Then their messages are accepted,
+// too. false: the partition was given up before.
 func (p *partition) send() bool {
 	p.watermarks()
 	for run, b := range p.batches {
@@ -476,7 +494,8 @@ func (p *partition) send() bool {
 	return true
 }
 
-// deliver tries until all is accepted, or refused for good.
+// deliver sends a batch, and tries again with growing pauses, until it is accepted or refused for good. Refused collectives are counted, each once, and passed
+// over. false: the partition was given up before.
 func (p *partition) deliver(d tail.Delivery) bool {
 	for wait := p.t.retry; ; wait = min(2*wait, maxRetry) {
 		err := d.Send(p.ctx)
@@ -485,7 +504,7 @@ func (p *partition) deliver(d tail.Delivery) bool {
 		}
 		if refused, ok := errors.AsType[*tail.Refused](err); ok {
 			n := 0
-			for _, places := range refused.Places {
+			for _, places := range refused.Places { // a collective has several spans at one place
 				distinct := make(map[tail.Place]bool)
 				for _, place := range places {
 					distinct[place] = true
@@ -517,12 +536,13 @@ type batch struct {
 	collectives []*collectives.Collective
 	points      []collectives.Point
 	came        []int64 // offsets, collective by collective
-	ends        []int   // of each collective in came
+	ends        []int   // where the offsets of each collective end in came
 	mark        watermark
-	marked      bool
+	marked      bool // with a watermark: mark
 }
 
-// Traces builds the spans.
+// Traces is as in filereceiver.Batch: the spans of the collectives, and a watermark, if due: the run's first one before the collectives, a later one behind
+// those of which it says that they were sent.
 func (b *batch) Traces(out *spans.Batch, from filereceiver.From) {
 	if b.marked && b.mark.until == 0 {
 		b.mark.add(out)
@@ -533,12 +553,12 @@ func (b *batch) Traces(out *spans.Batch, from filereceiver.From) {
 	}
 }
 
-// Metrics makes metrics of the judgements on the collectives.
+// Metrics is as in filereceiver.Batch: what the collectives tell (scores of ranks, clock offsets, traffic of links).
 func (b *batch) Metrics() pmetric.Metrics {
 	return collectives.Metrics(b.points, b.service, metadata.ScopeName, b.p.t.r.Set.BuildInfo.Version)
 }
 
-// Done counts the collectives, and returns them to their pool.
+// Done is as in filereceiver.Batch: Done counts the collectives, and returns them to their pool.
 func (b *batch) Done() {
 	b.p.t.r.count(collectives.Count(b.collectives))
 	b.p.joiner.Free(b.collectives)

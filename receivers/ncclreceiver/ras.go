@@ -26,7 +26,8 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// rasPoller asks NCCL's RAS again and again, and sends each change.
+// rasPoller asks NCCL's RAS server (Reliability, Availability, Serviceability: a thread in each process of a job) for the state of the ranks, and sends what
+// has changed since the question before as spans, and the state as gauges.
 type rasPoller struct {
 	r     *ncclReceiver
 	cfg   *RASConfig
@@ -44,6 +45,7 @@ type rasPoller struct {
 // maxWaiting bounds the findings kept for an absent backend; the newest stay.
 const maxWaiting = 256
 
+// newRASPoller makes the poller of a receiver.
 func newRASPoller(r *ncclReceiver, cfg *RASConfig) *rasPoller {
 	client := ncclras.Client{Endpoint: cfg.Endpoint, Risky: cfg.AllowNCCL228}
 	return &rasPoller{
@@ -51,7 +53,7 @@ func newRASPoller(r *ncclReceiver, cfg *RASConfig) *rasPoller {
 	}
 }
 
-// Start begins to ask. A job need not run yet.
+// Start begins to ask, at once and then in each interval. A job need not run yet.
 func (p *rasPoller) Start(ctx context.Context, _ component.Host) error {
 	ctx, end := context.WithCancel(context.WithoutCancel(ctx)) // the given context ends with Start
 	p.end = end
@@ -79,7 +81,8 @@ func (p *rasPoller) Shutdown(context.Context) error {
 	return nil
 }
 
-// poll asks once and sends all findings and gauges.
+// poll asks once, and sends the new findings, with those that earlier polls could not send, and the gauges. A backend that is away is tried again with the next
+// poll; findings that are refused, or too many to keep, are counted as lost.
 func (p *rasPoller) poll(ctx context.Context) {
 	question, cancel := context.WithTimeout(ctx, p.cfg.Timeout)
 	answer, err := p.ask(question)
@@ -113,7 +116,7 @@ func (p *rasPoller) poll(ctx context.Context) {
 	p.waiting = nil
 }
 
-// outcomes are the values of the attribute poll by the errors of ncclras.
+// outcomes are the outcomes of a question by its error (ncclras), as in the attribute poll: without an error "answered".
 var outcomes = []struct {
 	err  error
 	name string
@@ -125,7 +128,7 @@ var outcomes = []struct {
 	{ncclras.ErrInvalid, "invalid"},
 }
 
-// report counts a question, and logs changes since the last.
+// report counts a question by its outcome, and logs an outcome other than the last one's; the need of another NCCL is logged once.
 func (p *rasPoller) report(ctx context.Context, answer *ncclras.Answer, err error) {
 	outcome := "answered"
 	for _, o := range outcomes {
@@ -193,6 +196,7 @@ func (b *rasBatch) Traces(out *spans.Batch, from filereceiver.From) {
 	}
 }
 
+// putFinding writes the attributes of a finding, without those that the finding lacks.
 func putFinding(m pcommon.Map, f *ras.Finding) {
 	if f.Comm != "" {
 		m.PutStr(spans.AttrNCCLCommID, spans.Name(f.Comm))
@@ -209,8 +213,9 @@ func putFinding(m pcommon.Map, f *ras.Finding) {
 	if f.Hang {
 		m.PutBool(spans.AttrNCCLHang, true)
 	}
+	// A list has the first ranks only, the count all.
 	for _, list := range []struct {
-		ranks, count string
+		ranks, count string // names of attributes
 		of           []int32
 		n            int64
 	}{
@@ -232,6 +237,7 @@ func putFinding(m pcommon.Map, f *ras.Finding) {
 	putLines(m, spans.AttrNCCLRASErrors, f.Errors)
 }
 
+// putLines writes a list of texts, if any.
 func putLines(m pcommon.Map, name string, lines []string) {
 	if len(lines) == 0 {
 		return
@@ -242,7 +248,7 @@ func putLines(m pcommon.Map, name string, lines []string) {
 	}
 }
 
-// Metrics has the gauges of an answer; none without an answer.
+// Metrics has the gauges of an answer: how many ranks are in each state, and how long the ranks have stood still. Without an answer there are none.
 func (b *rasBatch) Metrics() pmetric.Metrics {
 	md := pmetric.NewMetrics()
 	if !b.sum.Known {

@@ -33,6 +33,7 @@ var (
 	errRASInterval = errors.New("'ras::interval' must not be shorter than 'ras::timeout': 60s by default")
 )
 
+// check calls check with each condition of the configuration, and the error if the condition is false.
 func (c *RASConfig) check(check func(ok bool, err error)) {
 	host, port, err := net.SplitHostPort(c.Endpoint)
 	check(err == nil && host != "" && port != "", errRASEndpoint)

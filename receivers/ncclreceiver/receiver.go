@@ -35,8 +35,10 @@ type ncclReceiver struct {
 	host       string // host of the collector
 }
 
+// maxFreeBatches bounds the batches kept for reuse.
 const maxFreeBatches = 64
 
+// newParts is the filereceiver.Make of nccl: files are read, or a Kafka topic in place of files, and with 'ras' the RAS server beside them, or alone.
 func newParts(base *filereceiver.Receiver, config component.Config) (filereceiver.Parts, error) {
 	r, err := newReceiver(base, config.(*Config))
 	if err != nil {
@@ -70,6 +72,7 @@ func newParts(base *filereceiver.Receiver, config component.Config) (filereceive
 	return parts, nil
 }
 
+// newReceiver makes the part shared by the handlers, with a joiner if the records are joined here and not partition by partition of a topic.
 func newReceiver(base *filereceiver.Receiver, cfg *Config) (*ncclReceiver, error) {
 	tel, err := metadata.NewTelemetryBuilder(base.Set.TelemetrySettings)
 	if err != nil {
@@ -127,7 +130,8 @@ const (
 	reasonSize      = "size"
 )
 
-// unwanted returns the setting that excludes a record; empty: none.
+// unwanted returns the reason why the configuration ('operations', 'ranks', 'min_size', 'max_size') excludes a record; "": the record is wanted. A record of
+// unknown size is not excluded by size.
 func (r *ncclReceiver) unwanted(o *op.Op) string {
 	if r.operations != nil {
 		name := o.Kind.String()

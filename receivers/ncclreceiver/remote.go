@@ -30,9 +30,9 @@ type commWriter struct {
 	id       string          // as logged
 	name     string          // spans.Name of id
 	writer   *partial.Writer // nil without a record to send
-	places   []tail.Place
-	record   int64 // when a record was read last, Unix ns
-	notified int64 // last time the joining receiver got records or a heartbeat of the log, Unix ns
+	places   []tail.Place    // of the records in writer
+	record   int64           // when a record was read last, Unix ns
+	notified int64           // last time the joining receiver got records or a heartbeat of the log, Unix ns
 }
 
 const (
@@ -46,11 +46,12 @@ const (
 	heartbeatFor = time.Hour
 )
 
+// newRemote makes the packer of a log.
 func newRemote(h *handler, from collectives.From) *remote {
 	return &remote{h: h, from: from, comms: make(map[string]*commWriter)}
 }
 
-// Add packs a record.
+// Add is as in input: the record is packed, and its lines belong to the current batch. Enough records of a communicator make a span.
 func (r *remote) Add(o *op.Op, came []tail.Lent, at int64) bool {
 	for _, l := range came {
 		r.h.stream.Take(l)
@@ -86,7 +87,7 @@ func (r *remote) writerOf(id []byte) *commWriter {
 	return p
 }
 
-// pack moves all records into the batch.
+// pack moves the records of all communicators into the batch, a span for each.
 func (r *remote) pack(b *joined) {
 	for _, p := range r.comms {
 		if p.writer != nil {
@@ -95,7 +96,7 @@ func (r *remote) pack(b *joined) {
 	}
 }
 
-// cut moves the records of a communicator into the batch.
+// cut moves the records of a communicator into the batch, as one span.
 func (r *remote) cut(b *joined, p *commWriter) {
 	s := b.newPacked(r)
 	p.writer.Pack(&s.Stretch)
@@ -105,15 +106,15 @@ func (r *remote) cut(b *joined, p *commWriter) {
 	p.writer = nil
 }
 
-// Nothing waits here.
+// The other methods of input do nothing: no record waits for others here.
 
 func (*remote) Heard()       {}
 func (*remote) Begin()       {}
 func (*remote) End()         {}
 func (*remote) Expire(int64) {}
 
-// Idle is called when all of the log was read and accepted, and sends heartbeats to the joining receiver: without them a hanging rank would look like an
-// unreachable host.
+// Idle is as in tail.Idler: all of the log was read and accepted. With join: remote, Idle sends a heartbeat of each communicator that was silent for a while:
+// without heartbeats a hanging rank would look like an unreachable host to the joining receiver.
 func (h *handler) Idle(now time.Time) {
 	if h.remote == nil {
 		return
@@ -135,7 +136,8 @@ func (h *handler) Idle(now time.Time) {
 // maxSaved bounds the communicators in a checkpoint.
 const maxSaved = 64
 
-// save appends the communicators with heartbeats, a line each: after a restart, idle ranks must not become silent.
+// save appends the latest communicators with heartbeats to b, a line each, such as `1785748462776244708 "0x5eed"` (the time of the last record, the id): after
+// a restart, idle ranks must not become silent.
 func (r *remote) save(b []byte) []byte {
 	all := slices.SortedFunc(maps.Values(r.comms), func(p, q *commWriter) int { return cmp.Or(cmp.Compare(q.record, p.record), cmp.Compare(p.id, q.id)) })
 	for _, p := range all[:min(len(all), maxSaved)] {
@@ -148,6 +150,7 @@ func (r *remote) save(b []byte) []byte {
 	return b
 }
 
+// restore reads the lines of save; others are passed over.
 func (r *remote) restore(saved string) {
 	for line := range strings.Lines(saved) {
 		at, quoted, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
@@ -171,7 +174,7 @@ const (
 	maxFreeBytes   = 32 << 10 // of packed records kept for reuse
 )
 
-// newPacked adds a span to the batch.
+// newPacked adds an empty span of a log to the batch, with the memory of an earlier one.
 func (b *joined) newPacked(r *remote) *packedSpan {
 	n := len(b.packed)
 	b.packed = slices.Grow(b.packed, 1)[:n+1]
@@ -180,7 +183,7 @@ func (b *joined) newPacked(r *remote) *packedSpan {
 	return s
 }
 
-// emptied keeps the memory of spans.
+// emptied empties a list of spans, and keeps its memory, except for large spans.
 func emptied(all []packedSpan) []packedSpan {
 	for i := range all {
 		s := &all[i]
@@ -201,7 +204,7 @@ func (b *joined) addPacked(out *spans.Batch, from filereceiver.From) {
 	}
 }
 
-// Places are the records of a span.
+// Places is as in filereceiver.Spread: a span of packed records has the places of all its records; a collective, joined here, has a single place.
 func (b *joined) Places(n tail.Place) []tail.Place {
 	if b.r.joiner == nil {
 		return b.packed[n].places

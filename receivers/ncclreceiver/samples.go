@@ -9,7 +9,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// sample takes a logged value.
+// sample makes a point of a value that the log states, such as a bandwidth or a count of dropped records. A value without a time is as old as the file.
 func (h *handler) sample(s *parse.Sample) {
 	p := collectives.Point{
 		Metric: s.Metric, Run: h.from.Run, PID: s.PID, At: s.At, Value: s.Value, Statistic: s.Statistic, Record: s.Record,
@@ -42,7 +42,8 @@ type countKey struct {
 	rank               int32
 }
 
-// since is the first time of a count: its beginning is not in the log, and a new start time would mean a restarted count.
+// since is the start time for the points of a count: the time of its first point, as the beginning of the count is not in the log. All points have the same
+// start, because another start would mean that the count has begun anew.
 func (h *handler) since(key countKey, at int64) int64 {
 	first, ok := h.counted[key]
 	if !ok {
@@ -58,20 +59,23 @@ func (h *handler) since(key countKey, at int64) int64 {
 // maxCounted bounds the counts of a file: communicators × kinds of records.
 const maxCounted = 4096
 
-// words finds the times of VCCL's packed words: they count from a base missing from the log, and the newest word is as old as the file.
+// words finds the times of VCCL's packed words: a word counts ns from a time that the log does not state. The newest word of a file is taken to be as old as
+// the file.
 type words struct {
-	file   int
-	base   int64
-	known  bool
-	newest int64
+	file   int   // of the stream: the following are about it
+	base   int64 // the time from which words count, Unix ns
+	known  bool  // base is
+	newest int64 // greatest word so far
 }
 
+// at is the time of a word, Unix ns. At the first word of a file, and at one so much older than the newest that the writer has begun anew, at looks through the
+// rest of the file for its newest word.
 func (w *words) at(h *handler, word int64) int64 {
 	if !w.known || w.file != h.file || word < w.newest-int64(maxBack) {
 		last := word
 		h.stream.Ahead(func(text []byte) bool {
 			if word, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64); err == nil {
-				last = max(last, int64(word&(1<<54-1)))
+				last = max(last, int64(word&(1<<54-1))) // the lower 54 bits are the time
 			}
 			return true
 		})
@@ -81,5 +85,5 @@ func (w *words) at(h *handler, word int64) int64 {
 	return w.base + word
 }
 
-// maxBack bounds the age of other words relative to the newest: VCCL writes the words of the time around an anomaly.
+// maxBack is how much older than the newest, ns, a word of the same writer may be: VCCL writes the words of the time around an anomaly.
 const maxBack = 1_000_000_000

@@ -15,9 +15,9 @@ import (
 // time may come.
 type watermark struct {
 	source, run, service string
-	whole                bool  // nothing of the run was sent in an earlier life, or by another gateway
+	whole                bool  // all of the run is sent by this reading: nothing in an earlier life, or by another gateway
 	sent                 int64 // latest end of the collectives sent, also in an earlier life, Unix ns
-	epoch, number        int64 // of the word
+	epoch, number        int64 // of the watermark itself: the start of this reading, Unix ns, and a count; of two watermarks the later one holds
 	until                int64 // all collectives that began before were sent, Unix ns; 0: unknown so far
 
 	reported time.Time // zero: not yet
@@ -32,8 +32,9 @@ const (
 	silent = 20 * time.Second
 )
 
-// mark notes packed records of a run. Another gateway with the partition before, or this one in an earlier life, may have sent collectives of the run, up to
-// the records of that time: not of a run that begins after all live runs have sent records.
+// mark notes that packed records of a run have come; the first ones make the run's watermark. Another gateway with the partition before, or this one in an
+// earlier life, may have sent collectives of the run, up to the records of that time. Of a run that begins after all live runs have been heard of (silent),
+// nothing was sent before: the watermark is whole.
 func (p *partition) mark(s *partial.Stretch) {
 	run := s.From.Run
 	m := p.marks[run]
@@ -60,37 +61,42 @@ func began(o *op.Op) int64 {
 	return o.End - max(o.Duration, 0)
 }
 
-// watermarks puts the due watermarks into the batches of the runs, behind the collectives that have left.
+// watermarks puts the due watermarks into the batches of the runs: a run's first one at once, later ones when something has changed, and every remindEvery. A
+// watermark only rises while the partition is read to its end.
 func (p *partition) watermarks() {
 	now := p.t.now()
 	p.mu.Lock()
 	read := !p.endedAt.IsZero() && p.tracker.Head() >= p.end // otherwise an unread log may be behind
 	p.mu.Unlock()
 	for run, m := range p.marks {
-		if since := now.Sub(m.reported); since < p.t.markEvery {
+		first, since := m.reported.IsZero(), now.Sub(m.reported)
+		if since < p.t.markEvery {
 			continue
-		} else if read {
+		}
+		switch {
+		case read:
 			m.rise(p, now)
 			if !m.fresh && since < remindEvery {
 				continue
 			}
-		} else if !m.reported.IsZero() {
+		case !first:
 			continue
 		}
 		b := p.batch(run)
 		m.number++
 		b.mark, b.marked = *m, true
-		if m.reported.IsZero() { // the run begins: the watermark goes before its collectives
+		if first { // the run begins: the watermark goes before its collectives
 			b.mark.until = 0
 			if m.whole {
 				b.mark.sent = 0
 			}
 		}
-		m.reported, m.fresh = now, m.reported.IsZero()
+		m.reported, m.fresh = now, first // the first has said nothing of what was sent: another follows
 	}
 }
 
-// rise advances the watermark. A log without records or heartbeats for hang_timeout is not waited for.
+// rise advances m.until to the time up to which all collectives of the run are sent: before the oldest that still waits in the joiner, and before the last
+// record of each log. A log without records or heartbeats for hang_timeout is not waited for; without any live log the watermark stays.
 func (m *watermark) rise(p *partition, now time.Time) {
 	until, dead := p.joiner.Since(m.run), now.Add(-p.t.r.cfg.HangTimeout)
 	live := false
@@ -104,7 +110,7 @@ func (m *watermark) rise(p *partition, now time.Time) {
 	}
 }
 
-// add adds the span of a watermark.
+// add adds the span of a watermark, for step_join alone (RecordOnly). The id is the same for all watermarks of a run and partition.
 func (m *watermark) add(out *spans.Batch) {
 	trace := spans.KeyTraceID(m.run, spans.SpanNCCLWatermark)
 	out.From(spans.NoOrigin)

@@ -24,7 +24,7 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// Options are the options of a client.
+// Options are the options of a client: addresses, version, TLS and login. The error of a setting names its key.
 func Options(ctx context.Context, host component.Host, cfg *configkafka.ClientConfig, log *zap.Logger) ([]kgo.Opt, error) {
 	opts := []kgo.Opt{
 		kgo.SeedBrokers(cfg.Brokers...), kgo.ClientID(cfg.ClientID), kgo.ConnIdleTimeout(cfg.ConnIdleTimeout), kgo.DisableClientMetrics(),
@@ -63,7 +63,8 @@ func Options(ctx context.Context, host component.Host, cfg *configkafka.ClientCo
 	return opts, nil
 }
 
-// Group are the options of a member of a consumer group.
+// Group are the options of a member of a consumer group: its fetches, where a partition begins without a committed offset, and how the members share the
+// partitions. A strategy may be an extension of the Collector's.
 func Group(host component.Host, cfg *configkafka.ConsumerConfig) ([]kgo.Opt, error) {
 	reset := kgo.NewOffset().AtStart()
 	if cfg.InitialOffset == configkafka.LatestOffset {
@@ -101,6 +102,7 @@ const (
 	other  = "extension %q is %s"
 )
 
+// balancer is a strategy of sharing partitions, by its name or by the id of the extension that implements it.
 func balancer(host component.Host, strategy configkafka.GroupRebalanceStrategy) (kgo.GroupBalancer, error) {
 	switch strategy {
 	case configkafka.RangeBalanceStrategy:
@@ -129,7 +131,7 @@ func balancer(host component.Host, strategy configkafka.GroupRebalanceStrategy) 
 
 var errMechanism = errors.New("sasl::mechanism' must be PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER or AWS_MSK_IAM_OAUTHBEARER")
 
-// mechanism is the login of the client; nil: none. Errors begin with the rest of the key.
+// mechanism is the login of the client; nil: none. An error begins with the rest of the key after 'kafka::auth::, and its closing quote.
 func mechanism(host component.Host, cfg *configkafka.AuthenticationConfig) (sasl.Mechanism, error) {
 	switch {
 	case cfg.Kerberos != nil:
@@ -174,6 +176,7 @@ func mechanism(host component.Host, cfg *configkafka.AuthenticationConfig) (sasl
 	return nil, errMechanism
 }
 
+// krb5 is the login by Kerberos, with a keytab if one is named, else with the password.
 func krb5(cfg *configkafka.KerberosConfig) (sasl.Mechanism, error) {
 	realm := krb5config.New()
 	if cfg.ConfigPath != "" {

@@ -95,7 +95,8 @@ const (
 	reasonBinary     = "binary_without_layout" // no binary layout of VCCL telemetry is specified, in code or documents
 )
 
-// Of finds the format by a line. nil: undecided, with the reason.
+// Of finds the format of a file by a line, usually its first. nil: undecided, with the verdict on the line and the reason. Pickles, which are no text, come
+// first; then lines that some format's Sniff might mistake for its own.
 func Of(line []byte) (f *Format, v parse.Verdict, reason string) {
 	switch {
 	case fr.IsPickle(line) && flightrecorder.Sniff(line):

@@ -33,11 +33,11 @@ func Committed(begin int64, metadata string) Position {
 
 // Tracker tracks the messages of one partition from the first hole on. Not safe for concurrent use.
 type Tracker struct {
-	floor    int64 // messages before were accepted in an earlier life
-	read     int64 // messages before were read in an earlier life
-	head     int64 // the offset after the last message
-	messages []message
-	open     int // number of holes
+	floor    int64     // messages before were accepted in an earlier life
+	read     int64     // messages before were read in an earlier life
+	head     int64     // the offset after the last message
+	messages []message // the messages read, by offset; the first is the oldest hole, or behind all holes
+	open     int       // number of holes
 }
 
 // message is a message read.
@@ -52,7 +52,7 @@ func New(committed Position, from int64) *Tracker {
 	return &Tracker{floor: committed.Begin, read: committed.Head, head: from}
 }
 
-// Read takes up the next message, until Done.
+// Read takes up the next message: it is a hole until Done is called, and its held records are accepted. Older messages before the first hole are forgotten.
 func (t *Tracker) Read(offset int64) {
 	closed := 0
 	for closed < len(t.messages) && t.messages[closed].open == 0 {
@@ -69,7 +69,7 @@ func (t *Tracker) Hold() { t.messages[len(t.messages)-1].open++ }
 // Done says that the current message has no more records, or that one of them is a repetition and no longer held.
 func (t *Tracker) Done() { t.release(&t.messages[len(t.messages)-1]) }
 
-// Accepted notes that a collective was accepted, or needs no sending. came are the offsets of its records.
+// Accepted notes that a collective was accepted, or needs no sending. came are the offsets of its records, one for each Hold.
 func (t *Tracker) Accepted(came []int64) {
 	first, last := slices.Min(came), slices.Max(came)
 	m := t.find(last)
@@ -88,9 +88,10 @@ func (t *Tracker) Behind() int { return t.open }
 // Head is the offset after the last message read.
 func (t *Tracker) Head() int64 { return t.head }
 
-// Position is the committable position.
+// Position is the committable position: see the package. From is before Begin where a collective has records on both sides of Begin.
 func (t *Tracker) Position() Position {
-	p := Position{max(t.head, t.floor), t.head, max(t.head, t.read)}
+	p := Position{max(t.head, t.floor), t.head, max(t.head, t.read)} // without holes
+	// Begin is the first hole, but holes before floor were accepted in an earlier life, and only move From.
 	for i := range t.messages {
 		m := &t.messages[i]
 		if m.open > 0 {
@@ -102,6 +103,7 @@ func (t *Tracker) Position() Position {
 		}
 	}
 	p.From = min(p.From, p.Begin)
+	// An accepted collective with its last record behind Begin comes again: it must come whole.
 	for i := range t.messages {
 		if m := &t.messages[i]; m.offset >= p.Begin {
 			p.From = min(p.From, m.first)
@@ -110,13 +112,15 @@ func (t *Tracker) Position() Position {
 	return p
 }
 
+// release takes one open record off a message: without any the message is no hole any more.
 func (t *Tracker) release(m *message) {
 	if m.open--; m.open == 0 {
 		t.open--
 	}
 }
 
-// find finds a message with an unaccepted record. Mostly offsets have no gaps.
+// find finds the message of an offset, which must have an unaccepted record: others may be forgotten. Mostly offsets have no gaps, and the offset tells the
+// index.
 func (t *Tracker) find(offset int64) *message {
 	if i := offset - t.messages[0].offset; i < int64(len(t.messages)) && t.messages[i].offset == offset {
 		return &t.messages[i]

@@ -35,7 +35,7 @@ type Out struct {
 // Reset empties Out and keeps its memory.
 func (o *Out) Reset() { *o = Out{Ops: o.Ops[:0], Samples: o.Samples[:0]} }
 
-// Add appends an operation with all fields unknown, reusing memory.
+// Add appends an operation with all fields unknown, for the parser to fill. The memory of an earlier operation is reused.
 func (o *Out) Add() *op.Op {
 	if n := len(o.Ops); n < cap(o.Ops) {
 		o.Ops = o.Ops[:n+1]
