@@ -17,6 +17,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
+// newParts makes the parts of the receiver: summaries are read as documents, all other files line by line.
 func newParts(r *filereceiver.Receiver, config component.Config) (filereceiver.Parts, error) {
 	cfg := config.(*Config)
 	zone, err := cfg.Location()
@@ -44,7 +45,7 @@ func newParts(r *filereceiver.Receiver, config component.Config) (filereceiver.P
 	}, nil
 }
 
-// detect recognizes the records of the formats.
+// detect recognizes a file by a line that is a record of one of the formats, or the start of a session. A line of a format without a record decides nothing.
 func detect(string) tail.Detect {
 	p := newParser("", nil)
 	return step.Detect(func(text []byte, out step.Out) tail.Reads {
@@ -61,7 +62,7 @@ func detect(string) tail.Detect {
 	})
 }
 
-// parser reads logs.
+// parser reads logs: each line is of the first format that knows the line.
 type parser struct{ readers []reader } // of formats
 
 // newParser makes the parser of the file at path, one of files.
@@ -100,6 +101,7 @@ func (p *parser) Save() []byte {
 	return b
 }
 
+// Restore gives each format its part of the result of Save.
 func (p *parser) Restore(saved []byte) {
 	var states map[string]json.RawMessage
 	if json.Unmarshal(saved, &states) != nil {
@@ -115,15 +117,17 @@ func (p *parser) Restore(saved []byte) {
 	}
 }
 
-// document reads a summary.
+// document reads a summary, perf_summary_*.json: one line to the receiver.
 type document struct {
 	path    string
 	files   *tail.Config
 	summary perfmonitor.Summary
 }
 
+// Line reads the whole summary: a record about the session, and its rows where no table with them is read.
 func (d *document) Line(text []byte, out step.Out) (tail.Verdict, string) {
 	dir, name := filepath.Split(d.path)
+	// perf_summary_20260612_103000.json is of the session whose table is perf_metrics_20260612_103000.log.
 	stamp, ok := strings.CutPrefix(strings.TrimSuffix(name, ".json"), summaryPrefix)
 	// Where the rows are also in a table, only this check finds, after a restart of the collector, that they were counted before.
 	d.summary.Rows = !ok || !tableIsRead(d.files, dir, stamp)

@@ -49,15 +49,16 @@ type reader interface {
 	Restore(state []byte)
 }
 
-// tableReader reads the tables of perf_monitor.
+// tableReader reads the tables of perf_monitor: perf_metrics_*.log, and perf_realtime.log, which repeats the rows.
 type tableReader struct {
 	path    string
-	files   *tail.Config
+	files   *tail.Config // all files that are read
 	table   perfmonitor.Parser
-	copied  bool // the rows of the session are in a table that is read
-	nothing discard
+	copied  bool    // the rows of the session are in a table that is read, too: dropped here
+	nothing discard // takes dropped rows
 }
 
+// openTable makes the reader of the file at path, one of files.
 func openTable(path string, files *tail.Config) reader { return &tableReader{path: path, files: files} }
 
 // discard takes unwanted records.
@@ -73,6 +74,8 @@ func (*discard) Emit(*record.Record) {}
 // reasonSession is the reason of the line at the start of a session.
 const reasonSession = "session"
 
+// Line reads a line of a table. The start of a session means that the job was started again. Rows are read also where they are dropped, so that lines after a
+// row are understood.
 func (t *tableReader) Line(text []byte, out step.Out) (v tail.Verdict, reason string, mine bool) {
 	var rows perfmonitor.Out = out
 	if t.copied {
@@ -96,8 +99,9 @@ func (t *tableReader) Line(text []byte, out step.Out) (v tail.Verdict, reason st
 	return tail.Ignored, "", false
 }
 
-// session finds out whether perf_realtime.log only repeats the rows of the session's table. The table has the breakdown as well, and rows of a single file are
-// not counted again after a restart of the collector.
+// session is called for the first line of a session, "Performance Monitor Session Started: 2026-06-12 10:30:00", and finds out whether perf_realtime.log only
+// repeats the rows of a table that is read, too (t.copied). The table is preferred: it has the breakdown as well. Rows that are read from a single file are not
+// counted again after a restart of the collector.
 func (t *tableReader) session(header []byte) {
 	started, ok := bytes.CutPrefix(bytes.TrimSpace(header), perfmonitor.Started)
 	if dir, name := filepath.Split(t.path); ok && name == realtimeName {
@@ -113,6 +117,7 @@ type tableState struct {
 	Table  []byte `json:"table,omitempty"`
 }
 
+// Save returns the state of the session and of the table; nil: none.
 func (t *tableReader) Save() []byte {
 	s := tableState{t.copied, t.table.Save()}
 	if s.Table == nil && !s.Copied {
@@ -125,6 +130,7 @@ func (t *tableReader) Save() []byte {
 	return b
 }
 
+// Restore reads the result of Save. A state that cannot be read is none.
 func (t *tableReader) Restore(saved []byte) {
 	var s tableState
 	if json.Unmarshal(saved, &s) != nil {

@@ -37,7 +37,7 @@ var (
 	errDevice    = errors.New("is empty: write an index (0), the beginning of a UUID (GPU-8f3c…) or a part of the model's name (H100)")
 )
 
-// Unmarshal lets an index be a number, and refuses durations without a unit.
+// Unmarshal lets an index in 'devices' be a number (devices: [0]), by making it a text, and refuses durations without a unit.
 func (c *Config) Unmarshal(conf *confmap.Conf) error {
 	if list, ok := conf.Get("devices").([]any); ok {
 		texts := make([]any, len(list))
@@ -71,7 +71,8 @@ func (c *Config) Validate() error {
 // Device selects GPUs, see Config.
 type Device string
 
-// matches says whether a GPU or MIG device is meant. index is the index of the GPU.
+// matches says whether a GPU or MIG device is meant, in capital or small letters. index is the index of the GPU. A number alone is an index, never a part of a
+// model.
 func (d Device) matches(index int, uuid, model string) bool {
 	text := strings.ToLower(strings.TrimSpace(string(d)))
 	if n, err := strconv.Atoi(text); err == nil {

@@ -25,40 +25,48 @@ type device struct {
 	migless                   bool               // without MIG support
 	parts                     map[string]*device // MIG devices by UUID
 	list                      retry              // of the list of MIG devices
-	fields                    []fieldOf
-	logged                    bool // unsupported fields were logged
+	fields                    []fieldOf          // to be read
+	logged                    bool               // unsupported fields were logged
 
 	seen   [sampleKinds]uint64 // time stamp of the last sample of each kind, µs
 	pcie   [directions]counter
-	nvlink [directions]counter
+	nvlink [directions]counter                        // over all links
 	links  [directions * nvml.NVLINK_MAX_LINKS]uint64 // bytes of each, as last read
 	health
 }
 
-// health makes hw.status, together with the loss of a GPU. A GPU is silent when all its answers are errors.
-type health struct{ silent, remapPending, remapFailed, retirePending, slowed bool }
+// health makes hw.status, together with the loss of a GPU; see state.
+type health struct {
+	silent        bool // all answers of the last scrape were errors
+	remapPending  bool // faulty rows of memory are replaced by spare ones at the next reset
+	remapFailed   bool // faulty rows cannot be replaced any more
+	retirePending bool // faulty pages of memory are left out from the next reset on
+	slowed        bool // clocks are held down by a fault: see hardwareSlowdown
+}
 
 // fieldOf is a field of one device.
 type fieldOf struct {
 	*field
 	known       bool // was read before
-	unsupported bool
+	unsupported bool // neither way is supported: not read again
 	retry
 }
 
 // retry is the time of the next attempt after a failure: the next scrape, then once a minute. Each error of a scrape is a line in the log.
 type retry struct {
-	failures int
-	at       time.Time
+	failures int       // in succession
+	at       time.Time // of the next attempt
 }
 
+// fail notes a failure of an attempt.
 func (r *retry) fail(now time.Time) {
 	if r.failures++; r.failures > 1 {
 		r.at = now.Add(lookAgain)
 	}
 }
 
-// identify finds a GPU and its name; known: an earlier scrape had the GPU. After an NVML error the device matches no other.
+// identify finds the GPU at an index: one of before, by its UUID (known), or a new device with its model, fields and MIG mode. ret is NVML's answer. If NVML
+// does not even tell the UUID, the device is nameless: index-3 stands for the UUID.
 func (g *gpus) identify(index int, before []*device) (d *device, known bool, ret nvml.Return) {
 	d = &device{index: index, name: fmt.Sprintf("GPU %d", index), uuid: fmt.Sprintf("index-%d", index), nameless: true}
 	d.handle, ret = g.lib.DeviceGetHandleByIndex(index)
@@ -69,6 +77,7 @@ func (g *gpus) identify(index int, before []*device) (d *device, known bool, ret
 	if ret != nvml.SUCCESS {
 		return d, false, ret
 	}
+	// A device of before that was found already is another one, of a host whose UUIDs are not unique.
 	if i := slices.IndexFunc(before, func(b *device) bool { return b.uuid == uuid && !slices.Contains(g.devices, b) }); i >= 0 {
 		before[i].handle, before[i].index, before[i].name = d.handle, index, d.name
 		return before[i], true, g.migMode(before[i])
@@ -80,7 +89,8 @@ func (g *gpus) identify(index int, before []*device) (d *device, known bool, ret
 	return d, false, g.migMode(d)
 }
 
-// migMode reads whether a GPU is divided into MIG devices. On Hopper and later the mode changes while the driver runs.
+// migMode reads whether a GPU is divided into MIG devices, and chooses the fields accordingly: a divided GPU lacks those that its MIG devices have. On Hopper
+// and later the mode changes while the driver runs, so each pass asks again. The answer is SUCCESS, or that of a lost GPU.
 func (g *gpus) migMode(d *device) nvml.Return {
 	if d.migless {
 		return nvml.SUCCESS
@@ -97,7 +107,7 @@ func (g *gpus) migMode(d *device) nvml.Return {
 	return nvml.SUCCESS
 }
 
-// fieldsOf returns the fields of the enabled metrics.
+// fieldsOf returns the fields of the enabled metrics that use accepts, not read yet.
 func (g *gpus) fieldsOf(use func(*field) bool) []fieldOf {
 	var list []fieldOf
 	for i := range fields {
@@ -120,7 +130,8 @@ func (g *gpus) has(symbol string) bool {
 	return has
 }
 
-// readAll reads the devices and drops the lost ones.
+// readAll reads the devices, records their state, and drops the lost ones; those asked for are then in g.gone. It stops where NVML as a whole does not work
+// (g.broken). Also a GPU that is not wanted is asked for its MIG mode: its MIG devices may be wanted.
 func (g *gpus) readAll() {
 	g.devices = slices.DeleteFunc(g.devices, func(d *device) bool {
 		if g.broken != nvml.SUCCESS {
@@ -138,16 +149,18 @@ func (g *gpus) readAll() {
 			g.found(d)
 			return false
 		}
-		if (d.wanted || d.mig) && g.lose(d, ret) {
+		if (d.wanted || d.mig) && g.lose(d, ret) { // else nobody asks for the GPU
 			g.errs.AddPartial(1, fmt.Errorf("%s (%s) is lost: %w", d.name, d.uuid, ret))
 		}
 		return true
 	})
 }
 
-// read reads the fields of one device. The result is the answer that means a lost device, or SUCCESS.
+// read reads the fields of one device. The result is the answer that means a lost device, or SUCCESS. Other errors are partial errors of the scrape, one for
+// each kind of answer; an answer that means NVML as a whole is in g.broken.
 func (g *gpus) read(d *device) nvml.Return {
-	failed, failing, fine := make(map[nvml.Return][]string), false, false
+	failed := make(map[nvml.Return][]string) // names of fields, by the answer
+	failing, fine := false, false            // some field fails, also one that waits for its next attempt; some field is read
 	for i := range d.fields {
 		f := &d.fields[i]
 		switch ret := g.readField(d, f); {
@@ -172,7 +185,8 @@ func (g *gpus) read(d *device) nvml.Return {
 	return nvml.SUCCESS
 }
 
-// readField reads a field, in the second way where the device or the driver lacks the first. A field that was read before stays, unless deprecated.
+// readField reads a field of a device, unless the next attempt is later or the field is unsupported: then the answer is SUCCESS. Where the device or the driver
+// lacks the first way (field.symbol), the second is tried at once. A way that has worked is not given up for an error, but only if it answers DEPRECATED.
 func (g *gpus) readField(d *device, f *fieldOf) nvml.Return {
 	for !f.unsupported && !g.began.Before(f.at) {
 		ret := nvml.ERROR_FUNCTION_NOT_FOUND
@@ -189,7 +203,7 @@ func (g *gpus) readField(d *device, f *fieldOf) nvml.Return {
 					"A GPU does not have a field; another takes its place.", zap.String("gpu", d.name), zap.String("field", f.name), zap.String("instead", f.other.name),
 				)
 			}
-			f.field, f.known = f.other, false
+			f.field, f.known = f.other, false // and once more through the loop
 		case f.known || !unsupported(ret):
 			f.fail(g.began)
 			return ret
@@ -200,7 +214,8 @@ func (g *gpus) readField(d *device, f *fieldOf) nvml.Return {
 	return nvml.SUCCESS
 }
 
-// readParts reads the current MIG devices of a GPU: MIG devices come and go while the driver runs.
+// readParts reads the current MIG devices of a GPU: MIG devices come and go while the driver runs, so the list is asked for anew each time. The answer is
+// SUCCESS, or that of a lost GPU.
 func (g *gpus) readParts(gpu *device) nvml.Return {
 	if g.began.Before(gpu.list.at) {
 		return nvml.SUCCESS
@@ -245,7 +260,7 @@ func (g *gpus) readParts(gpu *device) nvml.Return {
 	return nvml.SUCCESS
 }
 
-// lose keeps a GPU that fell off the bus, to report the loss at every scrape. The log has the loss once; the result says whether the loss is new.
+// lose puts a GPU that fell off the bus into g.gone, to report the loss at every scrape. The log has the loss once; the result says whether the loss is new.
 func (g *gpus) lose(d *device, ret nvml.Return) bool {
 	for _, was := range g.gone {
 		if was.index == d.index { // the same GPU: a lost GPU has no UUID
@@ -268,8 +283,8 @@ func (g *gpus) found(d *device) {
 	}
 }
 
-// placed notes the index of a GPU with a UUID; known: an earlier scrape had the GPU. A lost GPU with the same index was this GPU without a UUID, or is gone:
-// NVML then renumbers the GPUs.
+// placed is called for a GPU with a UUID that is found at an index; known: an earlier scrape had the GPU. A lost GPU of the same index was either this GPU,
+// lost without a UUID, and now has the name; or it is gone for good, because NVML has renumbered the GPUs: it no longer has an index (−1).
 func (g *gpus) placed(d *device, known bool) {
 	for uuid, was := range g.gone {
 		switch {
@@ -315,7 +330,8 @@ func unsupported(ret nvml.Return) bool {
 	return false
 }
 
-// state is the state of a GPU that is not lost.
+// state is the state of a GPU that is not lost: failed, if it answers nothing or its memory cannot be repaired; degraded, if it works and needs a reset, or is
+// held down by a fault of the machine.
 func (h *health) state() metadata.AttributeHwState {
 	switch {
 	case h.silent, h.remapFailed:

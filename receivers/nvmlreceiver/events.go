@@ -25,6 +25,7 @@ type xids struct {
 	names map[string]*device // the last known of each UUID in count
 }
 
+// xid is an error code of a GPU.
 type xid struct {
 	uuid string
 	code uint64
@@ -42,12 +43,14 @@ func (x *xids) watch(lib nvml.Interface) {
 	}
 }
 
+// register asks NVML for the events of a wanted device. A device without events stays without counts.
 func (x *xids) register(d *device) {
 	if x.set != nil && d.wanted && d.handle.RegisterEvents(nvml.EventTypeXidCriticalError, x.set) == nvml.SUCCESS {
 		x.of[d.handle] = d
 	}
 }
 
+// free ends the watch, before NVML ends.
 func (x *xids) free() {
 	if x.set != nil {
 		_ = x.set.Free() // the driver may be away

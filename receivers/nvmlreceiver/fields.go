@@ -20,8 +20,8 @@ type field struct {
 	whole  bool   // a GPU with MIG devices still has the field for the whole GPU
 	// enabled says whether any metric of the field is on.
 	enabled func(*metadata.MetricsConfig) bool
-	read    func(*gpus, *device) nvml.Return
-	other   *field // second way, for devices or drivers without this one
+	read    func(*gpus, *device) nvml.Return // reads and records the field of a device, and returns NVML's answer
+	other   *field                           // second way, for devices or drivers without this one
 }
 
 // The indices of counters and of samples.
@@ -31,6 +31,7 @@ const (
 	directions
 )
 
+// The kinds of values of which NVML keeps samples.
 const (
 	sampledPower = iota
 	sampledGPU
@@ -50,6 +51,7 @@ var directionNames = [directions]metadata.AttributeNetworkIoDirection{
 
 type config = metadata.MetricsConfig
 
+// fields are all fields, in the order of reading.
 var fields = concat(
 	utilization("general", metadata.AttributeHwGpuTaskGeneral, sampledGPU, "nvmlDeviceGetUtilizationRates", func(d nvml.Device) (uint32, nvml.Return) {
 		u, ret := d.GetUtilizationRates()
@@ -190,7 +192,7 @@ func memoryEnabled(c *config) bool {
 func temperatureEnabled(c *config) bool { return c.HwTemperature.Enabled }
 func statusEnabled(c *config) bool      { return c.HwStatus.Enabled }
 
-// utilization is in percent.
+// utilization is the field of a kind of work, general, encoder or decoder, with the function for the current reading in percent.
 func utilization(task string, attr metadata.AttributeHwGpuTask, kind int, symbol string, current func(nvml.Device) (uint32, nvml.Return)) []field {
 	record := func(g *gpus, d *device, percent float64) {
 		g.mb.RecordHwGpuUtilizationDataPoint(g.now, percent/100, g.host, d.uuid, d.name, d.model, attr)
@@ -203,7 +205,8 @@ func recordPower(g *gpus, d *device, milliwatts float64) {
 	g.mb.RecordHwPowerDataPoint(g.now, milliwatts/1e3, g.host, d.uuid, d.name, d.model, metadata.AttributeHwTypeGpu)
 }
 
-// sampled is a field with samples in NVML. Without samples the value is the current reading, from the function called symbol.
+// sampled is a field of which NVML keeps samples: record gets their mean since the last scrape. Where NVML has no new sample, and where the device has none of
+// the kind, the value is the current reading, from the function called symbol.
 func sampled(
 	name string, kind int, symbol string, enabled func(*config) bool, current func(nvml.Device) (uint32, nvml.Return), record func(*gpus, *device, float64),
 ) []field {
@@ -225,7 +228,7 @@ func sampled(
 				record(g, d, mean)
 				return ret
 			}
-			// Utilisation is sampled only every sixth of a second to every second.
+			// No new sample: utilisation is sampled only every sixth of a second to every second.
 			ret = now(g, d)
 			if unsupported(ret) && d.seen[kind] > 0 { // samples exist, if not at every scrape
 				ret = nvml.SUCCESS
@@ -236,7 +239,8 @@ func sampled(
 	}}
 }
 
-// mean is the mean of the n samples since the last scrape; the first scrape takes all samples of NVML's buffer.
+// mean is the mean of the n samples of a kind since the last scrape; the first scrape takes all samples of NVML's buffer. Without new samples n is 0, and the
+// answer SUCCESS.
 func (g *gpus) mean(d *device, kind int) (mean float64, n int, ret nvml.Return) {
 	last := d.seen[kind]
 	if last > uint64(g.began.UnixMicro()) { // the host's clock was set back, or the samples have another clock
@@ -261,6 +265,7 @@ func (g *gpus) mean(d *device, kind int) (mean float64, n int, ret nvml.Return) 
 	return sum / float64(n), n, nvml.SUCCESS
 }
 
+// memory records the memory of a GPU or MIG device, By, if ret, NVML's answer, is SUCCESS.
 func (g *gpus) memory(d *device, used, total uint64, ret nvml.Return) nvml.Return {
 	if ret != nvml.SUCCESS {
 		return ret
@@ -277,6 +282,7 @@ func (g *gpus) memory(d *device, used, total uint64, ret nvml.Return) nvml.Retur
 	return ret
 }
 
+// temperature records the temperature at a sensor, if ret, NVML's answer, is SUCCESS.
 func (g *gpus) temperature(d *device, celsius float64, at metadata.AttributeHwSensorLocation, ret nvml.Return) nvml.Return {
 	if ret == nvml.SUCCESS {
 		g.mb.RecordHwTemperatureDataPoint(g.now, celsius, g.host, d.uuid, d.name, d.model, at)
@@ -284,6 +290,7 @@ func (g *gpus) temperature(d *device, celsius float64, at metadata.AttributeHwSe
 	return ret
 }
 
+// eccErrors is the count of a kind of memory errors since the driver was loaded.
 func eccErrors(name string, kind nvml.MemoryErrorType) []field {
 	return []field{{
 		name: "hw.errors/" + name, symbol: "nvmlDeviceGetTotalEccErrors", enabled: func(c *config) bool { return c.HwErrors.Enabled },
@@ -297,6 +304,7 @@ func eccErrors(name string, kind nvml.MemoryErrorType) []field {
 	}}
 }
 
+// clock is the current frequency of a clock.
 func clock(name string, attr metadata.AttributeClockDomain, kind nvml.ClockType) []field {
 	return []field{{
 		name: "trainbridge.gpu.clock.frequency/" + name, symbol: "nvmlDeviceGetClockInfo",
@@ -311,6 +319,7 @@ func clock(name string, attr metadata.AttributeClockDomain, kind nvml.ClockType)
 	}}
 }
 
+// throttleTime is the time for which a policy has held the clocks down, since the driver was loaded.
 func throttleTime(name string, attr metadata.AttributeThrottlePolicy, policy nvml.PerfPolicyType) []field {
 	return []field{{
 		name: "trainbridge.gpu.throttle.time/" + name, symbol: "nvmlDeviceGetViolationStatus",
@@ -335,6 +344,8 @@ var reasons = [...]metadata.AttributeThrottleReason{
 // hardwareSlowdown are the throttle reasons of a machine with a fault: too hot, too little power, or the power brake of the host's power supply.
 const hardwareSlowdown = nvml.ClocksThrottleReasonHwSlowdown | nvml.ClocksThrottleReasonHwThermalSlowdown | nvml.ClocksThrottleReasonHwPowerBrakeSlowdown
 
+// throttled records which reasons hold the clocks down at the moment, a bit each, if ret, NVML's answer, is SUCCESS; and for the state of the GPU, whether a
+// fault of the machine is among them.
 func (g *gpus) throttled(d *device, bits uint64, ret nvml.Return) nvml.Return {
 	if ret != nvml.SUCCESS {
 		return ret
@@ -347,7 +358,7 @@ func (g *gpus) throttled(d *device, bits uint64, ret nvml.Return) nvml.Return {
 }
 
 // pcieCounters reads the bytes over PCIe in both directions. Some GPUs have counters of 32 bits (A100, by reports), which wrap several times between scrapes
-// and are useless, whatever type NVML gives them.
+// and are useless, whatever type NVML gives them: the answer DEPRECATED, by the type or by the first wrap seen, makes pcieThroughput take over.
 func (g *gpus) pcieCounters(d *device) nvml.Return {
 	v := []nvml.FieldValue{receive: {FieldId: nvml.FI_DEV_PCIE_COUNT_RX_BYTES}, transmit: {FieldId: nvml.FI_DEV_PCIE_COUNT_TX_BYTES}}
 	if ret := fieldValues(d, v); ret != nvml.SUCCESS {
@@ -369,7 +380,8 @@ func (g *gpus) pcieCounters(d *device) nvml.Return {
 	return nvml.SUCCESS
 }
 
-// pcieThroughput has NVML watch PCIe for 20 ms in each direction.
+// pcieThroughput has NVML watch PCIe for 20 ms in each direction, the second way where counters are missing. The scrape waits meanwhile, so nothing is read for
+// a metric that is off.
 func (g *gpus) pcieThroughput(d *device) nvml.Return {
 	if !g.cfg.Metrics.TrainbridgeGpuPcieThroughput.Enabled {
 		return nvml.ERROR_NOT_SUPPORTED
@@ -399,7 +411,7 @@ func (g *gpus) nvlinkSum(d *device) nvml.Return {
 	return nvml.SUCCESS
 }
 
-// nvlinkEach adds the bytes of each link up (NVLink 5).
+// nvlinkEach reads the bytes over each link, and adds them up (NVLink 5). Links that the GPU does not have answer that they are not supported.
 func (g *gpus) nvlinkEach(d *device) nvml.Return {
 	v := make([]nvml.FieldValue, 0, directions*nvml.NVLINK_MAX_LINKS)
 	for link := range uint32(nvml.NVLINK_MAX_LINKS) {
@@ -410,8 +422,8 @@ func (g *gpus) nvlinkEach(d *device) nvml.Return {
 	if ret := d.handle.GetFieldValues(v); ret != nvml.SUCCESS {
 		return ret
 	}
-	var sum [directions]uint64
-	var last nvml.FieldValue
+	var sum [directions]uint64 // v has both directions of a link side by side, in the order of directions
+	var last nvml.FieldValue   // for the time
 	ret := nvml.ERROR_NOT_SUPPORTED
 	for i := range v {
 		switch r := answer(v[i]); {
@@ -431,6 +443,7 @@ func (g *gpus) nvlinkEach(d *device) nvml.Return {
 	return ret
 }
 
+// nvlink records the bytes over all links in a direction, and the rate since the last reading.
 func (g *gpus) nvlink(d *device, direction int, bytes uint64, at time.Time) {
 	g.mb.RecordTrainbridgeGpuNvlinkIoDataPoint(g.now, count(bytes), g.host, d.uuid, d.name, d.model, directionNames[direction])
 	if rate, ok := d.nvlink[direction].add(bytes, at); ok {
@@ -484,6 +497,7 @@ func (g *gpus) at(v nvml.FieldValue) time.Time {
 	return g.now.AsTime()
 }
 
+// number is a value as a float; NaN: of an unknown type.
 func number(v nvml.FieldValue) float64 { return value(v.ValueType, v.Value) }
 
 // integer is a counter's value; 0 for a value below zero.

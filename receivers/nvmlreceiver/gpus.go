@@ -41,28 +41,28 @@ type gpus struct {
 	host   string
 	mb     *metadata.MetricsBuilder
 
-	// pass is the last pass until its result was read: the driver may hang.
+	// pass is the pass under way, or ended with a result that no scrape has read yet: the driver may hang. nil: none.
 	pass  chan scraped
 	stuck bool // logged that the driver hangs
 
-	connected bool
-	away      map[string]bool // reasons for a missing driver, logged since the last time with a driver
-	logged    []string        // the devices, as logged
-	missed    bool            // missing devices were logged
-	driver    string          // version
-	symbols   map[string]bool // whether the driver has a function
-	devices   []*device
+	connected bool               // NVML is started
+	away      map[string]bool    // reasons for a missing driver, logged since the last time with a driver
+	logged    []string           // the devices, as logged last
+	missed    bool               // configured devices that do not exist were logged
+	driver    string             // version
+	symbols   map[string]bool    // whether the driver has a function
+	devices   []*device          // all GPUs that are there, also unwanted ones
 	gone      map[string]*device // by UUID: GPUs that fell off the bus and have not come back
 	looked    time.Time          // when NVML was last started
 	xids      xids
 
 	// Of the pass.
 	began    time.Time
-	now      pcommon.Timestamp // the same
-	errs     scrapererror.ScrapeErrors
-	broken   nvml.Return // the answer that requires a restart of NVML, or SUCCESS
-	refused  nvml.Return // the last error of any field; SUCCESS: none
-	answered bool        // some field was read
+	now      pcommon.Timestamp         // the same
+	errs     scrapererror.ScrapeErrors // of single devices and fields
+	broken   nvml.Return               // the answer that requires a restart of NVML, or SUCCESS
+	refused  nvml.Return               // the last error of any field; SUCCESS: none
+	answered bool                      // some field was read
 }
 
 // scraped is the result of a pass.
@@ -76,6 +76,7 @@ func newScraper(cfg *Config, set receiver.Settings) (scraper.Metrics, error) {
 	return scraper.NewMetrics(g.scrape, scraper.WithStart(g.start), scraper.WithShutdown(g.shutdown))
 }
 
+// newGPUs makes a scraper of the GPUs that lib knows, before start.
 func newGPUs(cfg *Config, set receiver.Settings, lib nvml.Interface) *gpus {
 	return &gpus{
 		cfg: cfg, logger: set.Logger, lib: lib, clock: time.Now,
@@ -83,7 +84,8 @@ func newGPUs(cfg *Config, set receiver.Settings, lib nvml.Interface) *gpus {
 	}
 }
 
-// start looks for a driver only where error_mode is propagate, and no longer than a scrape would: the driver may hang.
+// start starts NVML only where error_mode is propagate, to fail without a driver; else the first scrape starts NVML. It waits no longer than a scrape would:
+// the driver may hang.
 func (g *gpus) start(ctx context.Context, _ component.Host) error {
 	g.host, _ = os.Hostname() // without a name the attribute is empty
 	if g.cfg.ErrorMode != errorPropagate {
@@ -102,7 +104,8 @@ var errNoAnswer = errors.New("NVML does not answer: the driver or a GPU hangs. L
 // scrape makes a pass over the devices.
 func (g *gpus) scrape(ctx context.Context) (pmetric.Metrics, error) { return g.wait(ctx, g.collect) }
 
-// wait makes a pass, and waits for a hanging driver no longer than ctx; the pass goes on, and a later scrape returns its metrics.
+// wait makes a pass, or waits for the one that is still under way, until ctx ends: a driver may hang, and a pass cannot be stopped. The pass then goes on, and
+// a later scrape returns its metrics. The hang is an error once, then no metrics.
 func (g *gpus) wait(ctx context.Context, pass func() (pmetric.Metrics, error)) (pmetric.Metrics, error) {
 	if g.pass == nil {
 		g.pass = make(chan scraped, 1)
@@ -152,13 +155,14 @@ func (g *gpus) patience(ctx context.Context) (context.Context, context.CancelFun
 	return context.WithTimeout(ctx, g.cfg.Timeout)
 }
 
-// collect reads every field of every device once.
+// collect is a pass: it starts NVML if necessary, reads every field of every device once, and returns the metrics. NVML is started anew once a minute while a
+// GPU is lost, and ended when it answers as if it no longer worked as a whole; the next pass then starts it.
 func (g *gpus) collect() (pmetric.Metrics, error) {
 	g.began = g.clock()
 	g.now, g.errs = pcommon.NewTimestampFromTime(g.began), scrapererror.ScrapeErrors{}
 	g.broken, g.refused, g.answered = nvml.SUCCESS, nvml.SUCCESS, false
-	g.readXIDs() // also before a restart of NVML, which loses the events
-	var before []*device
+	g.readXIDs()         // also before a restart of NVML, which loses the events
+	var before []*device // devices known before a restart
 	if g.connected && len(g.gone) > 0 && g.began.Sub(g.looked) >= lookAgain {
 		before = g.devices
 		g.disconnect()
@@ -169,7 +173,7 @@ func (g *gpus) collect() (pmetric.Metrics, error) {
 		}
 	}
 	g.readAll()
-	for _, d := range g.gone {
+	for _, d := range g.gone { // nothing else is known of them
 		g.status(d, metadata.AttributeHwStateFailed)
 	}
 	g.recordXIDs()
@@ -190,7 +194,9 @@ func (g *gpus) collect() (pmetric.Metrics, error) {
 	return md, g.errs.Combine()
 }
 
-// connect starts NVML and finds the devices. The knowledge of earlier devices stays.
+// connect starts NVML and finds the devices. before are the devices of the last start, empty at the first: a device found again, by its UUID, keeps what is
+// known of it (unsupported fields, counters). A lost GPU has no UUID, and is taken for the one of before that had the same index and was not found again. An
+// error means that NVML as a whole does not work, and leaves NVML ended.
 func (g *gpus) connect(before []*device) error {
 	g.looked = g.clock()
 	loading.Lock()
@@ -209,12 +215,12 @@ func (g *gpus) connect(before []*device) error {
 	if g.cfg.Metrics.HwErrors.Enabled && g.has("nvmlEventSetCreate") {
 		g.xids.watch(g.lib)
 	}
-	matched := make([]bool, len(g.cfg.Devices))
-	refused := make(map[*device]nvml.Return)
+	matched := make([]bool, len(g.cfg.Devices)) // of the configured devices
+	refused := make(map[*device]nvml.Return)    // the devices that answer with an error
 	for i := range count {
 		d, known, ret := g.identify(i, before)
 		d.wanted = g.wanted(i, d.uuid, d.model, matched)
-		if !d.nameless {
+		if !d.nameless { // before the loop of refused devices below: lose looks at the indices
 			g.placed(d, known)
 		}
 		switch ret {
@@ -260,6 +266,7 @@ func startError(ret nvml.Return) error {
 	return fmt.Errorf("NVML does not work: %w (nvmlReturn %d)", ret, int(ret))
 }
 
+// disconnect ends NVML, and forgets its devices. What is known of lost GPUs and XID errors stays.
 func (g *gpus) disconnect() {
 	if !g.connected {
 		return
@@ -289,7 +296,8 @@ func (g *gpus) sayAway(err error) error {
 	return nil
 }
 
-// sayMissing logs once the configured devices that do not exist. MIG devices may come later.
+// sayMissing logs once the configured devices that do not exist; matched has those that do. With a GPU in MIG mode nothing is logged: MIG devices may come
+// later.
 func (g *gpus) sayMissing(matched []bool) {
 	mig := slices.ContainsFunc(g.devices, func(d *device) bool { return d.mig })
 	for i, yes := range matched {
@@ -300,6 +308,7 @@ func (g *gpus) sayMissing(matched []bool) {
 	}
 }
 
+// wanted says whether the configuration asks for a device, or for all; the settings that match are marked in matched, unless nil. index is the GPU's.
 func (g *gpus) wanted(index int, uuid, model string, matched []bool) bool {
 	wanted := len(g.cfg.Devices) == 0
 	for i, d := range g.cfg.Devices {
@@ -313,6 +322,7 @@ func (g *gpus) wanted(index int, uuid, model string, matched []bool) bool {
 	return wanted
 }
 
+// names are the wanted devices for the log: index, model and UUID of each.
 func (g *gpus) names() []string {
 	names := make([]string, 0, len(g.devices))
 	for _, d := range g.devices {

@@ -26,6 +26,7 @@ func createDefaultConfig() component.Config {
 // holdTimeout bounds the wait of a traceback for its last line.
 const holdTimeout = time.Second
 
+// newParts makes the parts of the receiver. There is no parser of records: filereceiver finds the events (Events).
 func newParts(_ *filereceiver.Receiver, config component.Config) (filereceiver.Parts, error) {
 	cfg := config.(*Config)
 	zone, err := cfg.Location()
@@ -41,7 +42,7 @@ func newParts(_ *filereceiver.Receiver, config component.Config) (filereceiver.P
 // Formats are the formats of run_events: any text.
 func Formats() []string { return []string{"run_events"} }
 
-// detect takes a file with a failure in it, if no other receiver knows a line of the file.
+// detect takes a file in which a line tells of a failure, such as a traceback, after all other receivers: if none of them knows a line of the file.
 func detect(path string) tail.Detect {
 	s := events.NewScanner(path, nil, time.Time{})
 	return func(text []byte) tail.Reads {

@@ -82,6 +82,7 @@ func (a Attrs) With(others Attrs) Attrs {
 	return out
 }
 
+// put sets the attributes, and removes those of value nil.
 func (a Attrs) put(m pcommon.Map) {
 	for name, v := range a {
 		if v == nil {
@@ -128,7 +129,7 @@ func AddFunction(b *spans.Batch, id int, name string, start, total int64, childr
 	return f
 }
 
-// AddClient appends a client operation of TransferQueue.
+// AddClient appends a client operation of TransferQueue of ns, such as stage client_get, of the function rollout.
 func AddClient(b *spans.Batch, id, parent int, stage string, start, ns int64) ptrace.Span {
 	s := b.Add(Worker, spans.Span{
 		Trace: TraceID, ID: SpanID(id), Parent: SpanID(parent), Name: "tq." +
@@ -154,7 +155,7 @@ func CarryAll(f ptrace.Span, get, compute, put float64) ptrace.Span {
 	return f
 }
 
-// AddStep appends a step of the given seconds, as the receivers do.
+// AddStep appends a step of the given seconds, as the receivers do. Step n ends n minutes after Base; a has further attributes, or others in place.
 func AddStep(b *spans.Batch, res spans.Resource, iteration int64, seconds float64, a Attrs) ptrace.Span {
 	trace := spans.StepTraceID(res.RunID, iteration)
 	end := Base + iteration*60_000_000_000
@@ -192,7 +193,7 @@ var rpcKinds = map[string]string{
 	spans.SpanRPCOffline: spans.KindCallPart,
 }
 
-// AddRPC appends a span as zmq_rpc does, or, of kind CLIENT, as a service does.
+// AddRPC appends a span as zmq_rpc does, whose kind follows from the name; or, of kind CLIENT, as a service does.
 func AddRPC(b *spans.Batch, id, parent int, name string, kind ptrace.SpanKind, a Attrs) ptrace.Span {
 	s := spans.Span{Trace: TraceID, ID: SpanID(id), Parent: SpanID(parent), Name: name, Kind: kind, Source: spans.TimeDerived}
 	if kind != ptrace.SpanKindClient {
@@ -201,6 +202,7 @@ func AddRPC(b *spans.Batch, id, parent int, name string, kind ptrace.SpanKind, a
 	return add(b, Client, s, a)
 }
 
+// add appends a span of one second from Base on.
 func add(b *spans.Batch, res spans.Resource, s spans.Span, a Attrs) ptrace.Span {
 	s.Start, s.End = Base, Base+1e9
 	span := b.Add(res, s)

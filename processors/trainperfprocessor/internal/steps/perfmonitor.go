@@ -35,7 +35,7 @@ func (j *judge) judgePerfMonitor() {
 }
 
 // counted is the {flop} of one step by the log, and the relative error from print rounding and time measurement: FLOPs as logged, else FLOP/s × time. 1e-3 is
-// for the time, which perf_monitor measures beside the trainer.
+// the allowance for the measurement of the time.
 func (w *work) counted() (flop, tolerance float64) {
 	const printed = 0.005e12 // %.2f TFLOP(/s)
 	if w.FlopCountReported > 0 {

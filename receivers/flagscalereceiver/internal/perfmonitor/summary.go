@@ -33,7 +33,7 @@ type document struct {
 	others              map[string]json.RawMessage // values without a field, or of a wrong type
 }
 
-// parse returns false when the text is no JSON object with any of the three keys.
+// parse reads a summary. false: the text is no JSON object with any of the three keys session_info, final_statistics and iteration_logs.
 func (d *document) parse(text []byte) bool {
 	if json.Unmarshal(quoteNonFinite(bytes.TrimSpace(text)), &d.others) != nil {
 		return false
@@ -52,7 +52,8 @@ func (d *document) parse(text []byte) bool {
 	return found
 }
 
-// Read hands the rows over, then one record about the session. The result is false when the text is no summary.
+// Read reads a summary: its rows become records if wanted (Rows), then one record about the session has the session's times, the final statistics and their
+// disagreement with the rows, and all other values. The result is false when the text is no summary.
 func (s *Summary) Read(text []byte, out Out) bool {
 	var doc document
 	if !doc.parse(text) {
@@ -61,7 +62,7 @@ func (s *Summary) Read(text []byte, out Out) bool {
 	zone := s.zone(doc.session["end_time"])
 	stamps := clock.NewStamps(zone)
 	var seen totals
-	odd := 0
+	odd := 0 // rows that are no objects
 	for _, raw := range doc.rows {
 		var row map[string]json.RawMessage
 		if json.Unmarshal(raw, &row) != nil || row == nil {
@@ -81,7 +82,7 @@ func (s *Summary) Read(text []byte, out Out) bool {
 	}
 	if ns, err := stamps.Parse(end); err == nil {
 		rec.Unix, rec.RawUnix = ns, end
-	} else {
+	} else { // without a time, the texts tell sessions apart
 		rec.Key = append(slices.Clone(start), end...)
 	}
 	for _, name := range sortedKeys(doc.session) {
@@ -103,8 +104,8 @@ func (s *Summary) Read(text []byte, out Out) bool {
 	return true
 }
 
-// zone is the time zone of the whole summary: only its end states one. Where the end agrees with Zone, Zone is kept, because Zone knows of daylight saving
-// time.
+// zone is the time zone of the whole summary: only its end, end_time, states an offset. Where the offset is that of Zone at the time, or none is stated, Zone
+// is kept, because Zone knows of daylight saving time.
 func (s *Summary) zone(end json.RawMessage) *time.Location {
 	t, err := time.Parse(time.RFC3339Nano, string(plain(end)))
 	if err != nil {
@@ -125,7 +126,8 @@ var rowFields = map[string]field{
 	"peak_memory_GB": {record.MemoryPeak, record.Gibibytes},
 }
 
-// readRow emits the record of a row of the iteration logs.
+// readRow emits the record of a row of the iteration logs, a JSON object with the keys timestamp, iteration and rowFields. Ids of a trace are taken, and all
+// other values are kept as printed.
 func readRow(row map[string]json.RawMessage, stamps *clock.Stamps, out Out) {
 	rec := newRow(out)
 	for _, name := range sortedKeys(row) {
@@ -157,7 +159,8 @@ func readRow(row map[string]json.RawMessage, stamps *clock.Stamps, out Out) {
 	}
 }
 
-// setID takes an id of a trace. The result says whether the rest of the value is to be dropped.
+// setID takes a value whose name is that of an id. true: the id is all of the value, a UUID, and nothing is to be kept beside; another id text is kept as a
+// value, too.
 func setID(rec *record.Record, name string, raw json.RawMessage) bool {
 	f := logids.Named(strings.ToLower(name))
 	if f == logids.None || raw[0] == '{' || raw[0] == '[' {
@@ -168,7 +171,7 @@ func setID(rec *record.Record, name string, raw json.RawMessage) bool {
 	return f == logids.Trace && logids.IsUUID(text)
 }
 
-// addExtra keeps a value as printed.
+// addExtra keeps a value, as a number or as printed. null is no value.
 func addExtra(rec *record.Record, name string, raw json.RawMessage) {
 	e := record.Extra{Name: []byte(name)}
 	if v, ok := number(raw); ok {
@@ -237,6 +240,7 @@ func quoteNonFinite(text []byte) []byte {
 	return out
 }
 
+// nonFinite is the non-finite number that a text begins with; empty: none.
 func nonFinite(b []byte) string {
 	for _, word := range [...]string{"NaN", "Infinity", "-Infinity"} {
 		if bytes.HasPrefix(b, []byte(word)) {
@@ -246,6 +250,7 @@ func nonFinite(b []byte) string {
 	return ""
 }
 
+// sortedKeys are the keys in order: what is made of a map must be the same each time.
 func sortedKeys(m map[string]json.RawMessage) []string {
 	keys := make([]string, 0, len(m))
 	for k := range m {
@@ -258,7 +263,10 @@ func sortedKeys(m map[string]json.RawMessage) []string {
 // totals are the sums and extremes of all rows.
 type totals struct{ columns map[string]*total }
 
+// total is the number, sum, extremes and last of a column's values.
 type total struct{ n, sum, least, most, last float64 }
+
+// add adds the finite values of a row.
 
 func (t *totals) add(row map[string]json.RawMessage) {
 	if t.columns == nil {
@@ -280,12 +288,13 @@ func (t *totals) add(row map[string]json.RawMessage) {
 	}
 }
 
-// recomputed is the value of a final statistic, computed from the rows.
+// recomputed is the value of a final statistic, computed from the rows; false: not known, or not compared. means: averages are means of the rows.
 //
 // In a normal run the averages are no means: the job passes the values of its next row, so the averages are compared with the last row. Only without values
 // from the job does perf_logger.py compute mean, minimum and maximum itself (_calculate_statistics), and then max_tflops_per_gpu is present. min_step_time_ms
 // and max_step_time_ms are of single steps, but rows are medians: these two are not compared.
 func (t *totals) recomputed(name string, means bool) (float64, bool) {
+	// pick is a value of a column's total.
 	pick := func(column string, f func(*total) float64) (float64, bool) {
 		c := t.columns[column]
 		if c == nil {
@@ -318,7 +327,7 @@ func (t *totals) recomputed(name string, means bool) (float64, bool) {
 	return 0, false
 }
 
-// compare adds the relative difference between each final statistic and its value computed from the rows.
+// compare adds to the session's record, for each final statistic that can be computed from the rows, the relative difference between the two.
 func (s *Summary) compare(rec *record.Record, seen *totals, statistics map[string]json.RawMessage) {
 	_, means := statistics["max_tflops_per_gpu"]
 	for _, name := range sortedKeys(statistics) {

@@ -34,11 +34,11 @@ const (
 type Parser struct {
 	columns []column // none: no header was seen
 	width   int      // number of tokens of a row after its stamp
-	header  string
-	block   block
-	about   int64 // the iteration of the block
+	header  string   // the text of columns, for Save
+	block   block    // the breakdown that is being read
+	about   int64    // the iteration of the block
 
-	tokens []token
+	tokens []token // of the row at hand; memory reused
 }
 
 // token is a text between blanks.
@@ -61,9 +61,10 @@ const (
 type column struct {
 	kind columnKind
 	name []byte
-	to   field
+	to   field // of a valueColumn
 }
 
+// columnKind is how the values of a column are read.
 type columnKind uint8
 
 const (
@@ -73,6 +74,7 @@ const (
 	valueColumn
 )
 
+// field is the field of a record for a value, and the unit of the value.
 type field struct {
 	field record.Field
 	unit  record.Unit
@@ -100,14 +102,15 @@ const minRule = 20
 // Started begins the line before a table, before its time.
 var Started = []byte("Performance Monitor Session Started:")
 
-// Line reads one line. stamped says that a time before the line was peeled off, possibly the time of a row.
+// Line reads one line: a rule, a header, the start of a session, a row, the title of a breakdown or one of its components. stamped says that a time before the
+// line was peeled off, possibly the time of a row. The string is the reason of an Ignored or Malformed line.
 func (p *Parser) Line(b []byte, stamped bool, out Out) (Result, string) {
 	t := bytes.TrimSpace(rootPrefix(b))
 	if len(t) == 0 {
 		return Other, ""
 	}
 	switch c := t[0]; {
-	case c-'0' <= 9:
+	case c-'0' <= 9: // a digit: bytes below '0' wrap around to large values
 		if n := line.StampLen(t); n > 0 || stamped {
 			return p.row(t, n, out)
 		}
@@ -165,11 +168,12 @@ func rootPrefix(b []byte) []byte {
 	return b
 }
 
+// isHeader says whether a line is the header of a table, such as defaultHeader; some versions name the step Iteration.
 func (*Parser) isHeader(t []byte) bool {
 	return bytes.HasPrefix(t, wordTimestamp) && len(t) <= maxHeader && (bytes.Contains(t, []byte(" Step")) || bytes.Contains(t, []byte(" Iteration")))
 }
 
-// setHeader makes the columns of a header.
+// setHeader makes the columns of a header. Columns with unknown names are kept: their values become further values of the record.
 func (p *Parser) setHeader(text string) {
 	p.header, p.block = text, noBlock
 	p.columns, p.width = p.columns[:0], 0
@@ -202,8 +206,9 @@ func (p *Parser) setHeader(text string) {
 	}
 }
 
-// row reads a row of the table. t begins with its stamp of n bytes, or behind a stamp already peeled off (n is 0). Fields are separated by blanks: a value
-// wider than its column pushes the rest to the right.
+// row reads a row of the table, "2026-06-12 10:30:05 100 210.51 1684.1 31.2 63897.6 1025.31 61.20". t begins with its stamp of n bytes, or behind a stamp
+// already peeled off (n is 0). Fields are separated by blanks: a value wider than its column pushes the rest to the right. Other: no row, but another line with
+// a time.
 func (p *Parser) row(t []byte, n int, out Out) (Result, string) {
 	if p.columns == nil {
 		p.setHeader(defaultHeader)
@@ -212,7 +217,7 @@ func (p *Parser) row(t []byte, n int, out Out) (Result, string) {
 	if !p.looksLikeRow() {
 		return Other, ""
 	}
-	p.block = noBlock
+	p.block = noBlock // a row ends the breakdown of the row before
 	switch {
 	case len(p.tokens) < p.width:
 		return Malformed, "row_cut_short"
@@ -224,7 +229,7 @@ func (p *Parser) row(t []byte, n int, out Out) (Result, string) {
 	if n > 0 {
 		rec.Stamp = t[:n]
 	}
-	i := 0
+	i := 0 // the token of the column
 	for _, c := range p.columns {
 		if c.kind == stampColumn {
 			continue
@@ -263,7 +268,7 @@ func set(rec *record.Record, to field, v float64) {
 	}
 }
 
-// split cuts at blanks.
+// split cuts a row at blanks into p.tokens. A token is a number only as a whole: "61.2GB" is none.
 func (p *Parser) split(t []byte) {
 	p.tokens = p.tokens[:0]
 	for i := 0; i < len(t); {
@@ -281,7 +286,8 @@ func (p *Parser) split(t []byte) {
 	}
 }
 
-// looksLikeRow distinguishes rows from other lines that begin with a time: a row is numbers, throughout or at its beginning, and one of them may be corrupt.
+// looksLikeRow distinguishes rows from other lines that begin with a time, by p.tokens. A row begins with two numbers, the first of which is the step: the rest
+// may be cut short or corrupt. If one of these two is corrupt, a row has as many tokens as columns, and numbers in all known columns.
 func (p *Parser) looksLikeRow() bool {
 	numbers := 0
 	for numbers < len(p.tokens) && p.tokens[numbers].isNumber {
@@ -293,7 +299,7 @@ func (p *Parser) looksLikeRow() bool {
 	if len(p.tokens) != p.width {
 		return false
 	}
-	numbers, values, i := 0, 0, 0
+	numbers, values, i := 0, 0, 0 // of the known columns: those with a number, all; the token of the column
 	for _, c := range p.columns {
 		if c.kind == stampColumn {
 			continue
@@ -309,6 +315,7 @@ func (p *Parser) looksLikeRow() bool {
 	return numbers > 0 && numbers == values
 }
 
+// isInteger says whether a text is digits, and few enough for an int64.
 func isInteger(b []byte) bool {
 	for _, c := range b {
 		if c-'0' > 9 {
@@ -318,7 +325,8 @@ func isInteger(b []byte) bool {
 	return len(b) > 0 && len(b) < 16
 }
 
-// title reads the title of a breakdown.
+// title reads the title of a breakdown, "Estimated FLOPS Breakdown (Iteration 100):", and says whether the line is one. The lines after it are components of
+// the iteration.
 func (p *Parser) title(t []byte) bool {
 	kind := flopBlock
 	b, ok := bytes.CutPrefix(t, titleFlops)
@@ -338,7 +346,8 @@ func (p *Parser) title(t []byte) bool {
 	return true
 }
 
-// component reads "forward: 972.91 TFLOPS" and "attention           :   120.50 ms".
+// component reads a line of a breakdown, "forward: 972.91 TFLOPS" or "attention           :   120.50 ms", into a record that joins the record of its iteration.
+// Any other line ends the breakdown.
 func (p *Parser) component(t []byte, out Out) (Result, string) {
 	i := bytes.IndexByte(t, ':')
 	if i < 1 {
@@ -375,12 +384,13 @@ func (p *Parser) component(t []byte, out Out) (Result, string) {
 	return Records, ""
 }
 
+// leaveBlock ends the breakdown, at a line that is none of its components.
 func (p *Parser) leaveBlock() (Result, string) {
 	p.block = noBlock
 	return Other, ""
 }
 
-// side begins the record of a line of the breakdown.
+// side begins the record of a line of the breakdown: one that adds to the record of the same iteration.
 func (p *Parser) side(out Out) *record.Record {
 	rec := out.Record()
 	rec.Kind, rec.Source, rec.HasRank = record.Side, Source, true
