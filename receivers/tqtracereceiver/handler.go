@@ -105,7 +105,7 @@ func pidOfFile(path string) int64 {
 	return pid
 }
 
-// Line takes the next line: its prefix is taken off, and the first format whose line it is reads the rest. Any other line is ignored.
+// Line takes the next line: the prefix is taken off, and the first format that knows the line reads the rest. Lines of no format are ignored.
 func (h *handler) Line(l *tail.Line) (tail.Verdict, string) {
 	h.fill()
 	rest := h.peeler.Peel(l.Text, &h.prefix)
@@ -151,7 +151,7 @@ func (h *handler) trace(b []byte, l *tail.Line) (v tail.Verdict, reason string, 
 //
 //	50%|█████     | 1/2 [00:01<00:01](TaskRunner pid=123) 2026-02-11 16:40:00,120:[TQ-TRACE] …
 //
-// Its stamp and process count more than those at the beginning of the line, which are of the bar.
+// Stamp and process found there replace the prefix at the beginning of the line, of the bar.
 func (h *handler) peelGlued(head []byte) {
 	repeated := h.prefix.Repeated
 	if i := bytes.LastIndexByte(head, '\r'); i >= 0 {
@@ -180,8 +180,8 @@ func (h *handler) peelGlued(head []byte) {
 	h.prefix.Repeated = repeated
 }
 
-// process finds or makes the process that printed the line: by pid and IP of Ray's prefix, else by the pid in the file's name. It is mostly one of the last
-// ones.
+// process finds or makes the process that printed the line: by pid and IP of Ray's prefix, else by the pid in the file's name. Mostly a line before
+// was of the same process.
 func (h *handler) process() *assemble.Proc {
 	pid := h.prefix.PID
 	if pid == 0 {
@@ -252,7 +252,7 @@ func (h *handler) place(l *tail.Line) {
 }
 
 // placeByOrder gives a time to a record without any clock: its arrival while tailing; else the file's modification time plus the durations of the records
-// before. Its key is its number in the file, "#12".
+// before. The key is the record's number in the file, "#12".
 func (h *handler) placeByOrder(l *tail.Line) {
 	at := &h.at
 	h.ordinal++
@@ -274,7 +274,7 @@ func (h *handler) placeByOrder(l *tail.Line) {
 		h.made += ahead
 		h.staged += ahead
 		ahead = 0
-	case tqline.FunctionEnd: // its stages have counted their part
+	case tqline.FunctionEnd: // the stages have counted their part
 		h.made += max(0, ahead-h.staged)
 		h.staged, ahead = 0, 0
 	case tqline.ClientEnd:
@@ -295,7 +295,7 @@ func (*handler) read(l *tail.Line) time.Time {
 	return l.Written()
 }
 
-// repeated counts n lines dropped by Ray, and once tells the user what to do about them.
+// repeated counts n lines dropped by Ray, and once tells the user how to keep all lines.
 func (r *tqReceiver) repeated(n int64, path string) {
 	r.tel.TrainbridgeTqRepeatedLines.Add(context.Background(), n)
 	if !r.Said("repeated") {

@@ -43,8 +43,8 @@ type builder struct {
 	*spans.Batch
 	res    spans.Resource // of the next spans
 	server spans.Resource // of the called server
-	run    ref
-	whole  bool // calls have all columns of their rows
+	run    ref            // the run's span
+	whole  bool           // calls have all columns of their rows
 }
 
 // begin sets the transport of the next calls and whether an id decided their trace, and returns the source of their times.
@@ -61,11 +61,12 @@ func (bd *builder) begin(transport string, byID, observed bool) spans.TimeSource
 	return r.Time
 }
 
-// Traces builds the spans.
+// Traces writes the spans of the batch: the run's, if the batch opens the run, those of each group of calls, and the summaries. from is called before the spans
+// of each row or summary, with its place in the log.
 func (b *passBatch) Traces(out *spans.Batch, from filereceiver.From) {
 	bd := builder{Batch: out, whole: b.r.Locates(), res: spans.Resource{Service: b.r.cfg.ServiceName, RunID: b.run}}
 	bd.run.Trace, bd.run.Span = spans.RunIDs(b.run)
-	n := 1 + len(b.finals)
+	n := 1 + len(b.finals) // number of spans, about
 	for _, g := range b.groups {
 		n += 1 + len(stageSpans)
 		for i := range g.calls {
@@ -85,6 +86,7 @@ func (b *passBatch) Traces(out *spans.Batch, from filereceiver.From) {
 	}
 }
 
+// timeSource is the source of a call's time: its arrival while tailing, else made of the file's time and the durations.
 func timeSource(observed bool) spans.TimeSource {
 	if observed {
 		return spans.TimeObserved
@@ -92,6 +94,7 @@ func timeSource(observed bool) spans.TimeSource {
 	return spans.TimeSynthetic
 }
 
+// link links a span to another one, if there is one.
 func (bd *builder) link(s ptrace.Span, to ref) {
 	if to.none() {
 		return
@@ -99,7 +102,8 @@ func (bd *builder) link(s ptrace.Span, to ref) {
 	bd.Link(s, to.Trace, to.Span)
 }
 
-// group adds the spans of a group: its root, the calls with their stages, and the aggregates.
+// group adds the spans of a group: its root, linked to the run, the session and the group before; the calls with their stages; and aggregates for the stages
+// without room.
 func (bd *builder) group(g *group, from filereceiver.From) {
 	from(g.calls[0].place)
 	// The calls are in order, unless the clock was set back.
@@ -121,13 +125,13 @@ func (bd *builder) group(g *group, from filereceiver.From) {
 	bd.link(s, g.before)
 
 	var key [4]byte
-	bare := 0
+	bare := 0 // calls whose stages are no spans
 	for i := range g.calls {
 		c := &g.calls[i]
 		from(c.place)
 		binary.BigEndian.PutUint32(key[:], uint32(i))
 		id := g.id("call", key[:])
-		if i == 0 || c.observed != g.calls[i-1].observed {
+		if i == 0 || c.observed != g.calls[i-1].observed { // the resource says where the times are from
 			source = bd.begin(g.transport, g.root.ByID, c.observed)
 		}
 		cs := bd.Add(bd.res, spans.Span{
@@ -146,7 +150,7 @@ func (bd *builder) group(g *group, from filereceiver.From) {
 	}
 }
 
-// describe writes the attributes of the root.
+// describe writes the attributes of the root: why the group ended, the sums of its calls by stage, sizes and throughput, and the slowest call.
 func (g *group) describe(m pcommon.Map) {
 	if g.kind == passGroup {
 		m.PutInt(spans.AttrZMQPass, g.ordinal)
@@ -174,7 +178,7 @@ func (g *group) describe(m pcommon.Map) {
 		m.PutDouble(spans.AttrZMQUnattributedDuration, seconds(max(0, t.NS[rpclog.Total]-sum)))
 	}
 	putSizes(m, t.Has, t.Sent, t.Received)
-	if !sharedMemory(g.transport) {
+	if !sharedMemory(g.transport) { // there the sizes are not those of the data
 		whole := call{has: t.Has, sent: t.Sent, received: t.Received, ns: t.NS}
 		if own := whole.recomputed(); !math.IsNaN(own) {
 			m.PutDouble(spans.AttrZMQThroughput, own)
@@ -190,6 +194,7 @@ func (g *group) describe(m pcommon.Map) {
 
 func seconds(ns int64) float64 { return float64(ns) / 1e9 }
 
+// putSizes writes the sizes that the log has columns of.
 func putSizes(m pcommon.Map, has rpclog.Columns, sent, received int64) {
 	if has.Has(rpclog.Sent) {
 		m.PutInt(spans.AttrZMQRequestSize, sent)
@@ -210,7 +215,8 @@ func (c *call) attributes() int {
 	return n
 }
 
-// describe writes the attributes of a call. The span's name is the method.
+// describe writes the attributes of a call. The span's name is the method. whole: all columns of the row, also those that spans of stages have; otherwise the
+// stages are attributes only where they are no spans (bare).
 func (c *call) describe(m pcommon.Map, g *group, whole bool) {
 	m.PutInt(spans.AttrZMQCallID, c.id)
 	putSizes(m, c.has, c.sent, c.received)
@@ -244,7 +250,7 @@ func (c *call) describe(m pcommon.Map, g *group, whole bool) {
 	}
 }
 
-// Metrics makes gauges of the statistics in the summaries.
+// Metrics makes a gauge of how far each statistic in the summaries is from the rows above.
 func (b *passBatch) Metrics() pmetric.Metrics {
 	md := pmetric.NewMetrics()
 	if len(b.finals) == 0 {

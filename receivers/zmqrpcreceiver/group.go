@@ -35,13 +35,13 @@ type group struct {
 	since     int64  // time of reading the first row, ns
 	held      []tail.Held
 
-	number                int64 // in the session
-	block                 int64 // number of restarts of the ids
-	rows                  spans.Digest
-	root, session, before ref // before and session: zero without one
+	number                int64        // in the session, from 1
+	block                 int64        // number of restarts of the ids
+	rows                  spans.Digest // of the rows as printed, for the ids
+	root, session, before ref          // root spans: the group's, its session's, the group's before; zero without one
 	calls                 []call
-	fields                []field
-	text                  int // bytes of the log
+	fields                []field // of all calls
+	text                  int     // bytes of the log
 	sums                  totals
 	disagreement          float64 // the largest of the calls
 	compared              bool    // disagreement was computed; may be 0
@@ -54,20 +54,20 @@ type group struct {
 
 // call is one row.
 type call struct {
-	id                   int64
+	id                   int64 // as printed
 	method               string
-	has                  rpclog.Columns
-	ns                   [rpclog.Durations]int64
-	sent, received       int64
-	throughput           float64 // By/s, as printed
-	step                 int64   // ns of the last printed digit
-	disagreement         float64 // of throughput; 0: none beyond print rounding
-	start                int64
-	observed             bool
-	compared             bool  // the throughput was computed
-	bare                 bool  // stages are no spans: the trace would have too many
-	slowest, largest     uint8 // rank in the group, from 1; 0: below the first ranks
-	fieldsFrom, fieldsTo int
+	has                  rpclog.Columns          // columns of the log
+	ns                   [rpclog.Durations]int64 // by column
+	sent, received       int64                   // By
+	throughput           float64                 // By/s, as printed
+	step                 int64                   // ns of the last printed digit
+	disagreement         float64                 // of throughput; 0: none beyond print rounding
+	start                int64                   // Unix ns
+	observed             bool                    // start is by the arrival of the row
+	compared             bool                    // the throughput was computed
+	bare                 bool                    // stages are no spans: the trace would have too many
+	slowest, largest     uint8                   // rank in the group, from 1; 0: below the first ranks
+	fieldsFrom, fieldsTo int                     // range of group.fields
 
 	trace  pcommon.TraceID // by the id in the row; empty: none
 	parent pcommon.SpanID  // by the id in the row; empty: none
@@ -83,6 +83,7 @@ const (
 // field is an unknown column.
 type field struct{ name, text string }
 
+// reset empties the group for reuse, but for its memory.
 func (g *group) reset() {
 	clear(g.fields)
 	clear(g.calls)
@@ -109,8 +110,8 @@ func (g *group) id(role string, key []byte) pcommon.SpanID {
 	return spans.SpanID(g.root.Trace, role, key)
 }
 
-// apart decides the trace of a group whose calls carry ids: the most frequent id, and of several the first. apart removes the calls with other ids and returns
-// them: for each trace a group of calls without a pass. Calls without an id stay.
+// apart decides the trace of a group whose calls carry ids: the most frequent id, and of several the first. Calls with other ids leave the group (g.left is
+// their number): for each of their traces apart returns a group of calls without a pass, made by empty. Calls without an id stay.
 func (g *group) apart(empty func() *group) (others []*group) {
 	var traces []pcommon.TraceID
 	counts := make(map[pcommon.TraceID]int)
@@ -129,30 +130,36 @@ func (g *group) apart(empty func() *group) (others []*group) {
 	}
 	g.root.Trace, g.root.ByID = own, true
 	if len(traces) > 1 {
-		of := make(map[pcommon.TraceID]*group, len(traces))
-		all, fields := g.calls, g.fields
-		g.calls, g.fields, g.sums, g.disagreement, g.compared = nil, nil, totals{}, 0, false
-		of[own] = g
-		for i := range all {
-			to := of[all[i].trace]
-			switch {
-			case all[i].trace.IsEmpty():
-				to = g
-			case to == nil:
-				to = empty()
-				to.kind, to.transport, to.number, to.rows = callsGroup, g.transport, g.number, g.rows
-				to.root.Trace, to.root.ByID = all[i].trace, true
-				of[all[i].trace] = to
-				others = append(others, to)
-			}
-			if to != g {
-				g.left++
-			}
-			to.take(&all[i], fields)
-		}
+		others = g.split(len(traces), empty)
 	}
 	for _, o := range append(others, g) {
 		o.agree()
+	}
+	return others
+}
+
+// split moves the calls of other traces than the group's into groups made by empty, one for each trace. traces is the number of traces.
+func (g *group) split(traces int, empty func() *group) (others []*group) {
+	of := make(map[pcommon.TraceID]*group, traces)
+	of[g.root.Trace] = g
+	all, fields := g.calls, g.fields
+	g.calls, g.fields, g.sums, g.disagreement, g.compared = nil, nil, totals{}, 0, false // begun anew by take
+	for i := range all {
+		to := of[all[i].trace]
+		switch {
+		case all[i].trace.IsEmpty():
+			to = g
+		case to == nil:
+			to = empty()
+			to.kind, to.transport, to.number, to.rows = callsGroup, g.transport, g.number, g.rows
+			to.root.Trace, to.root.ByID = all[i].trace, true
+			of[all[i].trace] = to
+			others = append(others, to)
+		}
+		if to != g {
+			g.left++
+		}
+		to.take(&all[i], fields)
 	}
 	return others
 }
@@ -168,7 +175,7 @@ func (g *group) take(c *call, fields []field) {
 	g.compared, g.disagreement = g.compared || c.compared, max(g.disagreement, c.disagreement)
 }
 
-// agree finds the common parent of all calls.
+// agree sets the parent span that all calls name; empty: they differ, or name none.
 func (g *group) agree() {
 	g.parent = g.calls[0].parent
 	for i := range g.calls {
@@ -181,7 +188,8 @@ func (g *group) agree() {
 // ranks is the number of slowest calls and of largest calls that are marked.
 const ranks = 5
 
-// finish ranks the calls and decides whose stages become spans.
+// finish ranks the slowest and the largest calls, and decides whose stages become spans: if a trace has no room for all, those of the slowest calls. why is the
+// reason of the group's end.
 func (g *group) finish(why string) {
 	g.end = why
 	rank(g.calls, func(c *call) int64 { return c.ns[rpclog.Total] }, func(i int, r uint8) {
@@ -201,7 +209,7 @@ func (g *group) finish(why string) {
 	if need <= room {
 		return
 	}
-	byTime := make([]int32, len(g.calls))
+	byTime := make([]int32, len(g.calls)) // indices in calls, the slowest first
 	for i := range byTime {
 		byTime[i] = int32(i)
 	}
@@ -214,10 +222,11 @@ func (g *group) finish(why string) {
 	}
 }
 
-// rank finds the calls with the largest values above 0; of two equal calls the earlier one comes first.
+// rank calls mark with the calls of the largest values above 0, up to ranks of them: with the index of each, and its rank from 1. Of two equal calls the
+// earlier one comes first.
 func rank(calls []call, value func(*call) int64, mark func(i int, rank uint8)) {
-	var room [ranks + 1]int
-	top := room[:0]
+	var room [ranks + 1]int // one more for an insertion
+	top := room[:0]         // indices of the largest until now, the largest first
 	for i := range calls {
 		v := value(&calls[i])
 		if v <= 0 {

@@ -36,12 +36,12 @@ type handler struct {
 	file int // number of the file of state.Ahead
 
 	state state
-	saved state // the state before the first held line
-	open  *group
-	final *final // the summary being read
+	saved state  // the state before the first held line
+	open  *group // the group being read; nil: none
+	final *final // the summary being read; nil: none
 
 	batch   *passBatch // nil between Cut and the next line, so that idle files keep no memory
-	runDone bool
+	runDone bool       // the run's span was sent
 }
 
 // state is the part that survives a restart.
@@ -79,7 +79,8 @@ func newHandler(r *zmqReceiver, s stream) *handler {
 	return &handler{r: r, stream: s, run: r.cfg.Run(s.Path())}
 }
 
-// Line takes the next line.
+// Line takes the next line: a row of the table is a call, a title or another header is a new log, a summary ends a group of calls. Reading may have begun below
+// the header: then the header is looked for at the beginning of the file.
 func (h *handler) Line(l *tail.Line) (tail.Verdict, string) {
 	if h.batch == nil {
 		h.batch = h.r.newBatch()
@@ -126,7 +127,7 @@ var reasons = [...]string{
 	rpclog.Section: "section", rpclog.Unknown: "unknown",
 }
 
-// restart ends everything: the client writes a new log.
+// restart ends the open summary, group and session: the client writes a new log. Only the place in time and the number of restarts go on.
 func (h *handler) restart() {
 	h.endSummary()
 	h.close(spans.PassEndRestart)
@@ -146,7 +147,8 @@ func (h *handler) findHeader() {
 	})
 }
 
-// call takes a row.
+// call takes a row: as a call of the open group, or as the first of the next. Methods with a role (session, begin, end), a restart of the ids and the limits of
+// a trace end a group.
 func (h *handler) call(l *tail.Line) {
 	row := &h.parser.Row
 	is := h.r.methods[string(row.Method)]
@@ -163,7 +165,7 @@ func (h *handler) call(l *tail.Line) {
 	case is.begin:
 		h.close(spans.PassEndNext)
 	}
-	if len(st.Session) == 0 {
+	if len(st.Session) == 0 { // the first row of a session names it
 		st.Session = spans.ShortKey(l.Text)
 		st.Groups, st.Passes, st.More, st.Root, st.Last = 0, 0, false, ref{}, ref{}
 	}
@@ -181,7 +183,7 @@ func (h *handler) call(l *tail.Line) {
 	}
 }
 
-// begin opens a group with the current row.
+// begin opens a group with the current row, of the kind by the method's role; what follows a pass that was cut off is a pass too.
 func (h *handler) begin(l *tail.Line, is role) {
 	st := &h.state
 	h.snapshot()
@@ -211,7 +213,7 @@ func (h *handler) snapshot() {
 	h.saved.Parser = h.parser.Save()
 }
 
-// add puts the row into the open group.
+// add puts the row into the open group, with its unknown columns and ids, and into the sums of the group and of the rows since the last restart of the ids.
 func (h *handler) add(l *tail.Line) {
 	row, g, st := &h.parser.Row, h.open, &h.state
 	from := len(g.fields)
@@ -224,8 +226,7 @@ func (h *handler) add(l *tail.Line) {
 	}
 	g.text += len(l.Text) + len(row.Fields)*fieldBytes
 	g.rows.Add(l.Text)
-	d, offline := row.NS[rpclog.Total], row.NS[rpclog.Offline]
-	start := h.place(l, d, offline)
+	start := h.place(l, row.NS[rpclog.Total], row.NS[rpclog.Offline])
 	g.calls = append(g.calls, call{
 		id: row.ID, method: h.names.Text(row.Method), has: row.Has, ns: row.NS, sent: row.Sent, received: row.Received, throughput: row.Throughput, step: row.Step,
 		start: start, observed: st.Live, fieldsFrom: from, fieldsTo: len(g.fields),
@@ -241,19 +242,20 @@ func (h *handler) add(l *tail.Line) {
 	h.check(row, c)
 }
 
-// place returns the start of the call, and advances the time of the log. The log has no clock. A row seen on arrival ended on arrival; of rows already in the
-// file, the last ended at the file's modification time, and each earlier one at the start (with offline work) of the next. Time between calls is then unknown.
-func (h *handler) place(l *tail.Line, d, offline int64) (start int64) {
+// place returns the start of a call that took a time (ns) behind some offline work (ns), and advances the time of the log. The log has no clock. A row seen on
+// arrival ended on arrival; of rows already in the file, the last ended at the file's modification time, and each earlier one at the start (with offline work)
+// of the next. Time between calls is then unknown.
+func (h *handler) place(l *tail.Line, took, offline int64) (start int64) {
 	st := &h.state
 	if l.File != h.file {
 		h.file, st.Ahead = l.File, 0
 	}
-	if st.Ahead > 0 {
+	if st.Ahead > 0 { // was placed with the rows before
 		st.Ahead--
 		start = st.End + offline
 	} else {
 		h.stream.ByArrival()
-		var rest int64
+		var rest int64 // ns of the following rows in the file: they end at the anchor
 		h.parser.LookAhead()
 		h.stream.Ahead(func(text []byte) bool {
 			if ns, ok := h.parser.Duration(text); ok {
@@ -268,13 +270,13 @@ func (h *handler) place(l *tail.Line, d, offline int64) (start int64) {
 		}
 		st.Live = l.Live
 		end := anchor.UnixNano() - rest
-		start = max(end-d, offline) // a file can be of 1970
+		start = max(end-took, offline) // a file can be of 1970
 		// A client makes one call at a time. The previous row may have been read late: then the call begins at the end of the previous call.
 		if st.End-end < maxLate {
 			start = max(start, st.End+offline)
 		}
 	}
-	st.End = start + d
+	st.End = start + took
 	return start
 }
 
@@ -284,7 +286,8 @@ const maxLate = 10 * int64(time.Second)
 // maxLog bounds the time that a log may cover: ten years.
 const maxLog = 10 * 365 * 24 * int64(time.Hour)
 
-// close ends the open group and hands it over.
+// close ends the open group, if any, for a reason, and puts it into the batch, with its lines acknowledged. Calls with ids of other traces leave as groups of
+// their own.
 func (h *handler) close(why string) {
 	g := h.open
 	if g == nil {
@@ -337,7 +340,7 @@ func (h *handler) Expire(before time.Time) {
 	}
 }
 
-// Cut ends the current batch.
+// Cut ends the current batch, and returns it for delivery; nil: nothing to send. The first batch with calls opens the run's span.
 func (h *handler) Cut() tail.Delivery {
 	b := h.batch
 	if b == nil {
@@ -360,7 +363,7 @@ func (h *handler) Cut() tail.Delivery {
 // InOrder: groups are numbered, and the time of a row follows from its neighbours.
 func (h *handler) InOrder() {}
 
-// Save returns the state before the first held line.
+// Save returns the state before the first held line, from which a restart reads again; nil: none.
 func (h *handler) Save() []byte {
 	s := h.saved
 	if h.open == nil && h.final == nil {
@@ -377,7 +380,7 @@ func (h *handler) Save() []byte {
 	return b
 }
 
-// Restore reads the result of Save.
+// Restore reads the result of Save. A damaged state is passed over.
 func (h *handler) Restore(saved []byte) {
 	var s state
 	if json.Unmarshal(saved, &s) != nil {

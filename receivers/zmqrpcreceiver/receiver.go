@@ -28,6 +28,7 @@ type zmqReceiver struct {
 // role is the meaning of a method for its session and pass.
 type role struct{ session, begin, end bool }
 
+// newParts makes the receiver on its base, and the parts that the base needs of it.
 func newParts(base *filereceiver.Receiver, config component.Config) (filereceiver.Parts, error) {
 	r, err := newReceiver(base, config.(*Config))
 	if err != nil {
@@ -50,13 +51,16 @@ func detect(string) tail.Detect {
 	var p rpclog.Parser
 	return func(text []byte) tail.Reads {
 		kind := p.Line(text)
-		if kind == rpclog.Header && strings.Contains(p.Header(), "Deser") || kind == rpclog.Call && bits.OnesCount16(uint16(p.Row.Has&stages)) >= 2 {
+		ownHeader := kind == rpclog.Header && strings.Contains(p.Header(), "Deser")
+		ownCall := kind == rpclog.Call && bits.OnesCount16(uint16(p.Row.Has&stages)) >= 2
+		if ownHeader || ownCall {
 			return tail.ReadsOwn
 		}
 		return tail.ReadsNot
 	}
 }
 
+// newReceiver makes the part shared by the handlers. A method may have several roles.
 func newReceiver(base *filereceiver.Receiver, cfg *Config) (*zmqReceiver, error) {
 	tel, err := metadata.NewTelemetryBuilder(base.Set.TelemetrySettings)
 	if err != nil {

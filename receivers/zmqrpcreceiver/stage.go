@@ -60,10 +60,12 @@ func (c *call) left() int64 {
 // stages adds the spans of a call's stages, one after the other from the call's start. Stages have no attributes: their names say enough. Unattributed time is
 // drawn at the end, because its position is not in the log; if long enough, a tick of it follows each stage, because Jaeger's critical path leaves out a span
 // that ends as the next begins. The time of the server's computing within rpc.receive is not in the log either: it is drawn at the end of rpc.receive.
+//
+// Offline work came before the call, and is a span beside it.
 func (bd *builder) stages(g *group, c *call, id pcommon.SpanID) {
 	at := c.start
-	within, until := id, c.end() // of server compute, where the log does not have the receive time
-	gap := int64(0)
+	within, until := id, c.end() // parent and end of server compute, where the log does not have the receive time
+	gap := int64(0)              // between two stages
 	if c.unattributed() >= (callStages+1)*tick {
 		gap = tick
 	}
@@ -107,7 +109,8 @@ func (bd *builder) of(stage string) (spans.Resource, ptrace.SpanKind) {
 	return bd.res, ptrace.SpanKindInternal
 }
 
-// aggregates adds one span per stage, for all calls whose stages have no spans.
+// aggregates adds one span per stage, for all calls whose stages have no spans: the number of calls, and sum, median and maximum of their durations. bare is
+// the number of such calls.
 func (bd *builder) aggregates(g *group, bare int) {
 	all := make([]int64, 0, bare)
 	for i := range stageSpans {

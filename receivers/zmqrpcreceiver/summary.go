@@ -14,17 +14,17 @@ import (
 type final struct {
 	since    int64 // time of reading the first line, ns
 	at       int64 // time of the last row, ns
-	observed bool
-	group    ref // the last group before
-	id       ref
+	observed bool  // at is by the arrival of the row
+	group    ref   // the last group before; none: the summary has a trace of its own
+	id       ref   // of the summary's span
 	held     []tail.Held
 	place    tail.Place
 	stats    []rpclog.Stat
-	rows     totals
+	rows     totals // since the last restart of the ids
 	compared []comparison
 }
 
-// comparison is the result for one statistic.
+// comparison is the result for one statistic of a summary: how far the printed value is from the value by the rows.
 type comparison struct {
 	key string
 	off float64 // |recomputed − reported| / recomputed; 0: print rounding explains it
@@ -37,7 +37,7 @@ const maxSummaryLines = 200
 func (h *handler) beginSummary(l *tail.Line) {
 	h.snapshot()
 	f := &final{since: l.Observed.UnixNano(), at: h.state.End, observed: l.Live, group: h.state.Last, rows: h.state.Block}
-	if f.at == 0 {
+	if f.at == 0 { // no row came before
 		f.at, f.observed = l.Written().UnixNano(), false
 	}
 	if h.state.Summed { // a trace has room for one
@@ -47,7 +47,7 @@ func (h *handler) beginSummary(l *tail.Line) {
 	h.final = f
 }
 
-// keep holds a line of the summary, headings too: a restart needs the headings to read the rest.
+// keep holds a line of the summary, headings too: a restart needs the headings to read the rest. A summary that is too long is ended, and another begun.
 func (h *handler) keep(l *tail.Line) {
 	if h.final == nil || len(h.final.held) >= maxSummaryLines {
 		h.endSummary()
@@ -56,7 +56,7 @@ func (h *handler) keep(l *tail.Line) {
 	h.final.held = append(h.final.held, h.stream.Hold())
 }
 
-// statistic takes a value of the summary.
+// statistic takes a value of the summary. The first one makes the ids of the summary's span: the trace is the last group's, if any.
 func (h *handler) statistic(l *tail.Line) {
 	h.keep(l)
 	f := h.final
@@ -74,7 +74,8 @@ func (h *handler) statistic(l *tail.Line) {
 	f.stats = append(f.stats, h.parser.Statistic)
 }
 
-// endSummary compares the summary with the rows and hands it over.
+// endSummary ends the open summary, if any: its values are compared with the rows, and it goes into the batch with its lines acknowledged. Headings alone are
+// dropped.
 func (h *handler) endSummary() {
 	f := h.final
 	if f == nil {
@@ -96,20 +97,20 @@ func (h *handler) endSummary() {
 	h.batch.finals = append(h.batch.finals, f)
 }
 
-// compare recomputes a statistic from the rows. ok is false for statistics that do not follow from rows: GPU compute, for example, is measured differently in
-// each version.
+// compare recomputes a statistic from the rows: off is |recomputed − reported| / recomputed, 0 if rounding of printed digits explains the difference. ok is
+// false for statistics that do not follow from rows: GPU compute, for example, is measured differently in each version.
 func (t *totals) compare(s *rpclog.Stat) (off float64, ok bool) {
 	if t.Calls == 0 {
 		return 0, false
 	}
 	calls := float64(t.Calls)
-	// How far the rounding of the rows' last digits may have moved a sum, at most.
+	// How far the rounding of the rows' last digits may have moved a sum, at most: half of 0.001 ms (in s) and half of 0.01 KB (in By) for each row.
 	nsSlack, bySlack := calls*0.5e-6, calls*5.12
 	sum := func(c rpclog.Column) (float64, float64, bool) { return seconds(t.NS[c]), nsSlack, t.Has.Has(c) }
 	average := func(c rpclog.Column) (float64, float64, bool) {
 		return seconds(t.NS[c]) / calls, nsSlack / calls, t.Has.Has(c)
 	}
-	var own, slack float64
+	var own, slack float64 // the value by the rows, and how far their rounding may have moved it
 	switch s.Key {
 	case "total_rpc_calls":
 		own, ok = calls, true
@@ -151,7 +152,7 @@ func (t *totals) compare(s *rpclog.Stat) (off float64, ok bool) {
 	}
 	diff := math.Abs(own - s.Value)
 	switch {
-	case diff <= slack+s.Step/2+1e-9*math.Abs(own):
+	case diff <= slack+s.Step/2+1e-9*math.Abs(own): // the rows' rounding, the statistic's own, and float64's
 		return 0, true
 	case own == 0:
 		return 1, true
@@ -159,7 +160,7 @@ func (t *totals) compare(s *rpclog.Stat) (off float64, ok bool) {
 	return diff / math.Abs(own), true
 }
 
-// final adds the span of a summary.
+// final adds the span of a summary, with its values and the largest disagreement: below the last group's root, or, without a group, linked to the run.
 func (bd *builder) final(f *final) {
 	source := bd.begin("", f.group.ByID, f.observed)
 	s := bd.Add(bd.res, spans.Span{

@@ -17,6 +17,7 @@ type totals struct {
 	Has      rpclog.Columns          `json:"has"`
 }
 
+// add adds a row.
 func (t *totals) add(has rpclog.Columns, durations *[rpclog.Durations]int64, sent, received int64) {
 	t.Calls++
 	for i, ns := range durations {
@@ -26,7 +27,7 @@ func (t *totals) add(has rpclog.Columns, durations *[rpclog.Durations]int64, sen
 	t.Has |= has
 }
 
-// addSaturated keeps spoilt rows from turning a sum negative.
+// addSaturated is a + b, or the largest number: spoilt rows do not turn a sum negative.
 func addSaturated(a, b int64) int64 {
 	if a > math.MaxInt64-b {
 		return math.MaxInt64
@@ -48,7 +49,7 @@ func explained(ns *[rpclog.Durations]int64, has rpclog.Columns) (sum int64, n in
 // unattributed is the part of a call's time outside all stages. A part within the rounding of the print (half a digit of each number) counts as 0.
 func (c *call) unattributed() int64 {
 	sum, n := explained(&c.ns, c.has)
-	if rest := c.ns[rpclog.Total] - sum; n > 0 && 2*rest > (n+1)*c.step {
+	if rest := c.ns[rpclog.Total] - sum; n > 0 && 2*rest > (n+1)*c.step { // n stages and the total are rounded
 		return rest
 	}
 	return 0
@@ -68,10 +69,11 @@ func networkTransport(transport string) string {
 	return ""
 }
 
-// check compares the numbers of a row with one another.
+// check compares the numbers of a row with one another, counts contradictions, and sets how far the printed throughput is from sizes and duration.
 func (h *handler) check(row *rpclog.Row, c *call) {
 	sum, n := explained(&c.ns, c.has)
-	limit := func(numbers int64) int64 { return numbers * c.step / 2 }
+	limit := func(numbers int64) int64 { return numbers * c.step / 2 } // how far rounding moves a sum of rounded numbers, ns
+	// Comm may be a little longer than the sum of the stages, and not shorter.
 	if c.has.Has(rpclog.Comm) && max(sum-c.ns[rpclog.Comm], c.ns[rpclog.Comm]-sum-commSlack) > limit(n+1) {
 		h.inconsistent(commSum)
 	}
@@ -91,6 +93,7 @@ func (h *handler) check(row *rpclog.Row, c *call) {
 	}
 	g.compared, c.compared = true, true
 	bytes := float64(c.sent + c.received)
+	// The relative errors of the sizes, of the duration and of the throughput by their last printed digits.
 	rounding := float64(row.SizeStep)/bytes + float64(c.step)/2/float64(c.ns[rpclog.Total]) + row.ThroughputStep/2/own
 	if off := math.Abs(row.Throughput-own) / own; off > rounding+1e-9 {
 		c.disagreement = off
@@ -102,6 +105,7 @@ func (h *handler) check(row *rpclog.Row, c *call) {
 // commSlack: the writers time Comm as a whole, including the time between the stages: up to 0.08 ms in real logs.
 const commSlack = 100_000
 
+// inconsistent counts a contradiction in a row.
 func (h *handler) inconsistent(what inconsistency) {
 	h.r.tel.TrainbridgeZmqInconsistentRows.Add(context.Background(), 1, inconsistencyOptions[what])
 }

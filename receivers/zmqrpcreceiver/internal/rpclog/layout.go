@@ -50,10 +50,11 @@ const (
 	other  // an unknown column
 )
 
+// unit is a unit of a column or of a value in the summary; of is none: not a known one.
 type unit struct {
 	of     dimension
 	digits int    // of a duration: decimals down to a nanosecond
-	bytes  uint64 // of sizes and rates
+	bytes  uint64 // of sizes and rates: the bytes of one
 }
 
 // unitOf reads a unit. K, M and G are powers of 1024, as the writers compute them. "Mbps" could be bits and is none.
@@ -90,7 +91,8 @@ func unitOf(s string) unit {
 // The units of columns without one: those of the writers.
 var usual = map[dimension]unit{duration: unitOf("ms"), size: unitOf("KB"), rate: unitOf("MB/s")}
 
-// columnOf returns the column of a name, whose unit measures of, and the dimension required by the column.
+// columnOf returns the known column of a name in snake_case, and the dimension that the column's values have; none: not known. of is the dimension of the unit
+// in the header: "recv" in a unit of size is the bytes received, else the time of receiving.
 func columnOf(name string, of dimension) (Column, dimension) {
 	switch name {
 	case "method":
@@ -142,14 +144,14 @@ type layout struct {
 // cell describes how to read one cell of a row.
 type cell struct {
 	of     dimension
-	column Column
-	digits int    // significant decimals
-	limit  uint64 // of the digits before the point
-	safe   int    // this many digits before the point stay below the limit
-	timed  bool   // the call's duration depends on the cell
-	bytes  uint64 // in the unit
-	name   string // of other
-	id     logids.Field
+	column Column       // unless of is other
+	digits int          // decimals that are read; the value is an integer in 10^-digits of the unit
+	limit  uint64       // of the number before the point
+	safe   int          // a number of this many digits before the point stays below the limit
+	timed  bool         // the call's duration depends on the cell
+	bytes  uint64       // unit.bytes
+	name   string       // of other
+	id     logids.Field // of other: the kind of id in the cell
 }
 
 // sizeDigits are the significant decimals of a size or throughput, in sizeParts.
@@ -158,7 +160,10 @@ const (
 	sizeParts  = 1e6
 )
 
-// newLayout reads a header: "ID" is first and "Method" among the rest, split at commas or blanks.
+// newLayout reads a header: "ID" is first and "Method" among the rest, split at commas or blanks. Names not known, a second column of the same meaning, and a
+// unit that does not fit make a column an unknown one. false: not a header.
+//
+//	ID  Method  Serialize(ms)  Send(ms)  Recv(ms)  Deserialize(ms)  Total(ms)  Sent(KB)  Recv(KB)  Throughput(MB/s)
 func newLayout(header string) (l layout, ok bool) {
 	if len(header) < 3 || !strings.EqualFold(header[:2], "ID") || header[2] > ' ' && header[2] != ',' {
 		return l, false
@@ -176,14 +181,16 @@ func newLayout(header string) (l layout, ok bool) {
 	for i, text := range names[1:] {
 		name, u := splitUnit(strings.TrimSpace(text))
 		c := cell{of: other, name: name, id: logids.Named(name)}
-		if column, of := columnOf(name, u.of); of != none && (u.of == none || u.of == of) && !l.has.Has(column) {
+		column, of := columnOf(name, u.of)
+		unitFits := u.of == none || u.of == of
+		if of != none && unitFits && !l.has.Has(column) {
 			if u.of == none {
 				u = usual[of]
 			}
 			c = newCell(column, of, u)
 			l.has |= 1 << column
 		} else if name == "" {
-			c.name = "column_" + strconv.Itoa(i+2)
+			c.name = "column_" + strconv.Itoa(i+2) // counted from 1, and the ID is the first
 		}
 		if slices.ContainsFunc(l.cells, func(o cell) bool { return c.name != "" && o.name == c.name }) {
 			c.name += "_" + strconv.Itoa(i+2)
@@ -198,7 +205,7 @@ func newLayout(header string) (l layout, ok bool) {
 	return l, l.has.Has(Method)
 }
 
-// times says whether a call's duration, with its offline work, depends on a column.
+// times says whether a call's duration, with its offline work, depends on a column: see Row.NS for the columns that stand for Total.
 func (l *layout) times(c Column) bool {
 	switch c {
 	case Total, Offline:
@@ -211,6 +218,7 @@ func (l *layout) times(c Column) bool {
 	return false
 }
 
+// newCell makes the cell of a known column with its unit.
 func newCell(column Column, of dimension, u unit) cell {
 	c := cell{of: of, column: column, digits: u.digits, bytes: u.bytes}
 	switch of {
@@ -223,7 +231,8 @@ func newCell(column Column, of dimension, u unit) cell {
 	return c
 }
 
-// splitUnit splits "Recv(KB)", "Recv_KB" and "GPU_Compute".
+// splitUnit splits a name in a header into the name in snake_case and the unit: "Recv(KB)" and "Recv_KB" are recv and KB, "GPU_Compute" is gpu_compute without
+// a unit.
 func splitUnit(s string) (name string, u unit) {
 	if before, inside, ok := strings.Cut(strings.TrimSuffix(s, ")"), "("); ok {
 		u = unitOf(strings.TrimSpace(inside))

@@ -7,27 +7,31 @@ import (
 	"github.com/trainbridge/trainbridge/internal/decimal"
 )
 
+// digit says whether a byte is a digit: bytes below '0' wrap to large numbers.
+func digit(c byte) bool { return c-'0' <= 9 }
+
 var pow10 = [19]uint64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18}
 
-// decimal reads the plain number at t[i:] up to its end: v × 10^-digits, with the number of printed decimals. Digits beyond the cell's are cut. end is 0 where
-// the number is not plain or too large: odd reads those.
+// decimal reads the plain number at the beginning of t[i:], such as "12.345": v is the number in 10^-c.digits, so 12345 for three digits. decimals is the
+// number of printed decimals, of which those beyond c.digits are cut off; end is the index behind the number, 0 where it is not plain or too large: odd reads
+// those.
 func (c *cell) decimal(t []byte, i int) (v uint64, decimals, end int) {
 	from := i
-	for i < len(t) && t[i]-'0' <= 9 {
+	for i < len(t) && digit(t[i]) {
 		v = v*10 + uint64(t[i]-'0')
 		i++
 	}
-	if n := i - from; n == 0 || n > 18 || v > c.limit {
+	if n := i - from; n == 0 || n > 18 || v > c.limit { // 18 digits fit 64 bits
 		return 0, 0, 0
 	}
 	if i < len(t) && t[i] == '.' {
 		i++
 		from = i
-		for most := min(len(t), i+c.digits); i < most && t[i]-'0' <= 9; i++ {
+		for most := min(len(t), i+c.digits); i < most && digit(t[i]); i++ {
 			v = v*10 + uint64(t[i]-'0')
 		}
 		decimals = i - from
-		for i < len(t) && t[i]-'0' <= 9 {
+		for i < len(t) && digit(t[i]) {
 			i++
 		}
 		if i == from {
@@ -37,7 +41,8 @@ func (c *cell) decimal(t []byte, i int) (v uint64, decimals, end int) {
 	return v * pow10[c.digits-decimals], decimals, i
 }
 
-// odd reads any other number: with a sign, an exponent (pandas writes small numbers that way), without a digit before the point.
+// odd reads any other number in the terms of decimal: with a sign, an exponent (pandas writes small numbers that way), without a digit before the point. reason
+// is why a cell is no such number; "": it is one.
 func (c *cell) odd(text []byte) (v uint64, decimals int, reason string) {
 	fixed, err := decimal.Fixed9(text)
 	switch {
@@ -50,10 +55,10 @@ func (c *cell) odd(text []byte) (v uint64, decimals int, reason string) {
 	if v/pow10[9] > c.limit {
 		return 0, 0, reasonNumber
 	}
-	return v / pow10[9-c.digits], max(min(printed(text), c.digits), -9), ""
+	return v / pow10[9-c.digits], max(min(printed(text), c.digits), -9), "" // within the range of pow10 for the last digit's value
 }
 
-// printed is the number of printed decimals; below 0: the last digit is worth more than 1.
+// printed is the number of printed decimals, with the exponent: 2 for "1.25", 4 for "1.25e-2"; below 0: the last digit is worth more than 1, as in "1e3".
 func printed(text []byte) int {
 	exp := 0
 	if e := bytes.IndexAny(text, "eE"); e >= 0 {

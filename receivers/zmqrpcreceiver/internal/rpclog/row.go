@@ -35,11 +35,13 @@ type Field struct {
 	ID   logids.Field
 }
 
-// row reads a row, beginning with a digit, and returns "" or the reason for the rejection. Cells are split at commas or at blanks, whatever separates the
-// header: exports to CSV put a header with commas above rows with blanks.
+// row reads a row, beginning with a digit, into r, and returns "" or the reason for the rejection. Cells are split at commas or at blanks, whatever separates
+// the header: exports to CSV put a header with commas above rows with blanks.
+//
+//	12  Linear  0.123  0.045  1.234  0.067  1.469  4.00  8.00  7.98
 func (l *layout) row(t []byte, r *Row) (reason string) {
-	id, i := int64(0), 0
-	for i < len(t) && t[i]-'0' <= 9 {
+	id, i := int64(0), 0 // i is the place in t
+	for i < len(t) && digit(t[i]) {
 		id = id*10 + int64(t[i]-'0')
 		i++
 	}
@@ -66,7 +68,7 @@ func (l *layout) row(t []byte, r *Row) (reason string) {
 			i = skip(t, i+1)
 		}
 		c := &l.cells[n]
-		if c.of >= method {
+		if c.of >= method { // a text
 			end := cellEnd(t, i, comma)
 			cellText := trimRight(t[i:end])
 			i = skip(t, end)
@@ -80,7 +82,8 @@ func (l *layout) row(t []byte, r *Row) (reason string) {
 		}
 		v, decimals, end := c.decimal(t, i)
 		next := skip(t, end)
-		if plain := end > 0 && (next == len(t) || comma && t[next] == ',' || !comma && next > end); !plain {
+		cellEnds := next == len(t) || comma && t[next] == ',' || !comma && next > end
+		if plain := end > 0 && cellEnds; !plain {
 			end = cellEnd(t, i, comma)
 			var why string
 			v, decimals, why = c.odd(trimRight(t[i:end]))
@@ -88,23 +91,7 @@ func (l *layout) row(t []byte, r *Row) (reason string) {
 			next = skip(t, end)
 		}
 		i = next
-		step := pow10[c.digits-decimals]
-		switch c.of {
-		case duration:
-			r.NS[c.column] = int64(v)
-			r.Step = max(r.Step, int64(step))
-		case size:
-			n := int64((v*c.bytes + sizeParts/2) / sizeParts)
-			if c.column == Sent {
-				r.Sent = n
-			} else {
-				r.Received = n
-			}
-			r.SizeStep = max(r.SizeStep, float64(step)/sizeParts*float64(c.bytes))
-		default:
-			r.Throughput = float64(v) / sizeParts * float64(c.bytes)
-			r.ThroughputStep = float64(step) / sizeParts * float64(c.bytes)
-		}
+		r.set(c, v, pow10[c.digits-decimals])
 	}
 	if i < len(t) {
 		return reasonColumnCount
@@ -119,10 +106,30 @@ func (l *layout) row(t []byte, r *Row) (reason string) {
 	return reason
 }
 
-// took returns a call's duration, with its offline work, from a row of plain numbers between blanks. took leaves the other cells unread: most rows of a backlog
-// are seen ahead before they are read. known is false where only row can decide, or where the line may be no row at all.
+// set sets the value of a cell, v and the value of its last digit, step, in 10^-c.digits of the unit.
+func (r *Row) set(c *cell, v, step uint64) {
+	switch c.of {
+	case duration:
+		r.NS[c.column] = int64(v)
+		r.Step = max(r.Step, int64(step))
+	case size:
+		bytes := int64((v*c.bytes + sizeParts/2) / sizeParts) // to the nearest
+		if c.column == Sent {
+			r.Sent = bytes
+		} else {
+			r.Received = bytes
+		}
+		r.SizeStep = max(r.SizeStep, float64(step)/sizeParts*float64(c.bytes))
+	default:
+		r.Throughput = float64(v) / sizeParts * float64(c.bytes)
+		r.ThroughputStep = float64(step) / sizeParts * float64(c.bytes)
+	}
+}
+
+// took returns a call's duration, with its offline work, ns, from a row of plain numbers between blanks. took only checks the form of the other cells: most
+// rows of a backlog are seen ahead before they are read. known is false where only row can decide, or where the line may be no row at all.
 func (l *layout) took(t []byte) (ns int64, known bool) {
-	i, ok := plain(t, 0, 18, false)
+	i, ok := plain(t, 0, 18, false) // the id
 	if !ok {
 		return 0, false
 	}
@@ -155,10 +162,11 @@ func (l *layout) took(t []byte) (ns int64, known bool) {
 	return ns, i == len(t) && l.cells != nil
 }
 
-// plain returns the end of a plain number with a bounded number of digits before the point; the end of the number is the end of its cell.
+// plain finds the end of the plain number at the beginning of t[i:], with up to digits digits before the point, and decimals only if point is set. ok is false
+// for another number, or if its cell, between blanks, goes on behind.
 func plain(t []byte, i, digits int, point bool) (end int, ok bool) {
 	from := i
-	for i < len(t) && t[i]-'0' <= 9 {
+	for i < len(t) && digit(t[i]) {
 		i++
 	}
 	if i == from || i-from > digits {
@@ -166,7 +174,7 @@ func plain(t []byte, i, digits int, point bool) (end int, ok bool) {
 	}
 	if point && i < len(t) && t[i] == '.' {
 		i++
-		for from = i; i < len(t) && t[i]-'0' <= 9; {
+		for from = i; i < len(t) && digit(t[i]); {
 			i++
 		}
 		if i == from {
@@ -176,7 +184,7 @@ func plain(t []byte, i, digits int, point bool) (end int, ok bool) {
 	return i, i == len(t) || t[i] <= ' '
 }
 
-// cellEnd is the end of the cell at the beginning of t[i:].
+// cellEnd is the end of the cell at the beginning of t[i:]: the next comma, or the next blank.
 func cellEnd(t []byte, i int, comma bool) int {
 	if comma {
 		if n := bytes.IndexByte(t[i:], ','); n >= 0 {
@@ -208,6 +216,7 @@ func skip(t []byte, i int) int {
 
 const blanks = ' ' * 0x0101010101010101
 
+// trimRight cuts blanks and control characters off the end.
 func trimRight(t []byte) []byte {
 	for len(t) > 0 && t[len(t)-1] <= ' ' {
 		t = t[:len(t)-1]

@@ -37,9 +37,9 @@ type Parser struct {
 	Row       Row  // valid after Call, until the next line
 	Statistic Stat // valid after Statistic and Summary
 
-	layout    layout
-	ahead     Row // of Duration, as is below
-	below     layout
+	layout    layout // the current header
+	below     layout // the header at the place of Duration, which looks ahead of the current line …
+	ahead     Row    // … and its room for a row
 	transport string
 	reason    string
 	summary   summary
@@ -54,19 +54,20 @@ func (p *Parser) Header() string { return p.layout.header }
 // Reason says why the line is Bad.
 func (p *Parser) Reason() string { return p.reason }
 
-// Line reads a line, with its indentation and without its end.
+// Line reads a line, with its indentation and without its end, and returns its kind. A row of a table begins with a digit, and ends a summary; within a summary
+// a line that begins with a digit and is no row may be one of the summary's.
 func (p *Parser) Line(text []byte) Kind {
 	p.reason = ""
 	i := skip(text, 0)
 	if i == len(text) {
 		return Blank
 	}
-	if text[i]-'0' <= 9 {
+	if digit(text[i]) {
 		switch reason := p.layout.row(text[i:], &p.Row); {
 		case reason == "":
 			p.summary = summary{}
 			return Call
-		case reason == notRow || p.summary.In && (reason == reasonColumnCount || reason == ReasonNoHeader):
+		case reason == notRow || p.summary.In && (reason == reasonColumnCount || reason == ReasonNoHeader): // looked at further below
 		default:
 			p.reason = reason
 			return Bad
@@ -88,17 +89,19 @@ func (p *Parser) Line(text []byte) Kind {
 	return Unknown
 }
 
-// LookAhead begins to look ahead, below the current line.
+// LookAhead begins to look ahead: the next lines for Duration are those below the current one.
 func (p *Parser) LookAhead() { p.below, p.ahead = p.layout, Row{} }
 
-// Duration looks ahead: if the line is a call under the current header, the result is its duration with its offline work. The parser and Row stay unchanged.
+// Duration looks at a next line ahead of the current one (see LookAhead). If the line is a call, the result is its duration with its offline work, ns. A header
+// holds for the lines below. What Line has read stays unchanged.
 func (p *Parser) Duration(text []byte) (ns int64, ok bool) {
 	i := skip(text, 0)
 	if i == len(text) {
 		return 0, false
 	}
-	if text[i]-'0' > 9 {
-		if t := trimRight(text[i:]); len(t) <= maxHeader && t[0]|' ' == 'i' && string(t) != p.below.header {
+	if !digit(text[i]) { // no row: perhaps another header
+		t := trimRight(text[i:])
+		if mayBeHeader(t) && string(t) != p.below.header {
 			if l, ok := newLayout(string(t)); ok {
 				p.below, p.ahead = l, Row{}
 			}
@@ -114,7 +117,11 @@ func (p *Parser) Duration(text []byte) (ns int64, ok bool) {
 	return p.ahead.NS[Total] + p.ahead.NS[Offline], true
 }
 
-// isRule says whether t is three or more times the same of = - ─.
+// mayBeHeader says whether a line is worth a try as a header, which begins with ID: most lines that are none are told apart without an allocation. The bit of '
+// ' makes a letter small.
+func mayBeHeader(t []byte) bool { return len(t) <= maxHeader && t[0]|' ' == 'i' }
+
+// isRule says whether t is a line drawn with one of the characters = - ─, at least three times.
 func isRule(t []byte) bool {
 	for _, c := range []string{"=", "-", "─"} {
 		if bytes.HasPrefix(t, []byte(c)) {
@@ -124,9 +131,9 @@ func isRule(t []byte) bool {
 	return false
 }
 
-// header reads the names of the columns.
+// header reads a header, which names the columns of the rows below, and ends a summary. false: t is none.
 func (p *Parser) header(t []byte) bool {
-	if len(t) > maxHeader || t[0]|' ' != 'i' {
+	if !mayBeHeader(t) {
 		return false
 	}
 	if string(t) != p.layout.header {
@@ -144,7 +151,7 @@ var transport = []byte("Transport:")
 
 const maxTransport = 128
 
-// title reads "ZeroMQ Performance Log (OTP) - Transport: IPC+SHM+OTP".
+// title reads the transport in a title, "ZeroMQ Performance Log (OTP) - Transport: IPC+SHM+OTP". false: t is none.
 func (p *Parser) title(t []byte) bool {
 	i := bytes.Index(t, transport)
 	if i < 0 || i == 0 && p.summary.In { // a line of the summary may have the prefix too

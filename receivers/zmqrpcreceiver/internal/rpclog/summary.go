@@ -32,7 +32,7 @@ var summaryWord = []byte("SUMMARY")
 
 const maxStatistic = 256 // bytes of a line
 
-// beginSummary reads "SUMMARY" and "SUMMARY (OTP Encryption)".
+// beginSummary reads the first line of a summary, "SUMMARY" or "SUMMARY (OTP Encryption)". false: t is none.
 func (p *Parser) beginSummary(t []byte) bool {
 	rest, ok := bytes.CutPrefix(t, summaryWord)
 	if !ok || len(t) > maxStatistic || len(rest) > 0 && rest[0] != ' ' && rest[0] != '(' {
@@ -48,7 +48,13 @@ var (
 	statisticValue = regexp.MustCompile(`^([-+]?\d+(?:\.(\d+))?)\s*([\pL%][\pL%/ ]*?)?\s*(?:\(\s*([^()]*?)\s*\))?$`)
 )
 
-// statistic reads "Key: value unit (detail)", "Key:" and "Key (count=3):".
+// statistic reads a line of the summary, with its indentation:
+//
+//	Key: value unit (detail)    a Statistic, below the headings that are open at its indentation
+//	Key:                        a Section: a heading for the lines below
+//	Key (count=3):              a heading with a Statistic of its own
+//
+// Any other line is Unknown.
 func (p *Parser) statistic(t string, indent int) Kind {
 	if len(t) > maxStatistic {
 		return Unknown
@@ -62,7 +68,7 @@ func (p *Parser) statistic(t string, indent int) Kind {
 		return Unknown
 	}
 	s := &p.summary
-	if value == "" {
+	if value == "" { // a heading
 		if indent <= 1 {
 			s.Section, s.Below = name, ""
 		} else {
@@ -77,7 +83,7 @@ func (p *Parser) statistic(t string, indent int) Kind {
 	if !p.Statistic.read(value) {
 		return Unknown
 	}
-	switch {
+	switch { // headings that end above the line
 	case indent <= 1:
 		s.Section, s.Below = "", ""
 	case indent <= s.Indent:
@@ -87,7 +93,7 @@ func (p *Parser) statistic(t string, indent int) Kind {
 	return Statistic
 }
 
-// path puts the headings before a name.
+// path is the key of a name: the open headings and the name, with points between.
 func (s *summary) path(name string) string {
 	for _, above := range []string{s.Below, s.Section} {
 		if above != "" {
@@ -97,7 +103,7 @@ func (s *summary) path(name string) string {
 	return name
 }
 
-// read reads the text after a key.
+// read reads the value, the unit and the detail of a statistic, "3.590 ms (per call)", into s; times become s, sizes By. false: no value.
 func (s *Stat) read(text string) bool {
 	m := statisticValue.FindStringSubmatch(text)
 	if m == nil {
