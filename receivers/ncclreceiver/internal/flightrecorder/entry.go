@@ -14,8 +14,8 @@ import (
 // entry is an entry of a dump.
 type entry struct {
 	*fr.Entry
-	end  *entry // the end of the coalesced launch
-	over bool   // no operation of its own
+	end  *entry // of an entry of a coalesced launch: the last entry, with state and times; nil: the entry is alone
+	over bool   // the entry makes no operation of its own: an end, or a collective that is merged into another
 }
 
 // launch is the identity of a kernel launch, common to its entries.
@@ -25,7 +25,7 @@ type launch struct {
 	seq  fr.Integer
 }
 
-// launch returns the launch of an entry; not ok: the entry has no number.
+// launch returns the launch of an entry. ok is false if the entry has no number: which launch is then unknown.
 func (e *entry) launch() (l launch, ok bool) {
 	if e.IsP2P {
 		return launch{e.comm(), true, e.P2P}, e.P2P > 0
@@ -33,7 +33,7 @@ func (e *entry) launch() (l launch, ok bool) {
 	return launch{e.comm(), false, e.Collective}, e.Collective > 0 // numbers begin with 1
 }
 
-// comm names the process group: "0:default_pg".
+// comm names the process group by id and description: "0:default_pg".
 func (e *entry) comm() string {
 	switch len(e.ProcessGroup) {
 	case 0:
@@ -51,17 +51,40 @@ func (e *entry) gone() bool {
 
 const nameCoalesced = "coalesced"
 
-// ends says whether an entry is the end of a coalesced launch, without tensors.
+// ends says whether an entry is the end of a coalesced launch: "nccl:coalesced", without tensors.
 func (e *entry) ends() bool {
 	return strings.HasSuffix(string(e.Name), nameCoalesced) && len(e.InputSizes) == 0 && len(e.OutputSizes) == 0
 }
 
-// entries adds the operations of a dump.
+// entries adds the operations of a dump to out: one for each entry, but one for all collectives of a coalesced launch, and none for the end of a launch.
 func (p *Parser) entries(d *fr.Dump, out *parse.Out) {
-	latest := fr.Integer(0) // now: a dump has no other clock
-	launches := make(map[launch][]*entry, len(d.Entries))
-	batches := map[launch][]*entry{}
-	list := make([]entry, len(d.Entries))
+	list, launches, latest := coalesced(d)
+	for i := range list {
+		e := &list[i]
+		if e.Name == "" || e.over {
+			continue
+		}
+		o := p.operation(d, e, latest, out)
+		l, ok := e.launch()
+		if !ok || l.p2p {
+			continue
+		}
+		all := launches[l]
+		o.HasSeq = len(all) == 1 || e.end != nil // several entries without an end: the launch is cut off by the dump
+		if e.end != nil {
+			for _, more := range all[1 : len(all)-1] {
+				merge(o, more)
+			}
+		}
+	}
+}
+
+// coalesced lists the entries of a dump, with end and over set for those of coalesced launches, and returns the entries by launch, and the latest time in the
+// dump, Unix ns.
+func coalesced(d *fr.Dump) (list []entry, launches map[launch][]*entry, latest fr.Integer) {
+	launches = make(map[launch][]*entry, len(d.Entries))
+	batches := map[launch][]*entry{} // sends and receives, by the number that they have as a collective
+	list = make([]entry, len(d.Entries))
 	for i := range list {
 		e := &list[i]
 		e.Entry = &d.Entries[i]
@@ -88,30 +111,14 @@ func (p *Parser) entries(d *fr.Dump, out *parse.Out) {
 		}
 		last.over = true
 		for _, part := range all[:len(all)-1] {
-			part.end, part.over = last, !l.p2p && part != all[0]
+			part.end, part.over = last, !l.p2p && part != all[0] // sends and receives stay apart
 		}
 	}
-	for i := range list {
-		e := &list[i]
-		if e.Name == "" || e.over {
-			continue
-		}
-		o := p.operation(d, e, latest, out)
-		l, ok := e.launch()
-		if !ok || l.p2p {
-			continue
-		}
-		all := launches[l]
-		o.HasSeq = len(all) == 1 || e.end != nil
-		if e.end != nil {
-			for _, more := range all[1 : len(all)-1] {
-				merge(o, more)
-			}
-		}
-	}
+	return list, launches, latest
 }
 
-// operation adds the operation of an entry. State and times come from the last entry of its coalesced launch.
+// operation adds the operation of an entry. State and times come from the last entry of its coalesced launch. latest, the latest time in the dump, stands for
+// the time of the dump, which has no other clock: an operation is timed out if its timeout is over by then.
 func (p *Parser) operation(d *fr.Dump, e *entry, latest fr.Integer, out *parse.Out) *op.Op {
 	end := e
 	if e.end != nil {
@@ -176,7 +183,7 @@ func (p *Parser) operation(d *fr.Dump, e *entry, latest fr.Integer, out *parse.O
 // maxMillis bounds durations to three years, within the range of ns.
 const maxMillis = 1e11
 
-// merge makes one operation of o and another entry of its launch.
+// merge adds another collective of a coalesced launch to the operation o: sizes are summed up; kinds that differ make the operation "coalesced".
 func merge(o *op.Op, e *entry) {
 	kind, name, _ := kindOf(string(e.Name))
 	if kind != o.Kind || kind == op.Other && name != string(o.Name) {
@@ -189,6 +196,7 @@ func merge(o *op.Op, e *entry) {
 	}
 }
 
+// sum adds two sizes; op.Unknown if either is unknown.
 func sum(a, b int64) int64 {
 	if a < 0 || b < 0 || a > math.MaxInt64-b {
 		return op.Unknown
@@ -229,6 +237,7 @@ func (e *entry) measure(k op.Kind, n int64) (size, total int64) {
 	return size, op.Unknown
 }
 
+// times is a size times a number of ranks; op.Unknown if either is unknown, or the product too large.
 func times(size, n int64) int64 {
 	if size < 0 || n <= 0 || size > math.MaxInt64/n {
 		return op.Unknown

@@ -37,9 +37,11 @@ func Sniff(text []byte) bool {
 	return bytes.HasPrefix(text, []byte("{")) && (has(text, "pg_config") && has(text, "pg_status") || has(text, "entries") && has(text, "profiling_name"))
 }
 
+// has says whether a text has a key of JSON.
 func has(text []byte, key string) bool { return bytes.Contains(text, []byte(`"`+key+`"`)) }
 
-// Line implements parse.Parser.
+// Line is as in parse.Parser. A line is a whole document, a dump, with an operation for each entry. A dump without entries is ignored; other documents are
+// rejected.
 func (p *Parser) Line(text []byte, _ bool, _ uint64, out *parse.Out) (parse.Verdict, string) {
 	if !fr.IsPickle(text) {
 		text = bytes.TrimSpace(text)
@@ -80,7 +82,7 @@ func reasonOf(err error) string {
 	return reasonNotJSON
 }
 
-// End implements parse.Parser.
+// End is as in parse.Parser: a dump is never open.
 func (p *Parser) End(*parse.Out) {}
 
 // Save implements parse.Parser.

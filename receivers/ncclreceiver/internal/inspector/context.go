@@ -5,7 +5,8 @@ import (
 	"encoding/json"
 )
 
-// context is the content of header and metadata, but for the time of the dump. Contexts in a table are never changed: operations hold slices of them.
+// context says which rank of which communicator and process wrote a record: the content of header and metadata, but for the time of the dump. Contexts in a
+// table are never changed: operations hold slices of them.
 type context struct {
 	Comm  []byte `json:"comm,omitempty"`
 	Name  []byte `json:"name,omitempty"`
@@ -16,24 +17,28 @@ type context struct {
 	PID   int64  `json:"pid,omitempty"`
 }
 
+// equal says whether two contexts have the same content.
 func (c *context) equal(d *context) bool {
 	return c.Rank == d.Rank && c.Size == d.Size && c.Nodes == d.Nodes && c.PID == d.PID &&
 		bytes.Equal(c.Comm, d.Comm) && bytes.Equal(c.Name, d.Name) && bytes.Equal(c.Host, d.Host)
 }
 
+// clone copies a context out of the line.
 func (c *context) clone() *context {
 	d := *c
 	d.Comm, d.Name, d.Host = bytes.Clone(c.Comm), bytes.Clone(c.Name), bytes.Clone(c.Host)
 	return &d
 }
 
-// A tag is a context and the time of a dump: the number of the context above timeBits bits of microseconds, sufficient to the year 2112.
+// A tag (parse.Out.Tag) is kept with a record whose context stood in an earlier line, the marker: with the tag alone the record can be read again after a
+// restart. A tag is the number of the context in the upper bits, above timeBits bits for the time of the dump in microseconds, sufficient to the year 2112.
 const (
 	timeBits    = 52
 	maxNumber   = 1<<(64-timeBits) - 1
 	maxContexts = 512 // communicators × ranks of one process
 )
 
+// tagOf makes the tag of a context's number and the time of a dump, Unix ns.
 func tagOf(number uint16, dump int64) uint64 {
 	us := uint64(dump / 1000)
 	if us >= 1<<timeBits {
@@ -46,19 +51,20 @@ func tagOf(number uint16, dump int64) uint64 {
 // the number of a forgotten context is not in use.
 type table struct {
 	all    []numbered
-	last   uint16 // number
-	oldest int    // index in all, once full
-	used   int
+	last   uint16 // the number given last
+	oldest int    // index in all of the oldest context, once all is full
+	used   int    // index in all of the context found last
 }
 
+// numbered is a context with its number in tags.
 type numbered struct {
 	Context *context `json:"context"`
 	Number  uint16   `json:"number"`
 }
 
-// find returns a context, added if new. Every dump has the communicators in one order: the context after the last marker's is tried first.
+// find returns the table's entry of a context, added if new. Every dump has the communicators in one order: the context after the last marker's is tried first.
 func (t *table) find(c *context) numbered {
-	for n := range t.all {
+	for n := range t.all { // from the entry behind the last one, in a circle
 		at := t.used + 1 + n
 		if at >= len(t.all) {
 			at -= len(t.all)
@@ -73,6 +79,7 @@ func (t *table) find(c *context) numbered {
 	return t.all[t.used]
 }
 
+// add adds an entry, in place of the oldest if the table is full.
 func (t *table) add(c numbered) {
 	if len(t.all) < maxContexts {
 		t.used = len(t.all)
@@ -102,11 +109,11 @@ const (
 	numKinds
 )
 
-// head is the marker with the context of the next records.
+// head is the last marker: a "dump_stats" line with a context, and the numbers of the records that follow without one (from format v4.3 on).
 type head struct {
 	numbered
 	dump int64            // Unix ns
-	left [numKinds]uint64 // remaining records of the dump
+	left [numKinds]uint64 // records of the dump, of each kind, that have not come yet
 }
 
 // saved is the state of a Parser.
@@ -133,7 +140,7 @@ func (p *Parser) Save() []byte {
 	return b
 }
 
-// Restore reads the result of Save.
+// Restore is as in parse.Parser. Unusable entries are left out.
 func (p *Parser) Restore(state []byte) {
 	p.contexts, p.head = table{}, head{}
 	var s saved

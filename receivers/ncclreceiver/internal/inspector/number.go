@@ -8,18 +8,24 @@ import (
 	"github.com/trainbridge/trainbridge/internal/decimal"
 )
 
-// A value that is not stated: null, "nan", or a meaningless negative number.
+// unknown is a value that is not stated: null, "nan", or a meaningless negative number.
 const unknown = math.MaxUint64
+
+// The functions below read the value at b[i] and return its end, -1 for a value that is unfinished. Plain digits, as the plugin prints, are read fast; any
+// other form is left to a slower function ("odd"). A value that is no number, or out of range, marks the line as bad.
 
 // integer reads an integer from 0 to 2^64-2; unknown without one.
 func (p *Parser) integer(b []byte, i int) (v uint64, end int) {
 	from := i
 	v, i = decimal.Digits(b, i)
-	if n := i - from; n == 0 || n > 19 || i < len(b) && (b[i] == '.' || b[i]|0x20 == 'e') {
+	if n := i - from; n == 0 || n > 19 || goesOn(b, i) { // 20 digits may exceed 64 bits
 		return p.oddInteger(b, from)
 	}
 	return v, i
 }
+
+// goesOn says whether a number goes on behind its digits, with a point or an exponent.
+func goesOn(b []byte, i int) bool { return i < len(b) && (b[i] == '.' || b[i]|0x20 == 'e') }
 
 // oddInteger reads an integer in any other form: in quotes, with a point ("8.0"), an exponent, a sign, of 20 digits.
 func (p *Parser) oddInteger(b []byte, i int) (uint64, int) {
@@ -42,7 +48,7 @@ func (p *Parser) oddInteger(b []byte, i int) (uint64, int) {
 	return uint64(v), end
 }
 
-// int64 reads an integer within int64, as int32 does for its size; op.Unknown without one.
+// int64 reads a non-negative integer within int64; op.Unknown without one.
 func (p *Parser) int64(b []byte, i int) (int64, int) {
 	v, i := p.integer(b, i)
 	if v > math.MaxInt64 {
@@ -52,6 +58,7 @@ func (p *Parser) int64(b []byte, i int) (int64, int) {
 	return int64(v), i
 }
 
+// int32 reads a non-negative integer within int32; op.Unknown without one.
 func (p *Parser) int32(b []byte, i int) (int32, int) {
 	v, i := p.int64(b, i)
 	if v > math.MaxInt32 {
@@ -65,12 +72,13 @@ func (p *Parser) int32(b []byte, i int) (int32, int) {
 func (p *Parser) micros(b []byte, i int) (ns int64, end int) {
 	from := i
 	v, i := decimal.Digits(b, i)
-	if n := i - from; n == 0 || n > 15 || i < len(b) && (b[i] == '.' || b[i]|0x20 == 'e') {
+	if n := i - from; n == 0 || n > 15 || goesOn(b, i) { // 15 digits of µs fit into int64 as ns
 		return p.oddMicros(b, from)
 	}
 	return int64(v) * 1000, i
 }
 
+// oddMicros reads microseconds in any other form: with a fraction, in quotes, with an exponent.
 func (p *Parser) oddMicros(b []byte, i int) (int64, int) {
 	text, end := p.scalar(b, i)
 	if len(text) == 0 {
@@ -95,7 +103,7 @@ func (p *Parser) oddMicros(b []byte, i int) (int64, int) {
 func (p *Parser) stamp(b []byte, i int) (int64, int) {
 	from := i
 	v, i := decimal.Digits(b, i)
-	if n := i - from; n == 0 || n > 19 || i < len(b) && (b[i] == '.' || b[i]|0x20 == 'e') {
+	if n := i - from; n == 0 || n > 19 || goesOn(b, i) {
 		text, end := p.scalar(b, from)
 		f, ok := decimal.Float(text)
 		p.line.bad = p.line.bad || !ok && len(text) > 0
@@ -113,7 +121,7 @@ func (p *Parser) stamp(b []byte, i int) (int64, int) {
 	return 0, i
 }
 
-// scalar reads a number, in quotes or not, as text. Empty: null, or no possible number.
+// scalar reads a number, in quotes or not, as text. Empty: null, or a value of another type.
 func (p *Parser) scalar(b []byte, i int) ([]byte, int) {
 	if i < len(b) && b[i] == '"' {
 		return p.quoted(b, i)
@@ -124,30 +132,33 @@ func (p *Parser) scalar(b []byte, i int) ([]byte, int) {
 	return lexer.Value(b, i)
 }
 
+// pow10 turns GB/s with as many decimals as the index, read as an integer, into By/s.
 var pow10 = [...]float64{1e9, 1e8, 1e7, 1e6, 1e5, 1e4, 1e3, 1e2, 1e1, 1}
 
 // gigabytes reads GB/s of 1e9 By as By/s. NaN: none. The plugin prints 0 for a bandwidth without a computation: without a time, or of operations other than its
 // six known ones (inspectorComputeCollBw).
 func (p *Parser) gigabytes(b []byte, i int) (float64, int) {
 	from := i
-	m, point := decimal.Digits(b, i)
+	digits, point := decimal.Digits(b, i) // all digits, as an integer
 	i = point
 	if i < len(b) && b[i] == '.' {
 		for i++; i < len(b) && b[i]-'0' <= 9; i++ {
-			m = m*10 + uint64(b[i]-'0')
+			digits = digits*10 + uint64(b[i]-'0')
 		}
 	}
 	decimals := max(i-point-1, 0)
-	// Both factors are exact, so the product is the float nearest to the decimal number.
-	if i == from || i-from > 15 || decimals >= len(pow10) || i < len(b) && b[i]|0x20 == 'e' || b[i-1] == '.' {
+	odd := i == from || i-from > 15 || decimals >= len(pow10) || i < len(b) && b[i]|0x20 == 'e' || b[i-1] == '.'
+	if odd {
 		return p.oddGigabytes(b, from)
 	}
-	if m == 0 {
+	if digits == 0 {
 		return math.NaN(), i
 	}
-	return float64(m) * pow10[decimals], i
+	// Both factors are exact (15 digits fit into a float64), so the product is the float nearest to the decimal number.
+	return float64(digits) * pow10[decimals], i
 }
 
+// oddGigabytes reads a bandwidth in any other form. Infinite, negative and zero ones are none.
 func (p *Parser) oddGigabytes(b []byte, i int) (float64, int) {
 	text, end := p.scalar(b, i)
 	if len(text) == 0 {

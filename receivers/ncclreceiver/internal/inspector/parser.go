@@ -27,18 +27,18 @@ const maxText = 2048
 
 // Parser reads the lines of one log. Not safe for concurrent use.
 type Parser struct {
-	recent map[recentKey]op.Kind // collectives read lately
-	next   [len(keys)]uint8      // successor of each key at its last occurrence
-	last   uint8
-	own    jsonlike.Texts // texts of the line after resolving escapes, and normalized ids
+	recent map[recentKey]op.Kind // collectives read lately, for relate
+	next   [len(keys)]uint8      // for each key of keys: which key came behind it the last time; 0: none
+	last   uint8                 // the key read last
+	own    jsonlike.Texts        // texts of the line after resolving escapes, and normalized ids
 	out    *parse.Out
 
 	line        line
-	op          *op.Op // the operation being read
-	trace       trace
-	kernelEvent kernelEvent
-	record      proxyRecord
-	step        step
+	op          *op.Op      // the operation being read
+	trace       trace       // its times
+	kernelEvent kernelEvent // its kernel being read
+	record      proxyRecord // the proxy record being read
+	step        step        // its step being read
 
 	prefixes prefixes
 	contexts table
@@ -48,16 +48,16 @@ type Parser struct {
 // line is the content of the current line.
 type line struct {
 	context
-	hasContext bool
-	hasStats   bool
-	stateless  bool  // the version's records do not rely on a marker
-	bad        bool  // a value was invalid
-	unnamed    bool  // an operation without a name
-	dump       int64 // Unix ns; 0: unknown
-	prefix     int   // where the metadata end, if nothing but the header was before
-	seen       [numKinds]uint64
-	announced  [numKinds]uint64
-	dropped    [len(drops)]uint64
+	hasContext bool               // the line has a context of its own
+	hasStats   bool               // the line has "dump_stats"
+	stateless  bool               // the version's records do not rely on a marker
+	bad        bool               // a value was invalid
+	unnamed    bool               // an operation without a name
+	dump       int64              // Unix ns; 0: unknown
+	prefix     int                // where the metadata end, if nothing but the header was before; else 0
+	seen       [numKinds]uint64   // number of records in the line
+	announced  [numKinds]uint64   // numbers in "dump_stats": records that follow
+	dropped    [len(drops)]uint64 // counters in "dump_stats", or unknown
 }
 
 // New returns a parser.
@@ -79,7 +79,8 @@ func Sniff(text []byte) bool {
 	return false
 }
 
-// Line reads a line.
+// Line is as in parse.Parser. A line is read by its beginning, if known (begun), else member by member. A record without a context of its own gets the context
+// of the marker before; a line with "dump_stats" gives samples of its counters, and may be the next marker.
 func (p *Parser) Line(text []byte, again bool, tag uint64, out *parse.Out) (parse.Verdict, string) {
 	p.begin(out)
 	i := jsonlike.Blanks(text, 0)
@@ -110,7 +111,8 @@ func (p *Parser) Line(text []byte, again bool, tag uint64, out *parse.Out) (pars
 		p.learn(text, l.prefix)
 	}
 	c, dump := &l.context, l.dump
-	if !l.hasContext && l.seen != [numKinds]uint64{} {
+	hasRecords := l.seen != [numKinds]uint64{}
+	if !l.hasContext && hasRecords {
 		c, dump = p.inherit(again, tag)
 		if c == nil {
 			out.Reset()
@@ -138,14 +140,15 @@ func (p *Parser) Line(text []byte, again bool, tag uint64, out *parse.Out) (pars
 // End has nothing to give up: every record is one line.
 func (p *Parser) End(*parse.Out) {}
 
-// begin forgets the line before.
+// begin forgets the line before, and prepares for the next.
 func (p *Parser) begin(out *parse.Out) {
 	p.own.Reset()
 	p.last, p.out = 0, out
 	p.line = line{context: context{Rank: op.Unknown}}
 }
 
-// reject refuses a line. A line announced by the marker counts as read. Any other may have been a marker: the old marker no longer holds.
+// reject refuses a line. A broken record that the marker has announced counts as read. Any other line may have been a marker: the old marker no longer holds,
+// and records up to the next one have no context. again: the line was counted at its first reading.
 func (p *Parser) reject(again bool, reason string) (parse.Verdict, string) {
 	p.out.Reset()
 	switch {
@@ -158,7 +161,7 @@ func (p *Parser) reject(again bool, reason string) (parse.Verdict, string) {
 	return parse.Rejected, reason
 }
 
-// take counts the line among the announced ones. ok is false for a line without announcement.
+// take counts the records of the line among those that the marker has announced. ok is false if more came than announced: lines are missing.
 func (p *Parser) take() (ok bool) {
 	ok = true
 	for n, seen := range p.line.seen {
@@ -171,7 +174,7 @@ func (p *Parser) take() (ok bool) {
 	return ok
 }
 
-// inherit returns the context of a line without its own: the marker's, or the tag's for a line read again. nil: unknown.
+// inherit returns the context, and the time of the dump, of a line without its own: the marker's, or the tag's for a line that is read again. nil: unknown.
 func (p *Parser) inherit(again bool, tag uint64) (*context, int64) {
 	if again {
 		p.out.Tag = tag
@@ -184,7 +187,7 @@ func (p *Parser) inherit(again bool, tag uint64) (*context, int64) {
 	return p.head.Context, p.head.dump
 }
 
-// mark begins a dump, the dump of the next records.
+// mark takes the line as the marker of the next records, or ends the marker before: a line of a version that needs none.
 func (p *Parser) mark() {
 	l := &p.line
 	p.head = head{}
@@ -193,7 +196,7 @@ func (p *Parser) mark() {
 	}
 }
 
-// whole reads a member of the outermost object. In the flat form the outermost object has the members of "header" and "metadata".
+// whole reads a member of the outermost object of a line. In the flat form the outermost object has the members of "header" and "metadata" itself.
 func (p *Parser) whole(b []byte, i int, n name) int {
 	switch n {
 	case header:
@@ -275,7 +278,8 @@ func (p *Parser) metadata(b []byte, i int, n name) int {
 	return i
 }
 
-// id reads the id of a communicator, a 64-bit hash. Hexadecimal numbers become "0x" and small digits without leading zeros, as do integers.
+// id reads the id of a communicator, a 64-bit hash, in one spelling: "0x0012AB" and the integer 4779 become "0x12ab", so that the logs of all versions have
+// equal ids. A text that is no hexadecimal number stays.
 func (p *Parser) id(b []byte, i int) ([]byte, int) {
 	if i < len(b) && b[i] != '"' {
 		v, i := p.integer(b, i)
@@ -303,19 +307,20 @@ func (p *Parser) id(b []byte, i int) ([]byte, int) {
 	if canonical {
 		return text, i
 	}
-	digits := bytes.TrimLeft(text[2:len(text)-1], "0")
+	digits := bytes.TrimLeft(text[2:len(text)-1], "0") // without the last digit, which stays even if 0
 	from := len(p.own)
 	p.own = append(append(p.own, "0x"...), digits...)
 	p.own = append(p.own, text[len(text)-1])
 	for n := from; n < len(p.own); n++ {
 		if p.own[n] <= 'F' && p.own[n] >= 'A' {
-			p.own[n] |= 0x20
+			p.own[n] |= 0x20 // the small letter
 		}
 	}
 	return p.own[from:len(p.own):len(p.own)], i
 }
 
-// operation reads the object of a record.
+// operation reads the object of a record at b[i], as an object of, into a new operation of p.out. An unusable proxy record is taken out again; a record without
+// a name marks the line.
 func (p *Parser) operation(b []byte, i int, of object, kind int) int {
 	if i >= len(b) || b[i] != '{' {
 		return p.wrong(b, i)
@@ -336,7 +341,7 @@ func (p *Parser) operation(b []byte, i int, of object, kind int) int {
 	return i
 }
 
-// finish adds the values of the context to an operation.
+// finish adds the values of the context to an operation. Without a time of its own the operation has ended by the time of the dump.
 func finish(o *op.Op, c *context, dump int64) {
 	o.Comm, o.CommName, o.CommSize, o.Nodes = c.Comm, c.Name, c.Size, c.Nodes
 	o.Host, o.PID = c.Host, c.PID
@@ -367,7 +372,8 @@ const maxRecent = 4096
 // ambiguous is the kind of collectives of several kinds with the same number.
 const ambiguous = op.Kinds
 
-// relate finds the kind of the collective of a proxy record: each kind counts separately, and parent_sn is only the number.
+// relate notes a collective, and finds the kind of the collective that a proxy record belongs to: each kind is numbered separately, and the record's parent_sn
+// is only the number. Where collectives of several kinds have the number, the proxy record has no parent.
 func (p *Parser) relate(o *op.Op, c *context) {
 	key := recentKey{c, o.ParentSeq}
 	switch {
@@ -415,7 +421,7 @@ func (p *Parser) stats(b []byte, i int, n name) int {
 	return i
 }
 
-// samples makes samples of the counters.
+// samples makes samples of the counters of lost records in "dump_stats".
 func (p *Parser) samples() {
 	l := &p.line
 	for n, v := range l.dropped {

@@ -13,20 +13,21 @@ const gigabyteUnit = "GB/s"
 // trace is the verbose trace of the current operation, Unix ns; 0: none.
 type trace struct {
 	start                   int64 // of the call: the CPU begins to enqueue
-	kernelStart, kernelStop int64 // the first and the last
-	kernels                 int32
+	kernelStart, kernelStop int64 // the first start and the last stop of a kernel
+	kernels                 int32 // number of kernels, one a channel
 }
 
 // kernelEvent is one channel's kernel.
 type kernelEvent struct {
 	channel     int32
-	start, stop int64
-	duration    int64 // as logged
+	start, stop int64 // Unix ns; 0: unknown
+	duration    int64 // ns, as logged; op.Unknown: not logged
 }
 
 var noKernelEvent = kernelEvent{channel: op.Unknown, duration: op.Unknown}
 
-// perf reads a member of "coll_perf" or "p2p_perf".
+// perf reads the value at b[i] of the member n of "coll_perf" or "p2p_perf" into the current operation, and returns the end of the value, as all readers of
+// members do.
 func (p *Parser) perf(b []byte, i int, n name) int {
 	o := p.op
 	switch n {
@@ -66,7 +67,7 @@ func (p *Parser) perf(b []byte, i int, n name) int {
 	return i
 }
 
-// known reads a text; "unknown" is the plugin's word for none.
+// known reads a text; "unknown" is the plugin's word for none, and gives nil.
 func (p *Parser) known(b []byte, i int) ([]byte, int) {
 	t, i := p.text(b, i)
 	if string(t) == "unknown" {
@@ -96,6 +97,7 @@ func (p *Parser) kernelMember(b []byte, i int, n name) int {
 	return p.kernel(b, i, n)
 }
 
+// kernel reads a member with a value of the kernel itself.
 func (p *Parser) kernel(b []byte, i int, n name) int {
 	e := &p.kernelEvent
 	switch n {
@@ -113,14 +115,15 @@ func (p *Parser) kernel(b []byte, i int, n name) int {
 	return i
 }
 
-// addKernel adds the kernel of a channel, unless none of its callbacks fired.
+// addKernel adds the kernel of a channel to the details of the operation, unless none of its callbacks fired.
 func (p *Parser) addKernel() {
 	e, t := &p.kernelEvent, &p.trace
 	if e.channel != op.Unknown {
 		t.kernels++
 	}
+	// The logged duration, cut to microseconds, must agree with start and stop. In ACCL's logs these are ticks of the GPU's clock, and of no use as times.
 	if took := e.stop - e.start; e.duration != op.Unknown && (took < e.duration || took >= e.duration+1000) {
-		e.start, e.stop = 0, 0 // ACCL: start and stop are ticks of the GPU's clock, the duration is microseconds
+		e.start, e.stop = 0, 0
 	}
 	if e.start == 0 && e.stop == 0 && e.duration == op.Unknown {
 		return
@@ -135,7 +138,8 @@ func (p *Parser) addKernel() {
 	})
 }
 
-// finishPerf combines the members of an operation, except where the header is needed. ok is false where the operation has no name.
+// finishPerf combines the members of an operation: its kind, and when it began and ended by the best clock there is. finish does the rest, with the context. ok
+// is false where the operation has no name.
 func (p *Parser) finishPerf(pointToPoint bool) (ok bool) {
 	o, t := p.op, &p.trace
 	o.Kind = op.KindOf(o.Name)
@@ -144,7 +148,7 @@ func (p *Parser) finishPerf(pointToPoint bool) (ok bool) {
 	} else if len(o.Name) == 0 {
 		return false
 	}
-	o.HasSeq = o.HasSeq && !pointToPoint
+	o.HasSeq = o.HasSeq && !pointToPoint // numbers of sends differ between ranks
 	o.ReportedUnit = gigabyteUnit
 	o.Channels = max(o.Channels, 0)
 	if o.Channels == 0 {

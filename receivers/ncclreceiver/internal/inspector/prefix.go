@@ -15,20 +15,20 @@ const (
 // prefix is the common beginning of lines that differ only in the time of the dump: `{"header":{…},"metadata":{…,"dump_timestamp_us":`, the digits, and the
 // rest of the metadata with a comma. The prefix is half of a line, and comparing is much faster than reading.
 type prefix struct {
-	before, after []byte
-	context       *context
-	stateless     bool
+	before, after []byte   // the bytes before and behind the digits of the time
+	context       *context // what reading them gives
+	stateless     bool     // line.stateless
 }
 
 // prefixes are the beginnings of earlier lines. The zero value is ready.
 type prefixes struct {
 	all    []prefix
-	used   int
-	missed int // learnable lines since the last line with a known prefix
+	used   int // index of the prefix that fitted last
+	missed int // lines without a known prefix since the last line with one; counted only while all is full
 }
 
 const (
-	// fewPrefixes are tried after manyMissed lines: then the communicators outnumber the prefixes.
+	// fewPrefixes are tried after manyMissed lines without a known prefix: then the communicators outnumber the prefixes, and trying all costs more than it saves.
 	fewPrefixes = 2
 	manyMissed  = 8
 )
@@ -36,8 +36,9 @@ const (
 // dumpKey is the text before the time of the dump.
 const dumpKey = `"dump_timestamp_us":`
 
-// begun compares the beginning of a line with the known prefixes. The result is the start of the next member, 0 if no prefix fits and the line must be read.
-// Records of a communicator come together, and the communicators in one order.
+// begun compares the beginning of a line with the known prefixes. If one fits, p.line gets the context and the time of the dump, and the result is the start of
+// the next member; 0: no prefix fits, and the line must be read from its beginning. The prefix of the line before is tried first, then the next ones: records
+// of a communicator come together, and the communicators in one order.
 func (p *Parser) begun(b []byte) int {
 	s := &p.prefixes
 	tries := len(s.all)
@@ -65,17 +66,19 @@ func (p *Parser) begun(b []byte) int {
 	return 0
 }
 
-// learn remembers the beginning of a line, up to the end of its metadata. When the table is full, only some new prefixes replace others, so that lines of too
-// many communicators cost no more than reading them.
+// learn remembers the beginning of a line that was read, up to the end of its metadata at b[end]. When the table is full, only every maxPrefixes-th line
+// without a known prefix replaces another, so that lines of too many communicators cost no more than reading them.
 func (p *Parser) learn(b []byte, end int) {
 	s, l := &p.prefixes, &p.line
 	at := len(s.all)
 	if at == maxPrefixes {
-		if s.missed++; s.missed%maxPrefixes != 0 {
+		s.missed++
+		if s.missed%maxPrefixes != 0 {
 			return
 		}
 		at = (s.used + maxPrefixes - 1) % maxPrefixes // the prefix that would be tried last
 	}
+	// Only the usual form: members follow, and the time stands once.
 	if end > maxPrefix || end >= len(b) || b[end] != ',' || bytes.Count(b[:end], []byte(dumpKey)) != 1 {
 		return
 	}

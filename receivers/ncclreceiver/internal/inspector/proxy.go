@@ -36,28 +36,32 @@ const (
 type proxyRecord struct {
 	kind        []byte // record_type
 	direction   string
-	start, stop int64
-	open        bool // is_final is false
+	start, stop int64 // Unix ns; 0: unknown
+	open        bool  // is_final is false: the operation had not ended
 	// parent is parent_sn; ofCollective says that parent_type is coll.
 	parent       uint64
 	ofCollective bool
 }
 
-// step is a step of a proxy's operation. Unix ns and ns; 0 and op.Unknown: unknown.
+// step is a step of a proxy's operation: one chunk sent or received.
 type step struct {
-	start, stop, total int64
-	wire               int64
-	index              int32
-	size               int64
-	at, took           [numPhases]int64
+	start, stop int64 // Unix ns; 0: unknown
+	total       int64 // duration, ns; op.Unknown: not logged
+	wire        int64 // time on the network, ns; op.Unknown: not logged
+	index       int32
+	size        int64            // By
+	at          [numPhases]int64 // beginning of each phase, Unix ns; 0: unknown
+	took        [numPhases]int64 // duration of each phase, ns; op.Unknown: not logged
 }
 
+// noStep is a step without any value.
 var noStep = step{
 	total: op.Unknown, wire: op.Unknown, index: op.Unknown, size: op.Unknown,
 	took: [numPhases]int64{op.Unknown, op.Unknown, op.Unknown, op.Unknown, op.Unknown, op.Unknown},
 }
 
-// proxy reads a member of "proxy_trace". If a step is a record of its own, its members are among the members of the operation.
+// proxy reads a member of "proxy_trace". If a step is a record of its own ("proxy_step"), its members stand among those of an operation, and are read into
+// p.step.
 func (p *Parser) proxy(b []byte, i int, n name) int {
 	o, r := p.op, &p.record
 	switch n {
@@ -105,7 +109,7 @@ func (p *Parser) proxy(b []byte, i int, n name) int {
 		r.open = !final
 	case traceTS:
 		i = p.object(b, i, proxyTimes)
-	case steps:
+	case steps: // read one by one through p.step, which may have members of this record already
 		own := p.step
 		i = p.list(b, i, stepObject)
 		p.step = own
@@ -174,7 +178,7 @@ func (p *Parser) stepTimes(b []byte, i int, n name) int {
 	return i
 }
 
-// addStep adds the current step and, below, its phases.
+// addStep adds the current step to the details of the operation and, below the step, its phases: those with a time or a duration.
 func (p *Parser) addStep() {
 	o, s := p.op, &p.step
 	under := int32(len(o.Details))
@@ -182,7 +186,7 @@ func (p *Parser) addStep() {
 		Name: spans.SpanNCCLProxyStep, Start: s.start, End: s.stop, Duration: elapsed(s.total, s.start, s.stop),
 		Channel: op.Unknown, Peer: op.Unknown, Step: s.index, Size: s.size, Under: op.Unknown,
 	})
-	if s.wire != op.Unknown { // the name has no direction
+	if s.wire != op.Unknown { // wire_us is of the sending or of the receiving phase: other members tell the direction
 		if s.at[phaseRecv] > 0 || s.took[phaseRecvFlush] != op.Unknown || s.took[phaseRecvGPU] != op.Unknown || p.record.direction == directionReceive {
 			s.took[phaseRecv] = s.wire
 		} else {
@@ -212,7 +216,7 @@ func elapsed(logged, start, stop int64) int64 {
 	return logged
 }
 
-// finishProxy combines the members of a proxy's record. ok is false for a record of no known type.
+// finishProxy combines the members of a proxy's record into the current operation: its name, state, peer and times. ok is false for a record of no known type.
 func (p *Parser) finishProxy() (ok bool) {
 	o, r, s := p.op, &p.record, &p.step
 	o.Name, o.Proxy = proxyOpName, true

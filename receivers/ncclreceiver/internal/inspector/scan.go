@@ -2,7 +2,7 @@ package inspector
 
 import "github.com/trainbridge/trainbridge/receivers/internal/jsonlike"
 
-// object is a kind of object, by its members.
+// object is a kind of object in a line. Parser.members knows the method that reads the members of each kind.
 type object uint8
 
 const (
@@ -82,7 +82,8 @@ func (p *Parser) members(b []byte, i int, in object) int {
 	return jsonlike.Close(b, i, '}')
 }
 
-// list reads the objects of the array at b[i], each with object, and returns as object does.
+// list reads the array at b[i] of kernels (kernelObject) or of steps (stepObject), adds each to the current operation, and returns the end of the array; -1:
+// malformed.
 func (p *Parser) list(b []byte, i int, of object) int {
 	if i >= len(b) || b[i] != '[' {
 		return p.wrong(b, i)
@@ -108,8 +109,8 @@ func (p *Parser) list(b []byte, i int, of object) int {
 	return jsonlike.Close(b, i, ']')
 }
 
-// key reads the member name at b[i] with its colon, and returns its meaning and its end. Records are much alike: the successor of the previous name at its last
-// occurrence is tried first.
+// key reads the member name at b[i] with its colon, and returns its meaning and its end. Records are much alike: the name that came behind the previous name
+// the last time is compared first, without a search for its end.
 func (p *Parser) key(b []byte, i int) (name, int) {
 	next := p.next[p.last]
 	if t := keys[next].text; next > 0 && len(b)-i >= len(t) && string(b[i:i+len(t)]) == t {
@@ -148,6 +149,7 @@ func (p *Parser) text(b []byte, i int) ([]byte, int) {
 	return p.quoted(b, i)
 }
 
+// quoted reads the text in quotes at b[i]: a part of b, or of p.own if it had escapes.
 func (p *Parser) quoted(b []byte, i int) ([]byte, int) { return lexer.Text(b, i, &p.own) }
 
 // wrong passes over a value of a wrong type, and marks the line as bad, unless the value is null.

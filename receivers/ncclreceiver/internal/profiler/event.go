@@ -15,7 +15,7 @@ type event struct {
 	ts        int64 // ns since the profiler's start; 0: unknown
 
 	algorithm, protocol, datatype, stream []byte
-	count, comm, seq                      uint64
+	count, comm, seq                      uint64 // number of elements; hash of the communicator; number of the collective
 	hasCount, hasComm, hasSeq             bool
 	start, stop                           uint64 // GPU clocks, ns; 0: unknown
 	size                                  int64  // By; -1: absent
@@ -23,7 +23,7 @@ type event struct {
 	gpuMicros, cpuMicros                  int64  // ns, of copy engines; -1: absent
 }
 
-// scan reads a line: an object in JSON, with bare words allowed as values. The result says whether the object is complete.
+// scan reads the event in a line: an object in JSON, with bare words allowed as values, and perhaps a comma. The result says whether the object is complete.
 func (e *event) scan(t []byte) bool {
 	*e = event{id: -1, size: -1, rank: -1, peer: -1, channel: -1, channels: -1, step: -1, gpuMicros: -1, cpuMicros: -1}
 	i := e.object(t, 0, false)
@@ -34,7 +34,8 @@ func (e *event) scan(t []byte) bool {
 	return jsonlike.Blanks(t, i) == len(t)
 }
 
-// object reads the members of the object at t[i:] and returns its end; -1: unfinished, or no object.
+// object reads the members of the object at t[i:], the event itself or (args) the object of its member "args", and returns its end; -1: unfinished, or no
+// object.
 func (e *event) object(t []byte, i int, args bool) (end int) {
 	if i >= len(t) || t[i] != '{' {
 		return -1
@@ -73,6 +74,7 @@ func (e *event) object(t []byte, i int, args bool) (end int) {
 	return jsonlike.Close(t, i, '}')
 }
 
+// member takes a member of the event.
 func (e *event) member(key, v []byte) {
 	switch string(key) {
 	case "name":
@@ -92,6 +94,7 @@ func (e *event) member(key, v []byte) {
 	}
 }
 
+// arg takes a member of "args". Values that are no number become -1, or unknown.
 func (e *event) arg(key, v []byte) {
 	switch string(key) {
 	case "Channel":

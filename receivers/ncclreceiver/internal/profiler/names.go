@@ -31,6 +31,7 @@ var levels = [...]uint8{
 	other: 9, group: 0, api: 1, launch: 1, collective: 2, pointToPoint: 2, copyEngine: 2, copyEnginePart: 3, gpu: 3, proxy: 4, net: 5, netPlugin: 6,
 }
 
+// categoryOf is the category of a "cat"; other: none of the plugin's.
 func categoryOf(cat []byte) category {
 	switch string(cat) {
 	case "GROUP_API", "GROUP":

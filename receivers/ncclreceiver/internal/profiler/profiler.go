@@ -20,38 +20,42 @@ const (
 	reasonField     = "field" // an event without category or id
 )
 
-// Bounds of a unit. Beyond split a unit ends with the current operation, beyond the other bounds at once.
+// Bounds of a unit: the lines that become one record. Beyond splitLines a unit ends with the current operation, beyond the other bounds at once.
 const (
 	splitLines = 20_000
 	maxLines   = 100_000
 	maxBytes   = 16 << 20
-	maxGPUs    = 64
 )
 
-// Parser reads one trace. A record is the plugin's output of one time, from the first outermost event to its end, usually a group; the record has an operation
-// per COLL, P2P and CE_COLL, or none. Not safe for concurrent use.
+// maxGPUs bounds the clocks of GPUs in a trace.
+const maxGPUs = 64
+
+// Parser reads one trace. A record is a unit: the plugin's output of one time, from the first outermost event to its end, usually a group; the record has an
+// operation per COLL, P2P and CE_COLL, or none. Not safe for concurrent use.
 type Parser struct {
 	origin origin
-	event  event
+	event  event // of the current line
 
-	open   bool
-	stack  []frame
-	ops    []pending
+	// The current unit.
+	open   bool      // a unit has begun
+	stack  []frame   // the open events, outermost first
+	ops    []pending // the operations so far
 	lines  int
 	room   int    // bytes of details
-	text   []byte // of ops
+	text   []byte // memory of the texts of ops
 	stream int64  // of the current API call
 
+	// The clock of the trace (package comment: Times).
 	anchored bool
 	anchor   int64 // Unix ns of ts 0
 	gpus     []device
 }
 
-// device is a GPU's clock: its time at ts 0.
+// device is the clock of a GPU: of a rank of a communicator.
 type device struct {
 	comm   uint64
 	rank   int32
-	offset int64
+	offset int64 // time of the clock at ts 0, ns
 }
 
 // New makes a parser of the trace in file.
@@ -63,7 +67,8 @@ func Sniff(text []byte) bool {
 	return e.scan(bytes.TrimSpace(text)) && (e.phase == 'b' || e.phase == 'e') && categoryOf(e.cat) != other
 }
 
-// Line implements parse.Parser.
+// Line is as in parse.Parser. A line begins or ends an event. The line is open until the outermost event of its unit has ended: then all operations of the unit
+// are in out.
 func (p *Parser) Line(text []byte, _ bool, _ uint64, out *parse.Out) (parse.Verdict, string) {
 	text = bytes.TrimSpace(text)
 	switch string(text) {
@@ -103,7 +108,7 @@ func (p *Parser) Line(text []byte, _ bool, _ uint64, out *parse.Out) (parse.Verd
 	switch {
 	case len(p.stack) == 0, p.lines >= maxLines, p.room+len(p.text) >= maxBytes:
 		p.close(out)
-	case p.lines >= splitLines && e.phase == 'e' && levels[c] == levels[collective]:
+	case p.lines >= splitLines && e.phase == 'e' && levels[c] == levels[collective]: // the end of an operation: those so far leave
 		p.emit(out)
 	default:
 		out.Open = true
@@ -120,7 +125,7 @@ func (p *Parser) bracket(out *parse.Out) (parse.Verdict, string) {
 	return parse.Record, ""
 }
 
-// End implements parse.Parser.
+// End is as in parse.Parser: the operations of the open unit leave as they are.
 func (p *Parser) End(out *parse.Out) {
 	if p.open {
 		p.close(out)
@@ -141,7 +146,7 @@ func (p *Parser) Save() []byte {
 	return b
 }
 
-// Restore implements parse.Parser.
+// Restore is as in parse.Parser: the anchor, and the clocks up to the first unreadable one.
 func (p *Parser) Restore(state []byte) {
 	c := wire.Cursor{Rest: state}
 	anchor := c.Varint()

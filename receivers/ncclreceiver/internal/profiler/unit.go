@@ -16,16 +16,17 @@ type frame struct {
 	category   category
 	name       string
 	id, pid    int64
-	begin      int64
-	op, detail int32 // indices; -1: the event belongs to none
+	begin      int64 // ts
+	op, detail int32 // index in Parser.ops, and in the operation's details; -1: the event belongs to none
 }
 
-// pending is an operation of the current unit. In its details times are as logged: ns of the GPU's clock from minEpoch on, else ns since the profiler's start.
+// pending is an operation of the current unit. Its times, also in its details, are as logged: ns of the GPU's clock from minEpoch on, else ns since the
+// profiler's start.
 type pending struct {
 	op         op.Op
 	comm       uint64
-	begin, end int64
-	ended      bool
+	begin, end int64 // ts of the operation's own event
+	ended      bool  // end is known
 	// Of the parts that the plugin waits for (KernelCh, PROXY): the number begun, the number ended, and the last end.
 	parts, partsEnded int
 	lastEnd           int64
@@ -50,7 +51,7 @@ func (p *Parser) find(c category) int {
 	return -1
 }
 
-// begin opens the current event.
+// begin opens the current event, of category c: an operation, a detail of the operation around it, or an event that only has others within.
 func (p *Parser) begin(c category) {
 	if !p.open {
 		p.open = true
@@ -82,7 +83,7 @@ func (p *Parser) begin(c category) {
 	p.stack = append(p.stack, f)
 }
 
-// operation adds an operation and returns its index.
+// operation adds the operation of the current event and returns its index. What the event lacks comes from the file's name: communicator, rank and host.
 func (p *Parser) operation(c category, name string) int32 {
 	e := &p.event
 	n := len(p.ops)
@@ -137,7 +138,8 @@ func (p *Parser) operation(c category, name string) int32 {
 	return int32(n)
 }
 
-// detail adds a detail to the current operation and returns its index; -1: the event is no detail.
+// detail adds the current event to the details of the operation that is open around it, and returns its index there; -1: the event is no detail. The caller has
+// made sure that an operation is open.
 func (p *Parser) detail(c category, name string) int32 {
 	e := &p.event
 	parent := p.stack[len(p.stack)-1]
@@ -175,7 +177,8 @@ func (p *Parser) detail(c category, name string) int32 {
 	return int32(len(q.op.Details) - 1)
 }
 
-// kernel reads the clocks of a KernelCh; the first KernelCh sets the clock of the trace.
+// kernel takes the GPU's clocks of a KernelCh, the current event, into the operation and its detail, unless they count ticks since boot. The first KernelCh
+// sets the clock of the trace; the first one of a GPU relates the GPU's clock to it.
 func (p *Parser) kernel(q *pending, d *op.Detail) {
 	e := &p.event
 	if e.start < minEpoch || e.start >= maxEpoch {
@@ -190,7 +193,7 @@ func (p *Parser) kernel(q *pending, d *op.Detail) {
 		q.stopped++
 		q.stop = max(q.stop, stop)
 	}
-	if e.ts == 0 {
+	if e.ts == 0 { // nothing to relate the clock to
 		return
 	}
 	if !p.anchored {
@@ -201,6 +204,7 @@ func (p *Parser) kernel(q *pending, d *op.Detail) {
 	}
 }
 
+// device is the known clock of an operation's GPU; nil: none.
 func (p *Parser) device(q *pending) *device {
 	for i := range p.gpus {
 		if d := &p.gpus[i]; d.comm == q.comm && d.rank == q.op.Rank {
@@ -210,7 +214,7 @@ func (p *Parser) device(q *pending) *device {
 	return nil
 }
 
-// end ends the event at stack[n], and the events within.
+// end ends the event at stack[n] at the ts of the current line. Events within that have no end of their own are closed with it, without a time.
 func (p *Parser) end(n int) {
 	f := p.stack[n]
 	p.stack = p.stack[:n]
@@ -219,11 +223,11 @@ func (p *Parser) end(n int) {
 	}
 	q, ts := &p.ops[f.op], p.event.ts
 	switch {
-	case levels[f.category] == levels[collective]:
+	case levels[f.category] == levels[collective]: // the operation itself
 		q.end, q.ended = ts, ts > 0
 	case f.detail >= 0:
 		d := &q.op.Details[f.detail]
-		if d.Start < minEpoch && ts > 0 {
+		if d.Start < minEpoch && ts > 0 { // not by the GPU's clock, which is better
 			d.End = ts
 			if f.begin > 0 && ts >= f.begin {
 				d.Duration = ts - f.begin
@@ -236,7 +240,7 @@ func (p *Parser) end(n int) {
 	}
 }
 
-// keep copies bytes that have to outlive the line.
+// keep copies bytes that have to outlive the line, until the operations of the unit are used.
 func (p *Parser) keep(b []byte) []byte {
 	if len(b) == 0 {
 		return nil
@@ -246,9 +250,9 @@ func (p *Parser) keep(b []byte) []byte {
 	return p.text[from:len(p.text):len(p.text)]
 }
 
-// streamOf reads 0x262ca50.
+// streamOf reads the pointer of a CUDA stream, such as 0x262ca50; op.Unknown for any other text.
 func streamOf(v []byte) int64 {
-	if len(v) < 3 || v[0] != '0' || v[1] != 'x' || len(v) > 2+15 {
+	if len(v) < 3 || v[0] != '0' || v[1] != 'x' || len(v) > 2+15 { // 15 digits fit into int64
 		return op.Unknown
 	}
 	n := int64(0)
@@ -257,7 +261,7 @@ func streamOf(v []byte) int64 {
 		case c-'0' <= 9:
 			n = n<<4 | int64(c-'0')
 		case c|0x20 >= 'a' && c|0x20 <= 'f':
-			n = n<<4 | int64(c|0x20-'a'+10)
+			n = n<<4 | int64(c|0x20-'a'+10) // 0x20: the small letter
 		default:
 			return op.Unknown
 		}
@@ -265,13 +269,13 @@ func streamOf(v []byte) int64 {
 	return n
 }
 
-// close ends the unit.
+// close ends the unit: its operations go to out.
 func (p *Parser) close(out *parse.Out) {
 	p.emit(out)
 	p.open, p.stack, p.stream = false, p.stack[:0], op.Unknown
 }
 
-// emit outputs the operations.
+// emit moves the operations so far to out. Events that are still open belong to no operation from now on.
 func (p *Parser) emit(out *parse.Out) {
 	for i := range p.ops {
 		q := &p.ops[i]
@@ -291,7 +295,8 @@ var (
 	timingCopyEngine = []byte("copy_engine_gpu")
 )
 
-// finish turns the logged values of an operation into times and sizes.
+// finish turns the logged times of an operation into Unix times, and finds its duration: that of its kernels by the GPU's clock, else that of its event, if all
+// parts have ended within. An operation with kernels that have not stopped is still running (op.Started).
 func (p *Parser) finish(q *pending) {
 	o := &q.op
 	ahead := int64(0) // how far this GPU's clock is ahead of the clock of the trace
@@ -325,7 +330,7 @@ func (p *Parser) finish(q *pending) {
 	}
 }
 
-// at makes Unix ns of a time as logged; 0: unknown.
+// at makes Unix ns of a time as logged; 0: unknown. ahead is how far the GPU's clock is ahead of the clock of the trace.
 func (p *Parser) at(t, ahead int64) int64 {
 	switch {
 	case t == 0:

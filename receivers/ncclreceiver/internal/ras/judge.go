@@ -61,9 +61,9 @@ type Finding struct {
 }
 
 const (
-	maxNamed     = 32
-	maxShown     = 8
-	maxProcesses = 16
+	maxNamed     = 32 // ranks in Behind, Ahead and Missing
+	maxShown     = 8  // ranks, or counts, in a sentence
+	maxProcesses = 16 // lines in Processes
 )
 
 // Summary is the state of a job. A GPU counts once in each of its communicators.
@@ -92,7 +92,7 @@ type judge struct {
 	sum      Summary
 }
 
-// job sums up the processes.
+// job finds out about the whole job, for wholeJob: whether anybody launches anything, since when not, and whether all counts are equal.
 func (j *judge) job(list []*current) {
 	j.gpus, j.quiet, j.whole = make(map[*gpu]bool), len(list) > 0, true
 	for _, c := range list {
@@ -113,7 +113,7 @@ func (j *judge) job(list []*current) {
 	}
 }
 
-// comm judges a communicator.
+// comm judges a communicator, and adds its ranks to the summary.
 func (j *judge) comm(c *current) {
 	behind := j.behind(c)
 	failed := j.failed(c)
@@ -130,7 +130,7 @@ func (c *current) running() bool {
 	})
 }
 
-// still says whether no process of a communicator has launched anything, in any communicator, and since when.
+// still says whether no process of a communicator has launched anything, in any communicator, over stillAnswers answers, and since when.
 func (c *current) still() (since time.Time, ok bool) {
 	for i := range c.ranks {
 		g := c.ranks[i].gpu
@@ -144,7 +144,8 @@ func (c *current) still() (since time.Time, ok bool) {
 	return since, true
 }
 
-// ahead are the ranks with the highest count of each operation.
+// ahead are the ranks that have launched as much as any other of every operation. All ranks: the counts are equal. None: some are ahead in one operation, some
+// in another.
 func ahead(c *current) (list []int32) {
 	most := make([]uint64, 0, 8)
 	for i := range c.ranks {
@@ -157,17 +158,18 @@ func ahead(c *current) (list []int32) {
 	}
 	for i := range c.ranks {
 		r := &c.ranks[i]
-		all := true
+		isAhead := true
 		for op, n := range most {
-			all = all && r.count(op) == n
+			isAhead = isAhead && r.count(op) == n
 		}
-		if all {
+		if isAhead {
 			list = append(list, r.number)
 		}
 	}
 	return list
 }
 
+// count is the number of launches of an operation; 0 without a count.
 func (r *rank) count(op int) uint64 {
 	if op < len(r.counts) {
 		return r.counts[op]
@@ -175,7 +177,8 @@ func (r *rank) count(op int) uint64 {
 	return 0
 }
 
-// behind finds ranks with fewer launches than others, and returns their number.
+// behind finds ranks with fewer launches than others, in a communicator where nobody launches anything any more, and returns their number (0 if the ranks have
+// diverged). An earlier finding of the kind is over when a count has changed.
 func (j *judge) behind(c *current) int64 {
 	if c.moved && (c.reported[Behind] != 0 || c.reported[Diverged] != 0) {
 		f := j.begin(c, Moved)
@@ -209,7 +212,7 @@ func (j *judge) behind(c *current) int64 {
 	said := slices.Clone(rear)
 	f.Hang = f.For >= j.patience
 	if f.Hang {
-		said = append(said, -1) // reported again
+		said = append(said, -1) // another finding than the one before patience was over: reported again
 	}
 	if j.news(c, kind, said) {
 		c.stood = since
@@ -218,7 +221,8 @@ func (j *judge) behind(c *current) int64 {
 	return int64(len(rear))
 }
 
-// missing finds ranks of silent processes.
+// missing finds ranks whose processes do not answer: given up by RAS (dead), or silent over stillAnswers answers. When all ranks are heard of again, the
+// finding is over.
 func (j *judge) missing(c *current) {
 	var gone, dead []int32
 	at := make(map[int32]*ncclras.Process)
@@ -290,7 +294,8 @@ func (j *judge) failed(c *current) int64 {
 	return int64(len(all))
 }
 
-// wholeJob finds a job in which nobody advances while all counts are equal.
+// wholeJob finds a job in which nobody has launched anything for Patience while all counts are equal: a hang without a visible culprit. The finding is over
+// when a count has changed. A job that has never advanced while watched may be idle by intent, and is none.
 func (j *judge) wholeJob(list []*current) {
 	reported := func(c *current) bool { return c.reported[Still] != 0 }
 	f := Finding{At: j.at, Version: j.version, Heard: int64(len(j.gpus)), Communicators: int64(len(list)), For: j.sum.For}
@@ -314,11 +319,12 @@ func (j *judge) wholeJob(list []*current) {
 	}
 }
 
+// begin is a finding about a communicator, without its details.
 func (j *judge) begin(c *current, kind Kind) Finding {
 	return Finding{Kind: kind, At: j.at, Version: j.version, Comm: c.Hash, Size: c.Size, Heard: int64(len(c.ranks))}
 }
 
-// news says whether a finding about some ranks is new, and marks the finding as reported.
+// news says whether a finding of a kind about some ranks differs from the one reported last of the communicator, and marks it as reported.
 func (j *judge) news(c *current, kind Kind, ranks []int32) bool {
 	h := fnv.New64a()
 	var b [4]byte
@@ -332,7 +338,8 @@ func (j *judge) news(c *current, kind Kind, ranks []int32) bool {
 	return was != sum
 }
 
-// most are the findings about the largest communicators, each with the number of equal ones.
+// most are the findings to be reported: of each kind those about the largest communicators first, at most maxFindings, each with the number of findings of its
+// kind.
 func (j *judge) most() []Finding {
 	var n [kinds]int64
 	for i := range j.found {
@@ -349,7 +356,7 @@ func (j *judge) most() []Finding {
 	return j.found[:min(len(j.found), maxFindings)]
 }
 
-// counts has a line per operation.
+// counts has a line per operation: "AllGather: 30 ranks at 640, 2 ranks at 641". It ends with … beyond maxShown counts.
 func (j *judge) counts(c *current) (lines []string) {
 	for op, name := range j.operations {
 		of := make(map[uint64]int)
@@ -374,6 +381,7 @@ func differing(lines []string) []string {
 	return slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return !strings.Contains(line, ", ") })
 }
 
+// others are the ranks that are not in front, a sorted list.
 func others(c *current, front []int32) (rear []int32) {
 	for i := range c.ranks {
 		if _, ok := slices.BinarySearch(front, c.ranks[i].number); !ok {
@@ -383,6 +391,7 @@ func others(c *current, front []int32) (rear []int32) {
 	return rear
 }
 
+// processes has a line for each rank of a sorted list, at most maxProcesses.
 func processes(c *current, list []int32) (lines []string) {
 	for i := range c.Ranks {
 		r := &c.Ranks[i]
@@ -397,16 +406,20 @@ func processes(c *current, list []int32) (lines []string) {
 	return lines
 }
 
+// process is such a line: "rank 12: 10.0.0.7, pid 323032, GPU 4".
 func process(rank int32, p *ncclras.Process) string {
 	return fmt.Sprintf("rank %d: %s, pid %d, GPU %d", rank, p.Host, p.PID, p.NVMLDev)
 }
 
+// first are the first maxNamed ranks.
 func first(list []int32) []int32 { return list[:min(len(list), maxNamed)] }
 
+// name is a communicator in a sentence: "communicator 5eed of 8 ranks".
 func name(c *current) string {
 	return fmt.Sprintf("communicator %s of %s", c.Hash, number(int(c.Size)))
 }
 
+// number is a number of ranks in a sentence.
 func number(n int) string {
 	if n == 1 {
 		return "1 rank"
@@ -426,6 +439,7 @@ func ranks(list []int32) string {
 	return fmt.Sprintf("%d ranks (%s, …)", len(list), text)
 }
 
+// are names ranks as the subject of a sentence: "rank 3 is", "ranks 3, 4 are".
 func are(list []int32) string {
 	if len(list) == 1 {
 		return ranks(list) + " is"
@@ -433,4 +447,5 @@ func are(list []int32) string {
 	return ranks(list) + " are"
 }
 
+// rounded is a duration in a sentence, in whole seconds.
 func rounded(d time.Duration) time.Duration { return d.Round(time.Second) }

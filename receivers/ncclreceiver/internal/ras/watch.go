@@ -18,11 +18,11 @@ type Watch struct {
 	// Patience is the time without a launch, with all counts equal, before Still is reported.
 	Patience time.Duration
 
-	answer     int64 // number of the answer
-	operations []string
+	answer     int64    // number of the current answer, from 1
+	operations []string // names of the counted operations, in the order of each rank's counts
 	gpus       map[ncclras.Process]*gpu
-	comms      map[string]*comm // by hash and secondary hash
-	kept       int              // ranks of comms
+	comms      map[string]*comm // by key
+	kept       int              // ranks remembered in comms
 }
 
 const (
@@ -38,25 +38,27 @@ const (
 
 // gpu is a process on a GPU, in all of its communicators.
 type gpu struct {
-	seen, moved int64 // numbers of answers
-	still       int   // answers in a row without a launch
-	since       time.Time
+	seen  int64     // number of the last answer with the process
+	moved int64     // number of the last answer with a new launch of the process
+	still int       // answers in a row without a launch
+	since time.Time // time of the last answer with a launch
 }
 
-// comm is a communicator, with its findings.
+// comm is a communicator as remembered from earlier answers, with the findings reported about it.
 type comm struct {
-	seen     int64
+	seen     int64         // number of the last answer with the communicator
 	ranks    []rank        // by number
-	silent   map[int32]int // answers in a row without the process of a rank
+	silent   map[int32]int // by rank: answers in a row without its process
 	advanced bool          // a count has changed while watched
-	reported [kinds]uint64 // the finding as a hash; 0: none
-	stood    time.Time     // of the finding: since when
+	reported [kinds]uint64 // the current finding of each kind, as a hash of its ranks (judge.news); 0: none
+	stood    time.Time     // since when nobody has launched anything, as reported
 }
 
+// rank is a rank of a communicator in the last answer.
 type rank struct {
 	number int32
 	gpu    *gpu
-	counts []uint64
+	counts []uint64 // launches of each operation
 }
 
 // current is a communicator of the current answer: Ranks are of the answer, ranks are remembered.
@@ -66,7 +68,8 @@ type current struct {
 	moved bool // a count has changed since the answer before
 }
 
-// See takes an answer with its time, and returns the changes since the answer before, at most 32, and the state of the job.
+// See takes an answer with its time, and returns the changes since the answer before, at most maxFindings, and the state of the job. Counts of other operations
+// than before, as of another NCCL, cannot be compared: then everything is forgotten.
 func (w *Watch) See(at time.Time, a *ncclras.Answer) ([]Finding, Summary) {
 	if w.gpus == nil || w.kept > maxKept || len(a.Operations) > 0 && !slices.Equal(a.Operations, w.operations) {
 		w.gpus, w.comms, w.kept, w.operations = make(map[ncclras.Process]*gpu), make(map[string]*comm), 0, a.Operations
@@ -76,6 +79,7 @@ func (w *Watch) See(at time.Time, a *ncclras.Answer) ([]Finding, Summary) {
 	for _, c := range list {
 		w.take(at, c)
 	}
+	// A process has launched something if any of its communicators shows it: so after all communicators.
 	for _, g := range w.gpus {
 		switch {
 		case g.seen != w.answer:
@@ -95,7 +99,8 @@ func (w *Watch) See(at time.Time, a *ncclras.Answer) ([]Finding, Summary) {
 	return j.most(), j.sum
 }
 
-// settled are the comparable communicators. While a communicator is created, NCCL 2.29 to 2.31 may list empty communicators, and halves (nccl#2346).
+// settled are the communicators of an answer that can be compared, each with what is remembered of it: not empty, listed once, and with each rank once. While a
+// communicator is created, NCCL 2.29 to 2.31 may list empty communicators, and halves (nccl#2346).
 func (w *Watch) settled(a *ncclras.Answer) []*current {
 	times := make(map[string]int)
 	for i := range a.Communicators {
@@ -118,8 +123,10 @@ func (w *Watch) settled(a *ncclras.Answer) []*current {
 	return list
 }
 
+// key identifies a communicator across answers.
 func key(c *ncclras.Communicator) string { return c.Hash + "/" + c.Secondary }
 
+// twice says whether a rank occurs twice in ranks sorted by their number.
 func twice(ranks []ncclras.Rank) bool {
 	for i := range ranks[1:] {
 		if ranks[i].Rank == ranks[i+1].Rank {
@@ -129,9 +136,10 @@ func twice(ranks []ncclras.Rank) bool {
 	return false
 }
 
-// take compares a communicator with the answer before. A new rank counts as a launch: nothing is known of the time before.
+// take compares the counts of a communicator with those of the answer before, and remembers the new ones. A process with a changed count has launched
+// something; so has a new rank, as nothing is known of the time before.
 func (w *Watch) take(at time.Time, c *current) {
-	old, i := c.ranks, 0
+	old, i := c.ranks, 0 // i runs along with n: both lists are sorted by number
 	now := make([]rank, len(c.Ranks))
 	for n := range now {
 		r := &c.Ranks[n]
@@ -155,6 +163,7 @@ func (w *Watch) take(at time.Time, c *current) {
 	}
 	w.kept += len(now) - len(old)
 	c.ranks, c.seen = now, w.answer
+	// Processes that do not answer: how often in a row.
 	silent := make(map[int32]int)
 	for i := range c.Missing {
 		if m := &c.Missing[i]; m.Unresponsive && !m.Dead && m.Known() {
@@ -164,6 +173,7 @@ func (w *Watch) take(at time.Time, c *current) {
 	c.silent = silent
 }
 
+// forget drops communicators and processes that were in none of the last answers.
 func (w *Watch) forget() {
 	for k, c := range w.comms {
 		if w.answer-c.seen >= forget {

@@ -12,15 +12,16 @@ import (
 // be quoted as in RFC 4180, but hold no line ends. No layout of the CSV is specified anywhere. Not safe for concurrent use.
 type CSVParser struct {
 	m messages
-	v values
+	v values // of the current row
 	// The headers seen, for rows that are read again, and the index of the current header.
 	headers []header
 	at      int
 }
 
+// header is a header line.
 type header struct {
-	text    string
-	columns []key
+	text    string // the line
+	columns []key  // by column; noKey: ignored
 }
 
 // The bounds of a header.
@@ -35,7 +36,8 @@ func NewCSV(file string) *CSVParser { return &CSVParser{m: newMessages(file)} }
 // NewFile is messages.NewFile. The header stays until the next one.
 func (p *CSVParser) NewFile() { p.m.NewFile() }
 
-// Line reads a line.
+// Line is as in parse.Parser: the first line must be a header; later lines are rows, or further headers. A row that is read again is read by the header of its
+// first reading, whose number is in the tag.
 func (p *CSVParser) Line(text []byte, again bool, tag uint64, out *parse.Out) (parse.Verdict, string) {
 	b := trim(text)
 	if len(b) == 0 {
@@ -56,7 +58,8 @@ func (p *CSVParser) Line(text []byte, again bool, tag uint64, out *parse.Out) (p
 		return parse.Ignored, ignoredHeader
 	}
 	reason := reasonColumnCount
-	if p.row(b, h.columns) && keyOf(p.v.of[keyOperation]) == noKey {
+	isHeader := func() bool { return keyOf(p.v.of[keyOperation]) != noKey } // the operation is a column's name
+	if p.row(b, h.columns) && !isHeader() {
 		reason = p.m.add(&p.v, out)
 		if reason == "" {
 			if !p.m.again {
@@ -71,7 +74,7 @@ func (p *CSVParser) Line(text []byte, again bool, tag uint64, out *parse.Out) (p
 	return parse.Rejected, reason
 }
 
-// header takes a header.
+// header makes a line the current header; false: the line is none. Beyond maxHeaders all others are forgotten.
 func (p *CSVParser) header(b []byte) bool {
 	h, ok := readHeader(b)
 	if !ok {
@@ -90,12 +93,12 @@ func (p *CSVParser) header(b []byte) bool {
 	return true
 }
 
-// readHeader reads a header, with columns for the operation and for its time or its duration.
+// readHeader reads a header line. ok is false for a line without a column for the operation, and one for its time or its duration.
 func readHeader(b []byte) (h header, ok bool) {
 	if len(b) > maxHeader {
 		return h, false
 	}
-	has := 0
+	has := 0 // bit by bit: the keys with a column
 	for i, more := 0, true; more; {
 		var c []byte
 		c, i, more = cell(b, i)
@@ -113,7 +116,7 @@ func readHeader(b []byte) (h header, ok bool) {
 	return h, true
 }
 
-// row splits a row.
+// row splits a row into p.v by the columns; false: the row has fewer or more cells.
 func (p *CSVParser) row(b []byte, columns []key) bool {
 	p.v = values{}
 	i, more := 0, true
@@ -143,6 +146,7 @@ func cell(b []byte, i int) (c []byte, next int, more bool) {
 		}
 		return b[i : i+n], i + n + 1, true
 	}
+	// In quotes, where two quotes stand for one.
 	i++
 	from, doubled := i, false
 	for {

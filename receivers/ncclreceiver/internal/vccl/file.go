@@ -44,8 +44,8 @@ func hostOf(file string) []byte {
 	return nil
 }
 
-// beforePort cuts off "-Port0-A.log".
-func beforePort(name, port string) (string, bool) {
+// beforePort is the part of a file's name before "-Port0-A.log", where port is "-Port" or "_Port"; ok is false for a name without a port's number and A or B.
+func beforePort(name, port string) (before string, ok bool) {
 	i := strings.LastIndex(name, port)
 	if i < 0 {
 		return "", false

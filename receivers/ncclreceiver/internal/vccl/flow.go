@@ -9,6 +9,7 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/parse"
 )
 
+// flowHeader is the header of FlowParser's files.
 const flowHeader = "Time,Group,FromRank,ToRank,DevIndex,Func,FuncTimes,SrcIP,DstIP,Bandwidth,SendWrCounter,RemainWrDataSize,Timestamp"
 
 // FlowParser reads VCCL's CSV with 13 columns, written with NCCL_TELEMETRY_OBSERVE=1 and by v0.3.x always (timer_log.cc): a row per send between nodes, after
@@ -21,7 +22,7 @@ type FlowParser struct{ sends }
 // NewFlow reads the file at a path.
 func NewFlow(file string) *FlowParser { return &FlowParser{sends{host: hostOf(file)}} }
 
-// Line reads a line.
+// Line is as in parse.Parser: a row is open until its operation leaves (sends.add).
 func (p *FlowParser) Line(text []byte, _ bool, _ uint64, out *parse.Out) (parse.Verdict, string) {
 	b := trim(text)
 	switch {
@@ -41,12 +42,13 @@ func (p *FlowParser) Line(text []byte, _ bool, _ uint64, out *parse.Out) (parse.
 	return parse.Record, ""
 }
 
-// flowRow reads "%s,%lu,%d,%d,%d,%u,%lld,%d.%d.%d.%d,%d.%d.%d.%d,%d,%d,%d,%lld".
+// flowRow reads a row of the columns of flowHeader, printed as "%s,%lu,%d,%d,%d,%u,%lld,%d.%d.%d.%d,%d.%d.%d.%d,%d,%d,%d,%lld". The reason is "" for a row;
+// columns without a field in r are only checked.
 func flowRow(b []byte, r *row) (reason string) {
 	if !digits14(b, ',') {
 		return reasonNotARow
 	}
-	i := 15
+	i := 15 // behind Time
 	ok := true
 	for c := 1; c < 13; c++ {
 		var v int64
@@ -65,14 +67,15 @@ func flowRow(b []byte, r *row) (reason string) {
 		default:
 			v, end = signed(b, i)
 		}
+		last := c == 12
 		switch {
-		case end == len(b) && c < 12:
+		case end == len(b) && !last:
 			return reasonColumnCount
 		case end == i:
 			return reasonNumber
-		case c == 12 && end < len(b):
+		case last && end < len(b):
 			return reasonColumnCount
-		case c < 12 && b[end] != ',':
+		case !last && b[end] != ',':
 			return reasonNumber
 		}
 		switch c {
@@ -95,7 +98,7 @@ func flowRow(b []byte, r *row) (reason string) {
 	return ""
 }
 
-// rank is a rank, −1 for none; ok stays false.
+// rank turns a number into a rank, −1 for none. The result ok is false if n is no rank, or if the argument ok is: false stays false from column to column.
 func rank(n int64, ok bool) (int32, bool) {
 	return int32(n), ok && n >= op.Unknown && n <= math.MaxInt32
 }

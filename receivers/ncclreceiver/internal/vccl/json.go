@@ -33,7 +33,8 @@ type JSONParser struct {
 	again      bool // one of the object's lines was read again
 	// braceOnly: the open object has only a brace so far, in a line that is not held for the object. bare: braceOnly before a restart.
 	braceOnly, bare bool
-	text, free      []byte
+	text            []byte // the lines of the open object
+	free            []byte // memory for the text of the next one
 }
 
 // NewJSON reads the file at a path.
@@ -49,7 +50,7 @@ func (p *JSONParser) NewFile() {
 // tear gives up the open object.
 func (p *JSONParser) tear() { p.open, p.torn = false, p.torn || p.open }
 
-// Line reads a line.
+// Line is as in parse.Parser: see JSONParser for the lines that are Open.
 func (p *JSONParser) Line(text []byte, again bool, tag uint64, out *parse.Out) (parse.Verdict, string) {
 	b := trim(text)
 	if len(b) == 0 {
@@ -66,7 +67,7 @@ func (p *JSONParser) Line(text []byte, again bool, tag uint64, out *parse.Out) (
 			return parse.Rejected, reasonTooLong
 		}
 		p.again = p.again || again
-		from := len(p.text)
+		from := len(p.text) // the line is read in the copy, which lives as long as the object
 		p.text = append(append(p.text, b...), '\n')
 		b = p.text[from : len(p.text)-1]
 	}
@@ -89,24 +90,26 @@ func (p *JSONParser) Line(text []byte, again bool, tag uint64, out *parse.Out) (
 type jsonLine struct {
 	*JSONParser
 	out    *parse.Out
-	again  bool
-	ops    int
+	again  bool   // the line is read again after a restart
+	ops    int    // operations of objects that the line ended
 	opened bool   // an object continues on the next line
 	ended  bool   // the line ended an object of earlier lines
 	reason string // of the first unreadable part
 }
 
+// note keeps the first reason.
 func (l *jsonLine) note(reason string) {
 	if l.reason == "" {
 		l.reason = reason
 	}
 }
 
-// read reads a line; if continued, the line continues the open object.
+// read reads all objects of a line, up to its end or to an unreadable part without a further object behind. If continued, the line begins within the open
+// object.
 func (l *jsonLine) read(b []byte, continued bool) {
 	i, resyncs := 0, 0
 	for {
-		begin := i
+		begin := i // of the object, as far as it is in b
 		if !l.open {
 			i = l.between(b, i)
 			begin = i
@@ -114,8 +117,9 @@ func (l *jsonLine) read(b []byte, continued bool) {
 				return
 			}
 			brace := b[i] == '{'
-			// Of an object with its brace in a line that is not read again.
-			if bare := !brace && i == 0 && (l.again || l.bare) && b[0] == '"'; !brace && !bare {
+			// The members of an object without its brace, which stands in a line that is not read again.
+			bare := !brace && i == 0 && (l.again || l.bare) && b[0] == '"'
+			if !brace && !bare {
 				l.note(reasonNotJSON)
 				i = l.resync(b, i, &resyncs)
 				if i < 0 {
@@ -164,7 +168,8 @@ func (l *jsonLine) read(b []byte, continued bool) {
 	}
 }
 
-// between passes over the text between objects.
+// between passes over the text between objects: blanks, commas, and the brackets of an array; in a line that is read again also the end of an object whose
+// other lines are not.
 func (l *jsonLine) between(b []byte, i int) int {
 	for i < len(b) && (b[i] <= ' ' || b[i] == ',' || b[i] == '[' || b[i] == ']' || b[i] == '}' && l.again) {
 		i++
@@ -172,7 +177,8 @@ func (l *jsonLine) between(b []byte, i int) int {
 	return i
 }
 
-// resync returns where the next object seems to begin, −1: nowhere.
+// resync returns where the next object seems to begin in b[i:], at a brace before a quote or the line's end; −1: nowhere, or after more than maxResyncs calls
+// (resyncs) for the line.
 func (l *jsonLine) resync(b []byte, i int, resyncs *int) int {
 	if *resyncs++; *resyncs > maxResyncs {
 		return -1
@@ -194,7 +200,7 @@ func (l *jsonLine) resync(b []byte, i int, resyncs *int) int {
 	}
 }
 
-// begin begins an object. A torn object leaves before.
+// begin begins an object in the current line. The part read of a torn object leaves before.
 func (l *jsonLine) begin() {
 	l.flush(l.out)
 	l.m.renew()
@@ -210,7 +216,7 @@ func (p *JSONParser) flush(out *parse.Out) {
 	p.torn = false
 }
 
-// close ends an object.
+// close ends an object: its record becomes an operation in out, or the reason is noted. continued: earlier lines belong to the object, too.
 func (l *jsonLine) close(continued bool) {
 	l.open = false
 	l.ended = l.ended || continued
@@ -221,7 +227,8 @@ func (l *jsonLine) close(continued bool) {
 	l.ops++
 }
 
-// keep copies the beginning of an unfinished object, and reads the copy. The texts in Out are in the previous buffer.
+// keep copies the beginning of an unfinished object out of the line, and reads the copy: the values kept must lie in memory that outlives the line. The buffers
+// take turns, because texts in Out may still lie in the other one.
 func (l *jsonLine) keep(b []byte) {
 	l.text, l.free = l.free[:0], l.text
 	l.text = append(append(l.text, b...), '\n')
@@ -233,7 +240,7 @@ func (l *jsonLine) keep(b []byte) {
 	l.s.run(l.text[:len(l.text)-1], i)
 }
 
-// End gives up waiting for the end of an object.
+// End is as in parse.Parser: the part read of the open object leaves, if of use (messages.addTorn).
 func (p *JSONParser) End(out *parse.Out) {
 	p.m.begin(false, 0)
 	p.tear()

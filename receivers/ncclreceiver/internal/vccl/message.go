@@ -31,6 +31,7 @@ const (
 	keyID // and on: with a logids.Field added, the ids
 )
 
+// keyOf is the key of a name; noKey: of none.
 func keyOf(name []byte) key {
 	switch string(name) {
 	case "timestamp":
@@ -77,7 +78,7 @@ type values struct {
 	ids *logids.IDs // few records have any
 }
 
-// set takes the value of a key.
+// set takes the value of a key. An absent id leaves the record without ids.
 func (v *values) set(k key, b []byte) {
 	switch {
 	case k < noKey:
@@ -101,13 +102,13 @@ func (v *values) set(k key, b []byte) {
 type messages struct {
 	rank int32 // of the file's name
 
-	session uint32 // number of restarts of the ordinals
-	counts  []count
-	index   map[place]int
-	newFile bool // the ordinals restart with the next record
+	session uint32        // number of restarts of the ordinals
+	counts  []count       // records so far, by operation and rank
+	index   map[place]int // where in counts the operations of NCCL are
+	newFile bool          // the ordinals restart with the next record
 
-	comm []byte // of commOf
-	of   uint32
+	comm []byte // the name made last by commOf,
+	of   uint32 // and its session
 
 	// Of the current line, if read again: the content of its tag.
 	again bool
@@ -115,6 +116,7 @@ type messages struct {
 	line  []count // counts used by the operations of the line
 }
 
+// newMessages reads the rank in a file's name.
 func newMessages(file string) messages {
 	return messages{rank: rankOf(file), index: make(map[place]int)}
 }
@@ -123,12 +125,13 @@ func newMessages(file string) messages {
 // communicator: "session-2", "session-3", … Must not be called between lines that are read again.
 func (m *messages) NewFile() { m.newFile = true }
 
-// begin notes the current line.
+// begin prepares for a line. A line that is read again without a tag is counted as new.
 func (m *messages) begin(again bool, tag uint64) {
 	m.again, m.tag, m.line = again && tag != 0, tag, m.line[:0]
 }
 
-// add makes an operation of a record.
+// add makes an operation of a record, and counts it. reason is "" if the record is valid; otherwise out has no operation, but the record counts if its
+// operation is known.
 func (m *messages) add(v *values, out *parse.Out) (reason string) {
 	m.renew()
 	o := out.Add()
@@ -173,7 +176,7 @@ func (m *messages) addTorn(v *values, again bool, out *parse.Out) {
 	}
 }
 
-// identify reads the rank and the operation of a record.
+// identify reads the rank and the operation of a record into o. reason is "" if the record has an operation and a valid rank, if any.
 func (m *messages) identify(v *values, o *op.Op) (reason string) {
 	name := v.of[keyOperation]
 	if bytes.IndexByte(name, '\\') >= 0 {

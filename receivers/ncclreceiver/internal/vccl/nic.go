@@ -28,6 +28,7 @@ func (n *nic) Save() []byte { return nil }
 // Restore has nothing to take.
 func (n *nic) Restore([]byte) {}
 
+// packedHeader begins the header of PackedParser's files.
 const packedHeader = "64 bits data:"
 
 // PackedParser reads VCCL's default output since its PR #27 (timer_log.cc, compress_func): a header and 64-bit words in decimal, status<<63 | bandwidth<<54 |
@@ -42,7 +43,7 @@ type PackedParser struct{ nic }
 // NewPacked reads the file at a path.
 func NewPacked(file string) *PackedParser { return &PackedParser{nic{hostOf(file)}} }
 
-// Line reads a line.
+// Line is as in parse.Parser: a word gives two samples.
 func (p *PackedParser) Line(text []byte, _ bool, _ uint64, out *parse.Out) (parse.Verdict, string) {
 	b := trim(text)
 	if len(b) == 0 {
@@ -57,7 +58,7 @@ func (p *PackedParser) Line(text []byte, _ bool, _ uint64, out *parse.Out) (pars
 	case word == 0: // "Timestamp exceeds compressible range!"
 		return parse.Ignored, ignoredOverflow
 	}
-	at := int64(word & (1<<54 - 1))
+	at := int64(word & (1<<54 - 1)) // the lower 54 bits; then 9 of the bandwidth, and the status
 	for _, s := range [...]parse.Sample{
 		p.sample(spans.MetricNCCLDeviceBandwidth, at, float64(word>>54&511)*perUnit),
 		p.sample(spans.MetricNCCLDeviceAbnormal, at, float64(word>>63)),
@@ -68,6 +69,7 @@ func (p *PackedParser) Line(text []byte, _ bool, _ uint64, out *parse.Out) (pars
 	return parse.Record, ""
 }
 
+// meanHeader is the header of MeanParser's files.
 const meanHeader = "Time,DevIndex,Func,MaxBandwidth,MeanBandwidth,Status"
 
 // MeanParser reads the form of b63e3e5's time (January 2026): `Time,DevIndex,Func,MaxBandwidth,MeanBandwidth,Status`, a row per 100 ms after a mean fell below
@@ -84,7 +86,7 @@ func NewMean(file string, loc *time.Location) *MeanParser {
 	return &MeanParser{nic{hostOf(file)}, clock.NewStamps(loc)}
 }
 
-// Line reads a line.
+// Line is as in parse.Parser: a row of the columns of meanHeader gives three samples.
 func (p *MeanParser) Line(text []byte, _ bool, _ uint64, out *parse.Out) (parse.Verdict, string) {
 	b := trim(text)
 	switch {
@@ -100,7 +102,7 @@ func (p *MeanParser) Line(text []byte, _ bool, _ uint64, out *parse.Out) (parse.
 		return parse.Rejected, reasonNumber
 	}
 	var function, most, mean, status int64
-	i := 15
+	i := 15 // behind Time
 	for c, to := range []*int64{new(int64), &function, &most, &mean, &status} {
 		end := i
 		*to, end = signed(b, i)

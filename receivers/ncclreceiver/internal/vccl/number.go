@@ -87,7 +87,7 @@ func signed(b []byte, i int) (v int64, end int) {
 	return int64(u), end
 }
 
-// digits14 says whether b begins with 14 digits and then sep.
+// digits14 says whether b begins with 14 digits, as VCCL's local time is, and then sep.
 func digits14(b []byte, sep byte) bool {
 	if len(b) < 15 || b[14] != sep {
 		return false
@@ -96,7 +96,7 @@ func digits14(b []byte, sep byte) bool {
 	return n == 14
 }
 
-// compactStamp reads VCCL's local "20260108180000" (strftime %Y%m%d%H%M%S) as Unix ns.
+// compactStamp reads VCCL's local time at the beginning of b, "20260108180000" (strftime %Y%m%d%H%M%S), as Unix ns. b has passed digits14.
 func compactStamp(s *clock.Stamps, b []byte) (int64, bool) {
 	text := [19]byte{4: '-', 7: '-', 10: ' ', 13: ':', 16: ':'}
 	copy(text[0:], b[0:4])

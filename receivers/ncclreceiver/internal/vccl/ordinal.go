@@ -28,18 +28,19 @@ const (
 	maxName   = 128
 )
 
-// A tag is the session, the number of the CSV header, and the ordinal of the line's first operation, +1. For a line with several operations fromZero says that
-// all began at 0: a compact array is a whole file. Otherwise only the ordinals of operations like the first are known.
+// A tag (parse.Out.Tag) lets a line be read again after a restart with the same ordinals. From the lowest bit on: the ordinal of the line's first operation,
+// +1; the session; the number of the CSV header; and fromZero. For a line with several operations fromZero says that all ordinals began at 0 in the line: a
+// compact array is a whole file. Otherwise only the ordinals of operations like the first are known.
 const (
-	tagOrdinal  = 1<<40 - 1
-	tagSession  = 40
-	maxSession  = 1<<20 - 1
-	tagHeader   = 60
+	tagOrdinal  = 1<<40 - 1 // mask of the ordinal
+	tagSession  = 40        // position of the session
+	maxSession  = 1<<20 - 1 // and its mask
+	tagHeader   = 60        // position of the header's number
 	maxHeaders  = 1 << 3
 	tagFromZero = 1 << 63
 )
 
-// renew restarts the counts if NewFile was called.
+// renew restarts the counts if NewFile was called: the next session begins, unless the one before had no record.
 func (m *messages) renew() {
 	if m.newFile && !m.again {
 		m.newFile = false
@@ -51,7 +52,7 @@ func (m *messages) renew() {
 	}
 }
 
-// commOf is a name for the communicator; the log has none.
+// commOf is a name for the communicator of a session, as the log has none: nil for the first session, then "session-2" and so on.
 func (m *messages) commOf(session uint32) []byte {
 	if session == 0 {
 		return nil
@@ -62,7 +63,7 @@ func (m *messages) commOf(session uint32) []byte {
 	return m.comm
 }
 
-// find returns the index of a count, −1 beyond the capacity.
+// find returns the index in counts of an operation and a rank, added if new; −1: counts is full.
 func (m *messages) find(kind op.Kind, name []byte, rank int32) int {
 	if kind != op.Other {
 		if i, ok := m.index[place{rank, kind}]; ok {
@@ -85,6 +86,7 @@ func (m *messages) find(kind op.Kind, name []byte, rank int32) int {
 	return m.put(c)
 }
 
+// put appends a count and returns its index.
 func (m *messages) put(c count) int {
 	if c.Operation != op.Other {
 		m.index[place{c.Rank, c.Operation}] = len(m.counts)
@@ -93,7 +95,8 @@ func (m *messages) put(c count) int {
 	return len(m.counts) - 1
 }
 
-// next counts an operation. For a line read again the tag has the number.
+// next gives an operation its ordinal (o.Seq, if o.Ordinal): how many records of the same operation and rank came before in the file. The result is the
+// session. The first operation of a line also makes the line's tag, from which read takes the ordinal and the session of a line that is read again.
 func (m *messages) next(o *op.Op, out *parse.Out) (session uint32) {
 	if m.again {
 		o.Seq, o.Ordinal = m.read(o.Kind, o.Name, o.Rank)
@@ -107,7 +110,7 @@ func (m *messages) next(o *op.Op, out *parse.Out) (session uint32) {
 	c := &m.counts[i]
 	o.Seq, o.Ordinal = c.N, true
 	c.N++
-	if out.Tag == 0 {
+	if out.Tag == 0 { // the first operation of the line
 		out.Tag = uint64(m.session)<<tagSession | c.N&tagOrdinal
 		if fresh {
 			out.Tag |= tagFromZero
@@ -116,7 +119,7 @@ func (m *messages) next(o *op.Op, out *parse.Out) (session uint32) {
 	return m.session
 }
 
-// read counts an operation of a line read again.
+// read is the ordinal of an operation of a line that is read again: counted within the line from the tag's ordinal on. ok is false if the ordinal is unknown.
 func (m *messages) read(kind op.Kind, name []byte, rank int32) (seq uint64, ok bool) {
 	for i := range m.line {
 		if c := &m.line[i]; c.Operation == kind && c.Rank == rank && c.Name == string(name) {
@@ -127,9 +130,9 @@ func (m *messages) read(kind op.Kind, name []byte, rank int32) (seq uint64, ok b
 	switch {
 	case m.tag&tagOrdinal == 0: // not counted, beyond the capacity
 		return 0, false
-	case len(m.line) == 0:
+	case len(m.line) == 0: // the first operation, of which the tag is
 		seq = m.tag&tagOrdinal - 1
-	case m.tag&tagFromZero == 0:
+	case m.tag&tagFromZero == 0: // another operation, whose ordinal the tag does not have
 		return 0, false
 	}
 	m.line = append(m.line, count{kind, string(name), rank, seq + 1})
@@ -147,6 +150,7 @@ type saved struct {
 	BraceOnly bool `json:"brace_only,omitempty"`
 }
 
+// save completes s with the session and the counts; nil: there is nothing to save. A new session that begins with the next record is saved as begun.
 func (m *messages) save(s saved) []byte {
 	s.Session, s.Counts = m.session, m.counts
 	if m.newFile && len(s.Counts) > 0 {
@@ -162,6 +166,7 @@ func (m *messages) save(s saved) []byte {
 	return b
 }
 
+// restore takes up the session and the counts, and returns the rest of the state.
 func (m *messages) restore(state []byte) (s saved) {
 	if json.Unmarshal(state, &s) != nil {
 		return saved{}

@@ -42,7 +42,8 @@ type scan struct {
 // begin makes the scan ready for an object behind its brace.
 func (s *scan) begin() { *s = scan{key: noKey, depth: 1} }
 
-// run reads on from b[i:] and returns the end of the object, the end of the text, or the start of an unreadable part. The values kept are parts of b.
+// run reads the object on from b[i:]. st says how reading ended, and end where: closed, behind the object's brace; more, at the end of b; bad, at the
+// unreadable part. The values kept (s.v) are parts of b.
 func (s *scan) run(b []byte, i int) (end int, st status) {
 	for {
 		for i < len(b) && b[i] <= ' ' {
@@ -99,7 +100,7 @@ func (s *scan) run(b []byte, i int) (end int, st status) {
 			i++
 			continue
 		}
-		// The container ends.
+		// Only the end of the innermost container can follow here.
 		if c != '}' && c != ']' || (c == ']') != s.inArray() {
 			return i, bad
 		}
@@ -113,9 +114,10 @@ func (s *scan) run(b []byte, i int) (end int, st status) {
 	}
 }
 
+// inArray says whether the innermost open container is an array.
 func (s *scan) inArray() bool { return s.arrays>>(s.depth-1)&1 == 1 }
 
-// keep takes the value of the current key.
+// keep takes the pending value, if it is that of a known key of the object itself: now the value is known to be whole.
 func (s *scan) keep() {
 	if s.depth == 1 && s.key != noKey && s.pending != nil {
 		s.v.set(s.key, s.pending)
@@ -123,7 +125,7 @@ func (s *scan) keep() {
 	}
 }
 
-// value reads a value, or the beginning of a container. −1: neither.
+// value reads a value at b[i], or the beginning of a container, and returns its end; −1: unreadable. c is b[i].
 func (s *scan) value(b []byte, i int, c byte) int {
 	if c == '{' || c == '[' {
 		// The value of a known key is never a container: the object was torn before the value, and another begins here.

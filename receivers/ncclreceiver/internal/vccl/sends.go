@@ -17,7 +17,7 @@ const perUnit = 1e9 / 8
 const (
 	maxLinks    = 64   // open operations and links
 	maxRows     = 4096 // their rows
-	maxChannels = 64   // of one operation, in Details
+	maxChannels = 64   // of one operation, in Details; sends of further ones only count in the sums
 )
 
 // sends makes one operation of the rows of its sends: the rows with the same group, function, FuncTimes, ranks and device. An operation stays open until a row
@@ -26,45 +26,48 @@ const (
 //
 // When a file is rewritten, the open operations leave with its first row.
 type sends struct {
-	host    []byte
+	host    []byte // of the file's name
 	open    []link
-	hint    int // last link
-	rows    int
+	hint    int // index in open of the last row's link: mostly also the next row's
+	rows    int // rows in open
 	newFile bool
 	text    []byte // communicators and names of the operations that left last
 }
 
 // row is a send.
 type row struct {
-	group, times  uint64
-	function      uint64
-	from, to, dev int32
-	at            int64 // Unix ns
-	bandwidth     int64 // as printed; below 0: none
-	// Only in the oldest form; ns 0: absent.
+	group         uint64 // hash of the communicator
+	times         uint64 // FuncTimes: number of the operation
+	function      uint64 // ncclFunc_t: kind of the operation
+	from, to, dev int32  // ranks, and index of the network card
+	at            int64  // end of the send, Unix ns
+	bandwidth     int64  // as printed; below 0: none
+	// Only in the oldest form: size, duration and channel of the send. ns 0: absent.
 	bytes, ns int64
 	channel   int32
 }
 
-// link is the sends of an operation over a link.
+// link is the sends of an operation over a link: from a rank to another, over a network card.
 type link struct {
-	group, times  uint64
+	group, times  uint64 // these and the next as in row
 	function      uint64
 	from, to, dev int32
-	first, last   int64
-	n             int64
-	measured, sum int64 // rows with a bandwidth
-	least         int64
-	bytes, ns     int64
-	slowest       float64 // By/ns
+	first, last   int64   // the earliest and the latest end of a send, Unix ns
+	n             int64   // number of sends
+	measured, sum int64   // number of sends with a bandwidth, and the sum of their bandwidths
+	least         int64   // the lowest bandwidth
+	bytes, ns     int64   // sums, of sends with a duration
+	slowest       float64 // the lowest bytes/ns of a send
 	channels      []channel
 }
 
+// channel is the sum of the sends over a channel.
 type channel struct {
 	id        int32
 	bytes, ns int64
 }
 
+// is says whether a row is of the link and operation.
 func (l *link) is(r *row) bool {
 	return l.group == r.group && l.times == r.times && l.function == r.function && l.from == r.from && l.to == r.to && l.dev == r.dev
 }
@@ -73,7 +76,7 @@ func (l *link) is(r *row) bool {
 // next row.
 func (s *sends) NewFile() { s.newFile = true }
 
-// add takes a row. Operations that leave are of the rows before; if Out.Open is false, of this row too.
+// add takes a row. The operations in out after it are those that leave: of the rows before, and if Out.Open is false, of this row too.
 func (s *sends) add(r *row, out *parse.Out) {
 	if s.newFile {
 		s.newFile = false
@@ -91,7 +94,7 @@ func (s *sends) add(r *row, out *parse.Out) {
 	s.flush(out)
 }
 
-// find makes hint the link of a row.
+// find makes hint the link of a row, added if new. A row of a new operation of its group ends the operation before: all open operations leave (sends).
 func (s *sends) find(r *row, out *parse.Out) {
 	for i := range s.open {
 		if s.open[i].is(r) {
@@ -116,7 +119,7 @@ func (s *sends) find(r *row, out *parse.Out) {
 	}
 }
 
-// add adds a row's send to the link.
+// add adds a row's send to the sums of the link.
 func (l *link) add(r *row) {
 	l.n++
 	l.first, l.last = min(l.first, r.at), max(l.last, r.at)
@@ -151,7 +154,8 @@ func (s *sends) flush(out *parse.Out) {
 	s.open, s.hint, s.rows = s.open[:0], 0, 0
 }
 
-// give outputs the operation of a link.
+// give outputs the operation of a link: seen by the sending rank, from the end of its first send to the end of its last. Texts are in s.text, valid until the
+// next flush.
 func (s *sends) give(l *link, out *parse.Out) {
 	o := out.Add()
 	o.Kind, o.Seq = funcKind(l.function), l.times

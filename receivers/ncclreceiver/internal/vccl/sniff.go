@@ -55,11 +55,12 @@ func SniffCSV(text []byte) bool {
 	return ok
 }
 
-// SureMessage says whether an operation can be of no other writer: many logs have a time and an operation, some even "send" or "reduce".
+// SureMessage says whether a record with operations in out can be of no other writer, by how many values of the documented schema it has: three beside the
+// operation, or two if NCCL has the operation. Many logs have a time and an operation, some even "send" or "reduce".
 func SureMessage(_ string, _ []byte, out *parse.Out) bool {
 	for i := range out.Ops {
 		o := &out.Ops[i]
-		more := 0 // of the schema
+		more := 0 // further values of the documented schema
 		for _, there := range [...]bool{o.Size >= 0, o.Duration > 0, o.ReportedUnit != "", o.Source >= 0, o.Destination >= 0, o.Channel >= 0, o.Stream >= 0} {
 			if there {
 				more++
@@ -72,12 +73,14 @@ func SureMessage(_ string, _ []byte, out *parse.Out) bool {
 	return false
 }
 
+// endOfColumn is the end of the integer at the beginning of b; 0: none.
 func endOfColumn(b []byte) int {
 	_, end := decimal.Unsigned(b, 0)
 	return end
 }
 
-// SniffJSON recognizes JSONParser's format by a key. A lone bracket or brace may begin an object of any schema: ask other formats before.
+// SniffJSON recognizes JSONParser's format by the first key of an object, or by the keys "operation" and "duration_us". A line of brackets and braces alone is
+// recognized, too, and may begin an object of any schema: ask other formats before.
 func SniffJSON(text []byte) bool {
 	b := trim(text)
 	i := 0

@@ -24,7 +24,7 @@ func NewText(file string, loc *time.Location) *TextParser {
 	return &TextParser{sends{host: hostOf(file)}, clock.NewStamps(loc)}
 }
 
-// Line reads a line.
+// Line is as in parse.Parser: a line is open until its operation leaves (sends.add).
 func (p *TextParser) Line(text []byte, _ bool, _ uint64, out *parse.Out) (parse.Verdict, string) {
 	b := trim(text)
 	if len(b) == 0 {
@@ -44,7 +44,7 @@ var between = [...]string{
 	" send ", " Bytes used ", " nsec, devIndex:", ", sendWrCounter:",
 }
 
-// row reads a line into r; the reason is "" for a send.
+// row reads a line into r: the time, then text and number in turns (between). Numbers without a field in r are only checked. The reason is "" for a send.
 func (p *TextParser) row(b []byte, r *row) (reason string) {
 	if !digits14(b, ':') {
 		return reasonNotARow
@@ -54,8 +54,8 @@ func (p *TextParser) row(b []byte, r *row) (reason string) {
 		return reasonNumber
 	}
 	r.at = at
-	fit := true
-	i := 14
+	fit := true // all ranks so far are ranks
+	i := 14     // behind the time
 	for c, text := range between {
 		if len(b)-i < len(text) || string(b[i:i+len(text)]) != text {
 			return reasonNotARow

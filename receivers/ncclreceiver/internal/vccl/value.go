@@ -9,7 +9,8 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// fill reads the other values of a record: times, size and bandwidth.
+// fill reads the other values of a record into o: times, size, ranks, errors, bandwidth, algorithm and ids. All values are read, whatever their errors; the
+// reason is that of the first bad one, "" if there is none. A record needs a time or a duration.
 func (m *messages) fill(v *values, o *op.Op) (reason string) {
 	note := func(why string) {
 		if reason == "" {
@@ -21,7 +22,7 @@ func (m *messages) fill(v *values, o *op.Op) (reason string) {
 	if b := v.of[keyTimestamp]; !absent(b) {
 		at, err := decimal.Nanos(b)
 		switch {
-		case err != nil || b[len(b)-1] == 's':
+		case err != nil || b[len(b)-1] == 's': // Nanos reads "1.5s", too
 			note(reasonNumber)
 		case at <= 0:
 			note(reasonNegative)
@@ -97,7 +98,7 @@ const (
 	gigabits  = "Gbit/s"
 	perGbit   = 1e9 / 8 // By/s
 	perGB     = 1e9
-	// Tolerance of a bandwidth in its unit, beside the rounding to a decimal.
+	// A printed bandwidth fits S/t within this share of S/t, and half of the last decimal printed.
 	fits     = 0.1
 	rounding = 0.05
 )
@@ -115,7 +116,7 @@ func bandwidth(reported float64, size, ns int64) (unit string, bytesPerSecond fl
 	return gigabits, reported * perGbit
 }
 
-// natural reads a non-negative integer, or none if absent.
+// natural reads a non-negative integer. none stands for an absent one, and may itself be printed (-1).
 func natural(b []byte, none int64) (v int64, reason string) {
 	if absent(b) {
 		return none, ""
@@ -130,7 +131,7 @@ func natural(b []byte, none int64) (v int64, reason string) {
 	return v, ""
 }
 
-// small reads an integer of 32 bits, −1 standing for none.
+// small reads a non-negative integer of 32 bits, such as a rank; op.Unknown, −1, stands for none.
 func small(b []byte) (v int32, reason string) {
 	n, reason := natural(b, op.Unknown)
 	if n > math.MaxInt32 {
