@@ -28,7 +28,7 @@ type configChecker struct {
 // configError is an error that is printed without further words.
 type configError struct{ error }
 
-// Convert implements confmap.Converter.
+// Convert implements confmap.Converter: it keeps the configuration, unchanged, and returns the errors of missing and storages together.
 func (c *configChecker) Convert(_ context.Context, conf *confmap.Conf) error {
 	c.conf = conf.ToStringMap()
 	if errs := append(c.missing(), c.storages()...); len(errs) > 0 {
@@ -37,7 +37,8 @@ func (c *configChecker) Convert(_ context.Context, conf *confmap.Conf) error {
 	return nil
 }
 
-// explain returns the error as the user needs it: once, with advice.
+// explain returns a command's error for the user: a configError without the collector's words around it, an address in use with the key that sets the port
+// (takenPort), any other error as it is.
 func (c *configChecker) explain(err error) error {
 	if own, ok := errors.AsType[*configError](err); ok {
 		return own
@@ -62,9 +63,9 @@ func (c *configChecker) resolve(ctx context.Context, files []string) (map[string
 	return c.conf, err
 }
 
-// missing lists configured components of the full build alone.
+// missing has an error for each configured component that only the full build has. The full build misses none.
 func (c *configChecker) missing() (errs []error) {
-	if full.receivers != nil {
+	if full.receivers != nil { // set by components_full.go
 		return nil
 	}
 	for _, kind := range slices.Sorted(maps.Keys(onlyFull)) {
@@ -82,7 +83,8 @@ func sameType(a, b string) bool {
 	return strings.ReplaceAll(a, "_", "") == strings.ReplaceAll(b, "_", "")
 }
 
-// storages lists errors of the storage extensions that components name in `storage`.
+// storages has the errors about storage extensions: one for each component whose `storage` names an extension that is not configured or not started, and one
+// for each started extension that cannot write to its directory.
 func (c *configChecker) storages() (errs []error) {
 	configured := make(map[component.ID]any)
 	for name, settings := range section(c.conf, "extensions") {
@@ -97,7 +99,7 @@ func (c *configChecker) storages() (errs []error) {
 			running = append(running, id)
 		}
 	}
-	seen := make(map[component.ID]bool)
+	seen := make(map[component.ID]bool) // extensions whose directory was looked at
 	for _, kind := range []string{"receivers", "processors", "exporters", "connectors"} {
 		walk(c.conf[kind], kind, func(key, last string, value any) {
 			id, ok := parseID(value)
@@ -121,7 +123,8 @@ func (c *configChecker) storages() (errs []error) {
 	return errs
 }
 
-// keepsFiles reports why a storage extension cannot keep files in its `directory`, if it has one.
+// keepsFiles returns why a storage extension with these settings cannot keep files in its `directory`; nil: it can, or has no such setting. The error continues
+// a sentence that names the key.
 func keepsFiles(settings any) error {
 	m, _ := settings.(map[string]any)
 	value, ok := m["directory"]
@@ -132,7 +135,7 @@ func keepsFiles(settings any) error {
 	if dir == "" {
 		return errors.New("is empty: name the directory that keeps the offsets")
 	}
-	// The start makes the directory itself.
+	// The start makes missing directories: the lowest that exists must be writable.
 	at := dir
 	for {
 		if _, err := os.Stat(at); !errors.Is(err, fs.ErrNotExist) {
@@ -140,13 +143,14 @@ func keepsFiles(settings any) error {
 		}
 		at = filepath.Dir(at)
 	}
-	if err := writable.Dir(at); err != nil && !errors.Is(err, fs.ErrNotExist) { // else it was deleted just now, and the start makes it
+	if err := writable.Dir(at); err != nil && !errors.Is(err, fs.ErrNotExist) { // a directory deleted just now is made by the start
 		return fmt.Errorf("is %q, and nothing can be written to %q (%w): name a directory that uid %d may write to", dir, at, err, os.Getuid())
 	}
 	return nil
 }
 
-// walk calls f for every scalar in a configuration, in a stable order.
+// walk calls f for every scalar of a configuration below key, maps by name and lists in order. f gets the whole key
+// ("receivers::otlp::protocols::grpc::endpoint"), its last element ("endpoint"; of a list the index) and the value.
 func walk(value any, key string, f func(key, last string, value any)) {
 	step := func(last string, value any) {
 		switch value.(type) {
@@ -168,11 +172,13 @@ func walk(value any, key string, f func(key, last string, value any)) {
 	}
 }
 
+// section is a top-level section of a configuration, such as "receivers"; nil: none.
 func section(conf map[string]any, name string) map[string]any {
 	m, _ := conf[name].(map[string]any)
 	return m
 }
 
+// parseID reads a component's id, such as "otlp/2". ok: value is a text and a valid id.
 func parseID(value any) (id component.ID, ok bool) {
 	text, _ := value.(string)
 	return id, id.UnmarshalText([]byte(strings.TrimSpace(text))) == nil

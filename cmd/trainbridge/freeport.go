@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// portVariables name the ports of the shipped configurations; portKeys are their keys.
+// portVariables are the environment variables with the ports of the shipped configurations; portKeys says which key of the configuration each variable sets.
 var (
 	portVariables = []string{
 		"TRAINBRIDGE_OTLP_PORT", "TRAINBRIDGE_OTLP_HTTP_PORT", "TRAINBRIDGE_METRICS_PORT", "TRAINBRIDGE_TELEMETRY_PORT", "TRAINBRIDGE_HEALTH_PORT",
@@ -24,7 +24,8 @@ var (
 	}
 )
 
-// choosePorts replaces each 0 by a free port, and returns the changed variables with their values: components do not log the port that the system chose.
+// choosePorts replaces each 0 in portVariables by a free port, and returns the changed variables as "NAME=port". The command prints them: with a port 0 of
+// their own, components would not log the port that the system chose.
 func choosePorts() (chosen []string, err error) {
 	host := os.Getenv("TRAINBRIDGE_LISTEN")
 	if host == "" {
@@ -49,9 +50,10 @@ func choosePorts() (chosen []string, err error) {
 	return chosen, nil
 }
 
-// freePort is a free TCP port at an address of this host. On Linux a socket stays bound to the port, without listening, until the process ends: the system then
-// gives the port to nobody who asks for any port, but to whoever asks for this number.
-func freePort(host string) (int, error) {
+// freePort finds a free TCP port at an address of this host, and on Linux keeps the port for the component that will listen: a socket stays bound to the port
+// until the process ends. It does not listen and has SO_REUSEADDR, as the component's socket will have. Linux then lets the component listen at this number,
+// but gives the number to nobody who asks for any free port.
+func freePort(host string) (port int, err error) {
 	addr, err := net.ResolveTCPAddr("tcp", host+":0")
 	if err != nil {
 		return 0, err
@@ -66,6 +68,12 @@ func freePort(host string) (int, error) {
 	if err != nil {
 		return 0, os.NewSyscallError("socket", err)
 	}
+	defer func() {
+		// On systems but Linux the bound socket would keep the component itself from listening.
+		if err != nil || runtime.GOOS != "linux" {
+			_ = unix.Close(fd)
+		}
+	}()
 	unix.CloseOnExec(fd)
 	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1); err != nil {
 		return 0, os.NewSyscallError("setsockopt", err)
@@ -76,9 +84,6 @@ func freePort(host string) (int, error) {
 	at, err = unix.Getsockname(fd)
 	if err != nil {
 		return 0, os.NewSyscallError("getsockname", err)
-	}
-	if runtime.GOOS != "linux" {
-		defer func() { _ = unix.Close(fd) }() // elsewhere an open socket would keep the component itself from listening
 	}
 	if v4, ok := at.(*unix.SockaddrInet4); ok {
 		return v4.Port, nil

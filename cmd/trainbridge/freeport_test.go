@@ -49,6 +49,21 @@ func TestChosenPortIsKept(t *testing.T) {
 	}
 }
 
+// A port that cannot be had leaves no socket open.
+func TestFreePortClosesItsSocket(t *testing.T) {
+	open := func() int {
+		all, err := os.ReadDir("/proc/self/fd")
+		require.NoError(t, err)
+		return len(all)
+	}
+	before := open()
+	for range 10 {
+		_, err := freePort("192.0.2.1") // of RFC 5737
+		require.Error(t, err)
+	}
+	assert.Less(t, open(), before+10)
+}
+
 func TestChoosePortsErrors(t *testing.T) {
 	for _, tt := range []struct{ listen, port, want string }{
 		{"", "http", `TRAINBRIDGE_METRICS_PORT is "http": a port is a number up to 65535, 0 for a free one`},

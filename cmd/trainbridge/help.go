@@ -43,7 +43,7 @@ var usages = map[string]string{
 	"feature-gates": "features of the collector to switch on, or off with - before them: trainbridge featuregate lists `names`",
 }
 
-// explainItself gives the command its help and its subcommand version.
+// explainItself gives the root command its help texts, errors of usage with advice, and the subcommand version.
 func explainItself(root *cobra.Command) {
 	root.Short, root.Long = "Turn ML training and inference logs into traces and metrics", long
 	root.SetVersionTemplate(versionLine() + "\n")
@@ -55,6 +55,7 @@ func explainItself(root *cobra.Command) {
 	})
 	root.InitDefaultHelpFlag()
 	root.InitDefaultCompletionCmd()
+	// The collector's own flags, in our words.
 	for _, cmd := range append(root.Commands(), root) {
 		for name, usage := range usages {
 			if f := cmd.Flags().Lookup(name); f != nil {
@@ -80,6 +81,7 @@ func explainItself(root *cobra.Command) {
 // commit is set by the build.
 var commit string
 
+// versionLine is "trainbridge 0.1.0, commit 1f21ccab, go1.26 linux/amd64". A build without the make target has the commit that Go found, or none.
 func versionLine() string {
 	if info, ok := debug.ReadBuildInfo(); ok && commit == "" {
 		for _, s := range info.Settings {

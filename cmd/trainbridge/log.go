@@ -23,18 +23,21 @@ var chatter = []string{
 // fieldID is one of the fields with which the collector marks each line of a component.
 const fieldID = "otelcol.component.id"
 
-// plainLog leaves out repetitive messages, and all names of a component but its id, which precedes messages without a name.
+// plainLog is a log for users: without the messages that Check leaves out, and with the component's id in place of the collector's several fields about the
+// component.
 type plainLog struct {
 	zapcore.Core
-	id string // of the component
+	id string // of the component that logs; "": of the collector itself
 }
 
 func plain(core zapcore.Core) zapcore.Core { return plainLog{Core: core} }
 
+// With implements zapcore.Core: the log of a component, or one with further fields. The collector's fields about a component come as one inlined object; of
+// them the id is kept.
 func (c plainLog) With(fields []zapcore.Field) zapcore.Core {
 	id, others := c.id, []zapcore.Field(nil)
 	for _, f := range fields {
-		if f.Type == zapcore.InlineMarshalerType { // the collector's mark of a component's logger
+		if f.Type == zapcore.InlineMarshalerType {
 			in := zapcore.NewMapObjectEncoder()
 			f.AddTo(in)
 			if name, ok := in.Fields[fieldID].(string); ok {
@@ -47,9 +50,11 @@ func (c plainLog) With(fields []zapcore.Field) zapcore.Core {
 	return plainLog{c.Core.With(others), id}
 }
 
+// Check implements zapcore.Core. It leaves out errors that the command prints at its end, the warning of health_check, and the chatter of a normal start and
+// stop.
 func (c plainLog) Check(e zapcore.Entry, ce *zapcore.CheckedEntry) *zapcore.CheckedEntry {
-	if slices.Contains(startErrors, e.Message) || strings.HasPrefix(e.Message, sameEndpoint) ||
-		e.Level == zapcore.InfoLevel && slices.Contains(chatter, e.Message) {
+	repeated := slices.Contains(startErrors, e.Message) || strings.HasPrefix(e.Message, sameEndpoint)
+	if repeated || e.Level == zapcore.InfoLevel && slices.Contains(chatter, e.Message) {
 		return ce
 	}
 	if c.Enabled(e.Level) {
@@ -58,6 +63,7 @@ func (c plainLog) Check(e zapcore.Entry, ce *zapcore.CheckedEntry) *zapcore.Chec
 	return ce
 }
 
+// Write implements zapcore.Core. A message that does not name its component begins its fields with the component's id.
 func (c plainLog) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	if c.id != "" && !strings.Contains(e.Message, c.id) {
 		fields = append([]zapcore.Field{{Key: fieldID, Type: zapcore.StringType, String: c.id}}, fields...)

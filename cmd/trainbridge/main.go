@@ -35,7 +35,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/ending"
 )
 
-// settings are the settings of the collector; config sees each configuration before the collector uses it.
+// settings are the settings of the collector. config, as a converter of configurations, sees each configuration before the collector uses the configuration.
 func settings(config *configChecker) otelcol.CollectorSettings {
 	return otelcol.CollectorSettings{
 		BuildInfo: component.BuildInfo{
@@ -57,7 +57,7 @@ func settings(config *configChecker) otelcol.CollectorSettings {
 				},
 			},
 		},
-		DisableGracefulShutdown: true, // untilSignal replaces it
+		DisableGracefulShutdown: true, // untilSignal replaces the collector's handling of signals
 		LoggingOptions:          []zap.Option{zap.WrapCore(plain)},
 		// gRPC warns at each attempt to connect; exporters report lasting failures.
 		SkipSettingGRPCLogger: true,
@@ -88,13 +88,14 @@ func makeVerdictFile(path string) {
 // healthGate has health_check read the status of components, for its key component_health. --feature-gates can switch the gate off.
 const healthGate = "extension.healthcheck.useComponentStatus"
 
-// command is the program: the collector and the subcommands. Its errors are for people.
+// command is the whole command line: without a subcommand the collector, otherwise one of the collector's subcommands (validate, components, …) or of ours.
 func command() *cobra.Command {
 	if err := featuregate.GlobalRegistry().Set(healthGate, true); err != nil {
 		panic(err) // the extension has dropped the gate
 	}
 	config := new(configChecker)
 	root := otelcol.NewCommand(settings(config))
+	// What only a running collector needs: free ports, the stop by a signal, the file of verdicts.
 	collect := root.RunE
 	root.RunE = func(cmd *cobra.Command, args []string) error {
 		ports, err := choosePorts()
@@ -108,6 +109,7 @@ func command() *cobra.Command {
 		makeVerdictFile(os.Getenv("TRAINBRIDGE_VERDICTS"))
 		return collect(cmd, args)
 	}
+	// What all commands with a configuration need: --set onto the built-in one, errors with advice.
 	for _, cmd := range append(root.Commands(), root) {
 		if run := cmd.RunE; run != nil {
 			cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -145,8 +147,8 @@ const (
 	lastStop = 9 * time.Second
 )
 
-// untilSignal returns a context that ends with the first SIGINT or SIGTERM: the collector then delivers its data. The second signal ends the process at once,
-// and so does lastStop: lines not accepted by then are not stored as read.
+// untilSignal returns a context that ends with the first SIGINT or SIGTERM: the collector then delivers its data, for lastSend at most, and stops. A second
+// signal, or a stop that takes longer than lastStop, ends the process at once. Lines not accepted by then are not stored as read.
 func untilSignal(ctx context.Context) context.Context {
 	ctx, cancel := context.WithCancel(ctx)
 	signals := make(chan os.Signal, 2)
@@ -163,7 +165,7 @@ func untilSignal(ctx context.Context) context.Context {
 			why = fmt.Sprintf("%v ago", lastStop)
 		}
 		fmt.Fprintf(os.Stderr, "%v %s: ended; what was not accepted yet is read again at the next start\n", s, why)
-		os.Exit(128 + int(s.(syscall.Signal)))
+		os.Exit(128 + int(s.(syscall.Signal))) // as shells state a death by a signal
 	}()
 	return ctx
 }
@@ -197,6 +199,7 @@ func logsOfAnyKind() {
 func main() {
 	root := command()
 	garbage, large := uint64(maxGarbage), uint64(math.MaxUint64)
+	// A subcommand may have more garbage than the collector, which runs beside a job.
 	if cmd, _, err := root.Find(os.Args[1:]); err == nil && cmd != root {
 		garbage, large = maxCommandGarbage, largeCommand
 	}

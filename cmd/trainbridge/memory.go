@@ -15,8 +15,8 @@ import (
 const (
 	// gcPercent is Go's GOGC. The heap is small and its turnover large: at Go's default of 100 a fifth of the CPU would go into collecting (make bench).
 	gcPercent = 200
-	// maxGarbage bounds the garbage between two collections, with leastPercent of a large heap as a minimum: many files make the heap large, and gcPercent would
-	// allow twice its size again. A command shares the machine with no job, and a user waits for its end.
+	// maxGarbage bounds the garbage between two collections, with leastPercent of a large heap as a minimum: many files make the heap large, and gcPercent
+	// would allow twice its size again. A command shares the machine with no job, and a user waits for its end.
 	maxGarbage        = 24 << 20
 	maxCommandGarbage = 40 << 20
 	leastPercent      = 33
@@ -29,7 +29,8 @@ const (
 	quiet       = 12 << 20
 )
 
-// limitMemory bounds the memory of the process beyond its data, garbage included. GOGC and GOMEMLIMIT in the environment take precedence.
+// limitMemory bounds the memory of the process: the garbage between two collections (boundGarbage, with the same arguments), and in a container the heap, to
+// ofLimit of the container's memory. An idle process gives memory back. GOGC and GOMEMLIMIT in the environment take precedence over both bounds.
 func limitMemory(garbage, large uint64) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
@@ -43,9 +44,10 @@ func limitMemory(garbage, large uint64) {
 	go releaseWhenQuiet(time.NewTicker(quietPeriod).C, debug.FreeOSMemory)
 }
 
-// releaseWhenQuiet calls release once in each time of quiet.
+// releaseWhenQuiet calls release at the first tick of each idle time: fewer than quiet bytes were allocated since the tick before. It returns when tick is
+// closed.
 func releaseWhenQuiet(tick <-chan time.Time, release func()) {
-	before, released := heapBytes("allocs"), false
+	before, released := heapBytes("allocs"), false // all bytes allocated since the start; whether release was called in this idle time
 	for range tick {
 		now := heapBytes("allocs")
 		switch isQuiet := now-before < quiet; {
@@ -59,23 +61,28 @@ func releaseWhenQuiet(tick <-chan time.Time, release func()) {
 	}
 }
 
-// boundGarbage sets GOGC after each collection to allow garbage more bytes, gcPercent at most; the trigger is a finalizer.
-func boundGarbage(garbage, large uint64, now int) {
+// boundGarbage sets GOGC, which is current now, to allow garbagePercent of the live heap, and calls itself again after the next collection.
+func boundGarbage(garbage, large uint64, current int) {
 	want := garbagePercent(garbage, large, heapBytes("live"))
-	if want < now*9/10 || want > now*11/10 { // setting GOGC stops the world
+	// Setting GOGC stops the world: a change below 10 % is not worth a stop.
+	if want < current*9/10 || want > current*11/10 {
 		debug.SetGCPercent(want)
-		now = want
+		current = want
 	}
-	runtime.SetFinalizer(&struct{ p *int }{&now}, func(x *struct{ p *int }) { boundGarbage(garbage, large, *x.p) })
+	// Nothing refers to the object, so the next collection finds it dead and runs its finalizer. The object has a pointer: the runtime puts small objects
+	// without pointers together, and their finalizers may never run.
+	runtime.SetFinalizer(&struct{ current *int }{&current}, func(x *struct{ current *int }) { boundGarbage(garbage, large, *x.current) })
 }
 
-// heapBytes reads a number of the garbage collector.
+// heapBytes reads a metric of the garbage collector, in bytes: "allocs", all allocations since the start, or "live", the data that the last collection kept.
 func heapBytes(name string) uint64 {
 	s := []metrics.Sample{{Name: "/gc/heap/" + name + ":bytes"}}
 	metrics.Read(s)
 	return s[0].Value.Uint64()
 }
 
+// garbagePercent is the GOGC for a heap with live bytes of data: garbage bytes may be allocated before the next collection, or as many as live exceeds large
+// by. The result lies between leastPercent and gcPercent.
 func garbagePercent(garbage, large, live uint64) int {
 	if live > large {
 		garbage = max(garbage, live-large)
@@ -83,7 +90,8 @@ func garbagePercent(garbage, large, live uint64) int {
 	return int(min(gcPercent, max(leastPercent, 100*garbage/max(live, 1))))
 }
 
-// containerLimit is the memory limit of the process's control group, version 2 or 1. 0: none.
+// containerLimit is the memory limit, in bytes, of the process's control group (cgroup) or of a group above, whichever is the lowest; 0: none. root is "/" but
+// in tests. Lines of /proc/self/cgroup are "0::/user.slice" in version 2, "4:cpu,memory:/docker/6f1c" in version 1.
 func containerLimit(root string) uint64 {
 	groups, err := os.ReadFile(filepath.Join(root, "proc/self/cgroup"))
 	if err != nil {
@@ -96,13 +104,13 @@ func containerLimit(root string) uint64 {
 			continue
 		}
 		base, file := "sys/fs/cgroup", "memory.max"
-		if parts[1] != "" {
+		if parts[1] != "" { // version 1 names its controllers
 			base, file = "sys/fs/cgroup/memory", "memory.limit_in_bytes"
 			if !strings.Contains(","+parts[1]+",", ",memory,") {
 				continue
 			}
 		}
-		// In a container the cgroup's own directory is mounted at the top, whatever the path.
+		// Each directory up to the top may have a limit. In a container the path may not exist: the group's own directory is mounted at the top.
 		for dir := parts[2]; ; dir = filepath.Dir(dir) {
 			if text, err := os.ReadFile(filepath.Join(root, base, dir, file)); err == nil {
 				if n, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64); err == nil {

@@ -16,6 +16,7 @@ const (
 // accounts are where the wall-clock time of both runs went; nil: the logs of a run tell of no step.
 type accounts struct{ a, b *account.Account }
 
+// accountsOf makes the accounts of both runs.
 func accountsOf(a, b *Run) accounts {
 	of := func(r *Run) *account.Account {
 		r.Tell(&r.Ledger)
@@ -28,7 +29,7 @@ func accountsOf(a, b *Run) accounts {
 	return accounts{of(a), of(b)}
 }
 
-// share is a state's share of the wall clock; 0 of a run without an account.
+// share is a state's share of the run's wall clock, 0 to 1; 0 of a run without an account.
 func share(a *account.Account, s account.State) float64 {
 	if a == nil {
 		return 0
@@ -36,6 +37,7 @@ func share(a *account.Account, s account.State) float64 {
 	return a.Seconds[s] / a.Wall
 }
 
+// goodput is the goodput of a run, 0 to 1; NaN of a run without an account.
 func goodput(a *account.Account) float64 {
 	if a == nil {
 		return math.NaN()
@@ -43,7 +45,7 @@ func goodput(a *account.Account) float64 {
 	return a.Goodput()
 }
 
-// most is the state whose share differs most, and by how much of the wall clock.
+// most is the state whose share differs most, and by how much: B's share less A's.
 func (c *accounts) most() (state account.State, by float64) {
 	for s := range account.States {
 		if d := share(c.b, s) - share(c.a, s); math.Abs(d) > math.Abs(by) {
@@ -53,7 +55,8 @@ func (c *accounts) most() (state account.State, by float64) {
 	return state, by
 }
 
-// alike says whether no state and goodput differ by 1 % of the wall clock: as shares, and in seconds where the runs did as many steps.
+// alike says whether goodput and all states differ by less than leastTold of the wall clock: as shares, and if the runs did as many steps, in seconds too.
+// (Runs of unlike length differ in seconds anyway.)
 func (c *accounts) alike() bool {
 	if _, most := c.most(); math.Abs(most) >= leastTold || math.Abs(goodput(c.a)-goodput(c.b)) >= leastTold {
 		return false
@@ -85,7 +88,7 @@ func (d *document) accountHead() []string {
 	return []string{"", "A", "B", "B − A", d.in("share, B − A", "占比之差")}
 }
 
-// accountRows are the states, the wall clock and goodput of both runs: none where all are alike.
+// accountRows are the rows below accountHead: the states with a share worth a row, the wall clock, and goodput. There are none where the accounts are alike.
 func (d *document) accountRows() (rows [][]string) {
 	a, b := d.accounts.a, d.accounts.b
 	if d.accounts.both() && d.accounts.alike() {
@@ -101,6 +104,7 @@ func (d *document) accountRows() (rows [][]string) {
 	return append(rows, []string{d.in("goodput", "有效时间比"), human.Percent(x), human.Percent(y), "", d.known(points(x, y))})
 }
 
+// accountRow is a row of times: of returns the seconds of a run's account. points, the difference of shares, is left out unless both runs have an account.
 func (d *document) accountRow(name string, of func(*account.Account) float64, points string) []string {
 	row := []string{name, human.Unknown, human.Unknown, "", d.known(points)}
 	for i, run := range []*account.Account{d.accounts.a, d.accounts.b} {
@@ -121,7 +125,7 @@ func (d *document) accountRow(name string, of func(*account.Account) float64, po
 	return row
 }
 
-// known is a difference, where both runs have an account.
+// known is points, a printed difference, or "" unless both runs have an account.
 func (d *document) known(points string) string {
 	if !d.accounts.both() {
 		return ""
@@ -129,10 +133,12 @@ func (d *document) known(points string) string {
 	return points
 }
 
-// points is the difference of two shares.
-func points(a, b float64) string { return human.Signed(math.Round(1000*(b-a))/10+0, 1) + " %" } // + 0: no −0
+// points is the difference of two shares in percentage points: "+1.2 %".
+func points(a, b float64) string {
+	return human.Signed(math.Round(1000*(b-a))/10+0, 1) + " %" // + 0 makes −0 a 0
+}
 
-// accountBelow is text in place of rows, or below the rows.
+// accountBelow is the text below the rows, about a run without an account, or in place of rows, about accounts that are alike; "": neither.
 func (d *document) accountBelow() string {
 	a, b := d.accounts.a, d.accounts.b
 	switch {
@@ -147,7 +153,7 @@ func (d *document) accountBelow() string {
 		human.Seconds(a.Wall), human.Percent(a.Goodput()), human.Seconds(b.Wall), human.Percent(b.Goodput()))
 }
 
-// accountSentence is said first where the accounts differ much; "" otherwise.
+// accountSentence begins the conclusion where goodput or a state differ by leastNamed of the wall clock; "" otherwise.
 func (d *document) accountSentence() string {
 	if !d.accounts.both() {
 		return ""

@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	resamples = 20_000
-	mostUnits = 100 // of more, neighbours are put together: an interval of a mean needs no more
-	fewUnits  = 6   // with fewer nothing can be told
-	manyUnits = 20  // with fewer the draws alone say too little about rare values
+	resamples = 20_000 // draws for each interval
+	mostUnits = 100    // of more, neighbours are put together: an interval of a mean needs no more
+	fewUnits  = 6      // with fewer nothing can be told
+	manyUnits = 20     // with fewer the draws alone say too little about rare values: the interval is no narrower than Welch's
 
 	fewApart  = 3    // values independent of each other: with fewer there is no finding
 	mostAlike = 0.98 // correlation of neighbours: a series with longer likeness drifts, and has no mean
@@ -23,9 +23,10 @@ const (
 	equal = 1e-9 // relative: nearer means are the same number, written with other roundings
 )
 
-// unit is drawn at random: the values of a step, or of several steps in a row.
+// unit is what the bootstrap draws as one: the values of a figure in a step, or in several steps in a row.
 type unit struct{ sum, count float64 }
 
+// mean is the mean of the values of all units.
 func mean(units []unit) float64 {
 	var all unit
 	for _, u := range units {
@@ -35,9 +36,10 @@ func mean(units []unit) float64 {
 	return all.sum / all.count
 }
 
-// apart puts neighbours together until they tell nothing of each other, so that drawing them one by one is allowed: blocks of three times the time in which
-// values of one series are alike (1 + 2 Σρ, Politis and White's flat-top rule kept simple), and at least so many that mostUnits stay, but no fewer than
-// fewUnits blocks: see drift. like has the values whose likeness counts, one per unit; tau is for how many of them a value tells of itself.
+// apart puts neighbouring units together into blocks that are independent of each other, because the bootstrap may only draw what is. A block is three
+// autocorrelation times τ long (after Politis and White's rule), and long enough to leave mostUnits blocks at most, but never so long that fewer than fewUnits
+// are left; drift makes up for blocks that are too short. like has a value per unit, of which τ is computed.
+// length is the units in a block, 1 if they stay as they are; tau is τ in units.
 func apart(units []unit, like []float64) (blocks []unit, length int, tau float64) {
 	length = (len(units) + mostUnits - 1) / mostUnits
 	if tau = likeness(like); tau > 1 {
@@ -58,7 +60,8 @@ func apart(units []unit, like []float64) (blocks []unit, length int, tau float64
 	return blocks, length, tau
 }
 
-// likeness is for how many values a series tells of itself: 1 where each is drawn anew.
+// likeness is the autocorrelation time τ of a series, 1 + 2 Σρ over the lags: a mean of n values is as sure as one of n/τ independent values. 1: they are
+// independent.
 func likeness(values []float64) float64 {
 	n := len(values)
 	m, variance := 0.0, 0.0
@@ -68,8 +71,8 @@ func likeness(values []float64) float64 {
 	for _, v := range values {
 		variance += (v - m) * (v - m)
 	}
-	tau, rho := 1.0, 0.0
-	if variance <= float64(n)*equal*equal*m*m {
+	tau, rho := 1.0, 0.0                        // rho becomes the highest correlation of any lag
+	if variance <= float64(n)*equal*equal*m*m { // all values are the same
 		return tau
 	}
 	for lag := 1; lag < n/4; lag++ {
@@ -77,13 +80,15 @@ func likeness(values []float64) float64 {
 		for i := lag; i < n; i++ {
 			c += (values[i] - m) * (values[i-lag] - m)
 		}
-		if c /= variance; c < 1.96/math.Sqrt(float64(n)) { // the rest is chance
+		if c /= variance; c < 1.96/math.Sqrt(float64(n)) { // within what independent values show by chance, in 95 of 100 series
 			break
 		}
 		tau += 2 * c
 		rho = max(rho, c)
 	}
-	if rho > 0 { // an autoregression is alike for longer than a short series shows; its own likeness comes out too low, too
+	// Short series show too little of a correlation: rho is raised by the known bias of its estimate and by a standard error. τ is at least that of a
+	// first-order autoregression with this rho.
+	if rho > 0 {
 		rho = min(rho+(1+4*rho)/float64(n)+math.Sqrt((1-rho*rho)/float64(n)), mostAlike)
 		tau = max(tau, (1+rho)/(1-rho))
 	}
@@ -94,19 +99,20 @@ func likeness(values []float64) float64 {
 type estimate struct {
 	a, b       float64 // means
 	difference interval
-	ratio      interval // B/A; NaN where A's mean is 0
-	told       bool     // there is enough to tell
+	ratio      interval // B/A; NaN where A's mean may be 0 or less
+	told       bool     // there are enough units to tell
 }
 
-// interval holds the true value with the given confidence.
+// interval is a measured value, and from where to where the true value lies with the given confidence.
 type interval struct{ value, low, high float64 }
 
-// zero says whether no difference is found.
+// zero says whether no difference is found: too few units, or an interval that holds 0.
 func (e *estimate) zero() bool { return !e.told || e.difference.low <= 0 && e.difference.high >= 0 }
 
-// compareMeans draws units at random, again and again, from both runs, or from both at once where they are pairs. The interval has the middle of these draws,
-// widened as a t interval is beside a normal one (Hesterberg 2014, expanded percentiles). BCa intervals accuse more than they say here: of skewed values of 39
-// steps they missed a truth at 99 % in 2 to 5 of 100 pairs, these in 1 to 2. Of few units the interval is no narrower than Welch's.
+// compareMeans estimates the means of both runs, their difference and ratio, with intervals of the given confidence. It draws units at random, again and again,
+// from each run, or the same from both where they are pairs. An interval holds the middle of these draws, widened as a t interval is beside a normal one
+// (Hesterberg 2014, expanded percentiles). BCa intervals accuse more than they say here: of skewed values of 39 steps they missed a truth at 99 % in 2 to 5 of
+// 100 pairs, these in 1 to 2. Of few units the interval is no narrower than Welch's. name seeds the draws: a figure has the same interval each time.
 func compareMeans(name string, a, b []unit, paired bool, confidence float64) (e estimate) {
 	e = estimate{a: mean(a), b: mean(b)}
 	e.difference.value, e.ratio.value = e.b-e.a, e.b/e.a
@@ -120,8 +126,10 @@ func compareMeans(name string, a, b []unit, paired bool, confidence float64) (e 
 	for _, u := range influence {
 		squares += u * u
 	}
-	if squares == 0 || math.Abs(e.difference.value) <= equal*math.Abs(e.a) && squares <= equal*equal*e.a*e.a { // every value is the same
-		if math.Abs(e.difference.value) <= equal*math.Abs(e.a) {
+	// Nothing to draw where all values of a run are the same, or all of both but for roundings: the interval is the difference itself.
+	sameMean := math.Abs(e.difference.value) <= equal*math.Abs(e.a)
+	if squares == 0 || sameMean && squares <= equal*equal*e.a*e.a {
+		if sameMean {
 			e.difference.value = 0
 		}
 		e.difference.low, e.difference.high, e.ratio.low, e.ratio.high = e.difference.value, e.difference.value, e.ratio.value, e.ratio.value
@@ -129,7 +137,7 @@ func compareMeans(name string, a, b []unit, paired bool, confidence float64) (e 
 	}
 	h := fnv.New64a()
 	h.Write([]byte(name))
-	random := &dice{pcg: rand.NewPCG(1, h.Sum64())} // the same draw for the same figure
+	random := &dice{pcg: rand.NewPCG(1, h.Sum64())}
 	differences, ratios := make([]float64, resamples), make([]float64, resamples)
 	for i := range differences {
 		ma, mb := draw(random, a, b, paired)
@@ -137,29 +145,33 @@ func compareMeans(name string, a, b []unit, paired bool, confidence float64) (e 
 	}
 	slices.Sort(differences)
 	slices.Sort(ratios)
+	// The interval goes from one quantile of the draws to another. Fewer draws than tail lie beyond: as many as of a normal distribution beyond the t quantile
+	// times √(n/(n−1)), because draws from n units scatter too little.
 	tail := (1 - confidence) / 2
 	t := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: freedom}.Quantile(1 - tail)
-	low := distuv.UnitNormal.CDF(-t * math.Sqrt((freedom+1)/freedom)) // the share of draws below
+	low := distuv.UnitNormal.CDF(-t * math.Sqrt((freedom+1)/freedom)) // the share of draws below the interval
 	e.difference.low, e.difference.high = stat.Quantile(differences, low), stat.Quantile(differences, 1-low)
-	e.ratio.low, e.ratio.high = stat.Quantile(ratios, low), stat.Quantile(ratios, 1-low) // at the same places
+	e.ratio.low, e.ratio.high = stat.Quantile(ratios, low), stat.Quantile(ratios, 1-low)
 	if min(len(a), len(b)) < manyUnits {
-		t *= math.Sqrt(squares)
+		t *= math.Sqrt(squares) // now half of Welch's interval
 		e.difference.low, e.difference.high = min(e.difference.low, e.difference.value-t), max(e.difference.high, e.difference.value+t)
 		e.ratio.low, e.ratio.high = min(e.ratio.low, 1+e.difference.low/e.a), max(e.ratio.high, 1+e.difference.high/e.a)
 	}
-	if e.a <= 0 || !(ratios[0] > 0) || math.IsInf(ratios[resamples-1], 1) { // any value is possible
+	// A mean of A that may be 0 or less allows for any ratio.
+	if e.a <= 0 || !(ratios[0] > 0) || math.IsInf(ratios[resamples-1], 1) {
 		e.ratio = interval{math.NaN(), math.NaN(), math.NaN()}
 	}
 	return e
 }
 
-// dice draws numbers below n, two of each word. (math/rand/v2 takes three times as long, through an interface.)
+// dice draws whole numbers, two of each word of 64 bits. (math/rand/v2 takes three times as long, through an interface.)
 type dice struct {
 	pcg  *rand.PCG
-	rest uint64
-	left bool
+	rest uint64 // the word at hand
+	left bool   // half of the word is not drawn yet
 }
 
+// below draws a number from 0 to n-1: half a word times n, of which the upper 32 bits count.
 func (d *dice) below(n int) int {
 	if d.left = !d.left; d.left {
 		d.rest = d.pcg.Uint64()
@@ -169,7 +181,7 @@ func (d *dice) below(n int) int {
 	return int((d.rest & math.MaxUint32) * uint64(n) >> 32)
 }
 
-// draw makes a run of each: as many units, drawn with replacement.
+// draw makes a resample of both runs, as many units as there are, with replacement, and returns its means. Of pairs the same steps are drawn from both.
 func draw(random *dice, a, b []unit, paired bool) (ma, mb float64) {
 	var sa, sb unit
 	for range a {
@@ -191,7 +203,8 @@ func draw(random *dice, a, b []unit, paired bool) (ma, mb float64) {
 	return sa.sum / sa.count, sb.sum / sb.count
 }
 
-// influences are how much each unit moves the difference, scaled so that the sum of the squares is the variance, and Welch's degrees of freedom.
+// influences are how much each unit moves the difference of the means, scaled so that the sum of their squares is the variance of the difference. freedom is
+// Welch's degrees of freedom; of pairs one less than there are.
 func influences(a, b []unit, paired bool) (all []float64, freedom float64) {
 	of := func(units []unit) (out []float64, variance float64) {
 		m, count := mean(units), 0.0

@@ -13,10 +13,11 @@ import (
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
 )
 
+// options are the flags.
 type options struct {
 	reading      reading.Flags
 	format, lang string
-	runA, runB   string
+	runA, runB   string // the run id to take from logs of several runs
 }
 
 // NewCommand is `trainbridge compare`.
@@ -76,7 +77,7 @@ var formats = map[string]func(io.Writer, *document) error{
 	"text": writeText,
 }
 
-// read reads the logs of one run.
+// read reads the logs at a path, and returns the kept data of a run: the run id if given by flag, else the only run in the logs.
 func read(cmd *cobra.Command, path, flag, id string, how offline.Options) (*Run, error) {
 	in, err := reading.Open(cmd, []string{path})
 	if err != nil {

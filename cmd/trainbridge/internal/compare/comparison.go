@@ -41,17 +41,17 @@ const (
 	higherIsBetter = 1
 )
 
-// figure is a figure of both runs.
+// figure is a measured quantity, such as the time of a step, with its values in both runs.
 type figure struct {
 	section string
 	of      string // whose: a window, a function, an operation; "" in a section about one thing
 	name    string
 	unit    string // s, By/s, 1/s, FLOP/s, 1 or ""
-	better  int
-	paired  bool
+	better  int    // lowerIsBetter or higherIsBetter
+	paired  bool   // a[i] and b[i] are of the same step
 
-	a, b             []unit
-	countA, countB   int // values
+	a, b             []unit // in order of time
+	countA, countB   int    // values
 	medianA, medianB float64
 	likeA, likeB     []float64 // the means of units, or the differences of pairs: apart finds how alike neighbours are
 
@@ -59,6 +59,7 @@ type figure struct {
 	estimate
 }
 
+// id tells figures apart: "breakdown/step/compute".
 func (f *figure) id() string { return strings.Join([]string{f.section, f.of, f.name}, "/") }
 
 // Comparison is two runs side by side.
@@ -74,7 +75,7 @@ type Comparison struct {
 	lossB      final
 }
 
-// final is the last loss.
+// final is the last loss of a run; its zero value: the run has none.
 type final struct {
 	step int64
 	loss float64
@@ -96,24 +97,26 @@ func (c *Comparison) Comparable() bool {
 	return !slices.ContainsFunc(c.facts, func(f fact) bool { return f.differs && f.needed })
 }
 
-// side is a run whose values are put into units.
+// side is a run whose values are put into units. A unit is a step, by its number in order of time; the first, 0, is warm-up.
 type side struct {
 	*Run
-	log     string // the format whose steps are the units
-	steps   map[int64]int
-	ends    []int64        // of the steps
-	traces  map[uint64]int // the step of a trace
-	covered map[int64]float64
+	log     string            // the format of the training log whose steps are the units
+	steps   map[int64]int     // the unit of an iteration
+	ends    []int64           // of the units, ns
+	traces  map[uint64]int    // the unit of a trace
+	covered map[int64]float64 // how many steps the record of an iteration covers
 }
 
-// newSide finds the steps of a run: by iteration, in order of time. The first is warm-up.
+// newSide finds the steps of a run, by the training log of a format, else by the windows of steps: an iteration is a step, and steps are in the order of their
+// ends.
 func newSide(run *Run, log string) *side {
 	s := &side{Run: run, log: log, steps: map[int64]int{}, covered: map[int64]float64{}, traces: map[uint64]int{}}
 	rows := cmp.Or(run.steps[log], run.windows[spans.WindowStep])
 	if rows == nil {
 		return s
 	}
-	end := map[int64]int64{}
+	end := map[int64]int64{} // of an iteration, which may have several records
+	// The first row may not be among the kept rows, but is the warm-up; it has no values.
 	for _, r := range append([]row{rows.first}, rows.sorted()...) {
 		if r.step == noStep {
 			continue
@@ -136,11 +139,11 @@ func newSide(run *Run, log string) *side {
 	return s
 }
 
-// alone is added to the numbers of units of traces without a step.
+// alone is the number of the first unit that is a trace, beyond the numbers of all steps.
 const alone = 1 << 40
 
 // unitOf is the unit of a row: its step, else the step of its trace, else the step under way when the row began. Without steps, or with made-up times, the
-// unit is the trace.
+// unit is the trace itself: traces has the numbers given so far, from alone on.
 func (s *side) unitOf(r *row, traces map[uint64]int) int {
 	if i, ok := s.steps[r.step]; ok && r.step != noStep {
 		return i
@@ -149,7 +152,7 @@ func (s *side) unitOf(r *row, traces map[uint64]int) int {
 		return i
 	}
 	if len(s.ends) > 0 && !r.made {
-		i, _ := slices.BinarySearch(s.ends, r.start+1)
+		i, _ := slices.BinarySearch(s.ends, r.start+1) // the first step that ends after the row's start
 		return min(i, len(s.ends)-1)
 	}
 	i, ok := traces[r.trace]
@@ -160,8 +163,9 @@ func (s *side) unitOf(r *row, traces map[uint64]int) int {
 	return i
 }
 
-// units puts the values of a column into units, without the first unit, the warm-up. fill stands for a missing value.
-func (s *side) units(of *sample, column int, fill float64, scale func(*row) float64) (units []unit, like []float64, values []float64) {
+// units puts the values of a column into units, without the first unit, the warm-up. fill stands for a missing value, NaN: none; scale, if not nil, is a factor
+// for the values of a row. like are the means of the units, values all values.
+func (s *side) units(of *sample, column int, fill float64, scale func(*row) float64) (units []unit, like, values []float64) {
 	if of == nil {
 		return nil, nil, nil
 	}
@@ -173,7 +177,8 @@ func (s *side) units(of *sample, column int, fill float64, scale func(*row) floa
 		if math.IsNaN(v) {
 			v = fill
 		}
-		if at%alone == 0 || math.IsNaN(v) || math.IsInf(v, 0) {
+		warmUp := at == 0 || at == alone
+		if warmUp || math.IsNaN(v) || math.IsInf(v, 0) {
 			continue
 		}
 		if scale != nil {
@@ -190,7 +195,7 @@ func (s *side) units(of *sample, column int, fill float64, scale func(*row) floa
 	return units, like, values
 }
 
-// Compare compares two runs.
+// Compare compares two runs: their facts, their accounts, and each figure that at least one of them has.
 func Compare(a, b *Run) *Comparison {
 	c := &Comparison{a: a, b: b, accounts: accountsOf(a, b)}
 	logA, logB := logs(a, b)
@@ -207,6 +212,7 @@ func Compare(a, b *Run) *Comparison {
 	return c
 }
 
+// unitNames is what the units of a run are.
 func unitNames(s *side) string {
 	if len(s.ends) > 0 {
 		return "steps"
@@ -214,7 +220,8 @@ func unitNames(s *side) string {
 	return "traces"
 }
 
-// logs are the training logs to compare: of the kinds of logs that both have the kind with the most steps, else the largest of each.
+// logs chooses the training logs to compare, by format: the format with the most records in A among those that both runs have, else the largest of each run;
+// "": the run has none.
 func logs(a, b *Run) (ofA, ofB string) {
 	largest := func(of *Run, other map[string]*sample) string {
 		best := ""
@@ -231,11 +238,12 @@ func logs(a, b *Run) (ofA, ofB string) {
 	return largest(a, nil), largest(b, nil)
 }
 
-// add adds a figure that at least one run has.
+// add adds a figure that at least one run has: its values are a column of a sample of each run, which may be nil.
 func (c *Comparison) add(f *figure, sa, sb *side, a, b *sample, column int) {
 	c.addScaled(f, sa, sb, a, b, column, math.NaN(), math.NaN(), nil, nil)
 }
 
+// addScaled is add, with values in place of missing ones, and factors for the values of a row, of either run (side.units).
 func (c *Comparison) addScaled(f *figure, sa, sb *side, a, b *sample, column int, fillA, fillB float64, scaleA, scaleB func(*row) float64) {
 	var va, vb []float64
 	f.a, f.likeA, va = sa.units(a, column, fillA, scaleA)
@@ -246,6 +254,7 @@ func (c *Comparison) addScaled(f *figure, sa, sb *side, a, b *sample, column int
 	}
 }
 
+// addSteps adds the figures of training steps.
 func (c *Comparison) addSteps(sa, sb *side) {
 	a, b := sa.Run.steps[sa.log], sb.Run.steps[sb.log]
 	for _, f := range []struct {
@@ -263,7 +272,8 @@ func (c *Comparison) addSteps(sa, sb *side) {
 	}
 }
 
-// addWindows adds the parts of the outermost windows: steps, else batches, else passes.
+// addWindows adds where the time of the outermost windows that both runs have went: steps, else batches, else passes. Times of a window that covers several
+// steps are per step.
 func (c *Comparison) addWindows(sa, sb *side) {
 	for _, of := range []string{spans.WindowStep, spans.WindowBatch, spans.WindowPass} {
 		a, b := sa.windows[of], sb.windows[of]
@@ -283,6 +293,7 @@ func (c *Comparison) addWindows(sa, sb *side) {
 			c.addScaled(f, sa, sb, a, b, column, fillA, fillB, perStep(sa), perStep(sb))
 		}
 		add(len(partNames)+windowWhole, nameWhole, math.NaN(), math.NaN())
+		// The time without checkpoint and evaluation differs from the whole only if a run has either.
 		for _, column := range []int{slices.Index(partNames, spans.PartCheckpoint), slices.Index(partNames, spans.PartEvaluation)} {
 			if !math.IsNaN(none(a, column)) || !math.IsNaN(none(b, column)) {
 				add(len(partNames)+windowUsual, nameUsual, math.NaN(), math.NaN())
@@ -304,13 +315,14 @@ func none(of *sample, column int) float64 {
 	return math.NaN()
 }
 
-// names are the names of either side.
+// names are the names that either side has, sorted.
 func names(a, b map[string]*sample) []string {
 	all := maps.Clone(a)
 	maps.Copy(all, b)
 	return slices.Sorted(maps.Keys(all))
 }
 
+// addFunctions adds the times of TransferQueue's functions, by the columns of runs.read.
 func (c *Comparison) addFunctions(sa, sb *side) {
 	for _, of := range names(sa.functions, sb.functions) {
 		for column, name := range []string{"time", "get", "compute", "put"} {
@@ -319,17 +331,19 @@ func (c *Comparison) addFunctions(sa, sb *side) {
 	}
 }
 
+// addPasses adds the times of RPC passes, by the columns of runs.read: the stages, the whole, the throughput.
 func (c *Comparison) addPasses(sa, sb *side) {
 	add := func(column, better int, name, unit string) {
 		c.add(&figure{section: sectionPasses, name: name, unit: unit, better: better}, sa, sb, sa.passes, sb.passes, column)
 	}
-	add(int(view.RPCTransport), lowerIsBetter, "time", "s") // the stages go before
+	add(int(view.RPCTransport), lowerIsBetter, "time", "s") // the columns before are the stages
 	for stage := range view.RPCTransport {
 		add(int(stage), lowerIsBetter, stage.String(), "s")
 	}
 	add(int(view.RPCTransport)+1, higherIsBetter, "throughput", "By/s")
 }
 
+// addCollectives adds time, bandwidth and waiting of each operation of each communicator.
 func (c *Comparison) addCollectives(sa, sb *side) {
 	for _, of := range names(sa.collectives, sb.collectives) {
 		for _, f := range []struct {
@@ -346,14 +360,15 @@ func (c *Comparison) addCollectives(sa, sb *side) {
 	}
 }
 
-// addLoss compares the loss at equal steps: pairs, so that its way down does not count as chance.
+// addLoss adds the loss at equal steps as pairs, so that its way down does not count as chance, and notes the last loss of each run.
 func (c *Comparison) addLoss(sa, sb *side) {
 	a, b := losses(sa), losses(sb)
 	f := &figure{section: sectionLoss, name: "at equal steps", paired: true, better: lowerIsBetter}
 	var va, vb []float64
 	for _, step := range slices.Sorted(maps.Keys(a)) {
 		c.lossA = final{step, a[step].sum / a[step].count}
-		if _, ok := b[step]; !ok || sa.steps[step] == 0 || sb.steps[step] == 0 {
+		warmUp := sa.steps[step] == 0 || sb.steps[step] == 0
+		if _, ok := b[step]; !ok || warmUp {
 			continue
 		}
 		x, y := a[step].sum/a[step].count, b[step].sum/b[step].count
@@ -371,7 +386,7 @@ func (c *Comparison) addLoss(sa, sb *side) {
 	}
 }
 
-// losses are the losses by step.
+// losses are the finite losses by iteration; several records of an iteration are one unit.
 func losses(s *side) map[int64]unit {
 	by := map[int64]unit{}
 	of := s.Run.steps[s.log]
@@ -416,6 +431,7 @@ func (c *Comparison) estimate() {
 	workers.Wait()
 }
 
+// estimateOne makes the interval of a figure with this confidence.
 func (f *figure) estimateOne(confidence float64) {
 	a, lengthA, tauA := apart(f.a, f.likeA)
 	b, lengthB, tauB := apart(f.b, f.likeB)
@@ -424,7 +440,8 @@ func (f *figure) estimateOne(confidence float64) {
 	f.drift(tauA, tauB, confidence)
 }
 
-// compareFacts finds the facts in the logs about their runs.
+// compareFacts sets the facts of both runs side by side, by name. Only if no log has the world size, the number of ranks of the largest collective is a fact
+// too.
 func (c *Comparison) compareFacts() {
 	all := map[string]bool{}
 	for _, of := range []*Run{c.a, c.b} {
@@ -432,7 +449,7 @@ func (c *Comparison) compareFacts() {
 			all[name] = true
 		}
 	}
-	if !all[spans.AttrWorldSize] { // the largest collective stands in
+	if !all[spans.AttrWorldSize] {
 		for _, of := range []*Run{c.a, c.b} {
 			if of.ranks > 0 {
 				of.fact(collectiveRanks, strconv.FormatInt(of.ranks, 10))

@@ -6,8 +6,9 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// drift makes the interval no narrower than Welch's of the number of independent values: of a series with drift, n values count as n/τ. Blocks alone are too
-// few then, or still alike. With fewer than fewApart values there is no finding.
+// drift corrects the interval of a figure whose values are alike from unit to unit (tauA, tauB: their autocorrelation times, in units): n values then count as
+// n/τ independent ones. The interval becomes no narrower than Welch's of so many values, because blocks may be too few, or still alike. With fewer than
+// fewApart independent values there is no finding.
 func (f *figure) drift(tauA, tauB, confidence float64) {
 	if !f.told || tauA <= 1 && tauB <= 1 || f.difference.low == f.difference.high {
 		return
@@ -25,6 +26,7 @@ func (f *figure) drift(tauA, tauB, confidence float64) {
 	} else if vA+vB > 0 {
 		freedom = (vA + vB) * (vA + vB) / (vA*vA/(nA-1) + vB*vB/(nB-1))
 	}
+	// The half width of Welch's interval; of pairs likeA has the differences.
 	half := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: freedom}.Quantile((1+confidence)/2) * math.Sqrt(vA+vB)
 	f.difference.low, f.difference.high = min(f.difference.low, f.difference.value-half), max(f.difference.high, f.difference.value+half)
 	if !math.IsNaN(f.ratio.value) {
@@ -32,6 +34,7 @@ func (f *figure) drift(tauA, tauB, confidence float64) {
 	}
 }
 
+// variance is the sample variance.
 func variance(values []float64) (v float64) {
 	n, m := float64(len(values)), 0.0
 	for _, x := range values {

@@ -16,13 +16,14 @@ const (
 	findingLower  = "lower"
 )
 
+// finding is what the interval of a figure says, one of the constants above.
 func (f *figure) finding() string {
 	switch {
 	case len(f.b) == 0:
 		if f.countA > 0 {
 			return findingOnlyA
 		}
-		return findingFew
+		return findingFew // no run has a value outside of its warm-up
 	case len(f.a) == 0:
 		return findingOnlyB
 	case !f.told:
@@ -38,15 +39,16 @@ func (f *figure) finding() string {
 // differs says whether a difference is found.
 func (f *figure) differs() bool { return f.finding() == findingHigher || f.finding() == findingLower }
 
-// worse says whether B is worse than A.
+// worse says whether a difference is found, and B is worse than A: the difference goes against better.
 func (f *figure) worse() bool { return f.differs() && f.difference.value*float64(f.better) < 0 }
 
 // scale is a unit of printed numbers.
 type scale struct {
-	by   float64
+	by   float64 // in the base unit: 1e-3 for ms
 	name string
 }
 
+// scales are the units for numbers of each base unit, the largest first.
 var scales = map[string][]scale{
 	"s":      {{1, "s"}, {1e-3, "ms"}, {1e-6, "µs"}},
 	"By/s":   {{1e9, "GB/s"}, {1e6, "MB/s"}, {1e3, "kB/s"}},
@@ -56,7 +58,7 @@ var scales = map[string][]scale{
 	"":       {{1, ""}},
 }
 
-// scale is the unit of both means: the larger mean is 1 or more.
+// scale is the unit in which both means are printed: the largest in which the larger mean is 1 or more, else the smallest.
 func (f *figure) scale() scale {
 	all := scales[f.unit]
 	for _, s := range all {

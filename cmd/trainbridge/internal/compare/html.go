@@ -35,10 +35,12 @@ type (
 	}
 )
 
+// barOf draws the interval of a figure's ratio B/A on a logarithmic axis; nil: there is no interval.
 func barOf(f *figure, label string) *bar {
 	if math.IsNaN(f.ratio.low) || !f.told {
 		return nil
 	}
+	// 1 is in the middle, at 80; ½ and 2, and all beyond, are 76 to its sides.
 	place := func(ratio float64) float64 {
 		return 80 + 76*min(max(math.Log2(max(ratio, 1e-9)), -1), 1)
 	}
@@ -46,12 +48,14 @@ func barOf(f *figure, label string) *bar {
 	return &bar{label, from, max(to-from, 1), place(f.ratio.value)}
 }
 
-// writeHTML writes a page without requests. html/template escapes texts of logs.
+// writeHTML writes the comparison as a page: the account, then a table of figures for each section, those without a difference too. The page makes no network
+// request. html/template escapes texts of logs.
 func writeHTML(w io.Writer, d *document) error {
 	data := pageData{Lang: "en", Conclusion: d.conclusion(), Warnings: d.warnings(), Sides: d.sides(), Notes: d.notes()}
 	if d.words {
 		data.Lang = "zh"
 	}
+	// The account, in the columns of the figures: without intervals and bars.
 	if title := d.accountTitle(); title != "" {
 		account := pageSection{Title: title, Below: d.accountBelow()}
 		for _, row := range d.accountRows() {

@@ -79,10 +79,12 @@ type (
 	}
 )
 
+// jsonFindings are the findings' words in the document.
 var jsonFindings = map[string]string{
 	findingNone: "none", findingFew: "too_few", findingOnlyA: "only_a", findingOnlyB: "only_b", findingHigher: "higher", findingLower: "lower",
 }
 
+// known is nil for a number that JSON cannot have: NaN or infinite.
 func known(v float64) *float64 {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return nil
@@ -104,6 +106,7 @@ func (f final) json() *jsonLoss {
 	return &jsonLoss{f.step, f.loss}
 }
 
+// json makes the document. Lists are never null.
 func (d *document) json() *jsonDocument {
 	out := &jsonDocument{
 		Conclusion: d.conclusion(), Comparable: d.Comparable(), Warnings: append([]string{}, d.warnings()...),

@@ -23,6 +23,8 @@ type lasts struct {
 
 const mostLast = 10_000 // ranks
 
+// add takes a collective: the rank that came last, and the GPU-seconds that others waited for it. Collectives whose ranks called different operations have no
+// last. Ranks beyond mostLast count in all alone.
 func (l *lasts) add(v *view.Collective) {
 	if !v.Last.Rank.OK || !(v.Last.Cost > 0) || v.Mismatch {
 		return
@@ -41,13 +43,13 @@ func (l *lasts) add(v *view.Collective) {
 	}
 }
 
-// Of all waiting in a run: a rank with a smaller share is not the cause; in the other run the share is less than half.
+// What makes a rank, or a host, the cause of more waiting in one run.
 const (
-	leastShare = 1.0 / 3
-	muchLess   = 0.5
+	leastShare = 1.0 / 3 // of all waiting in the run: one with a smaller share is not the cause
+	muchLess   = 0.5     // of that share: the share in the other run is smaller
 )
 
-// dearest is the rank or host with the highest cost, if the cost is a good part of all waiting and more than in the other run.
+// dearest is the rank or host with the highest cost, with its share of all waiting in the run and in the other run. ok: it is the cause of more waiting here.
 func dearest[K cmp.Ordered](of map[K]float64, all float64, other map[K]float64, otherAll float64) (who K, share, otherShare float64, ok bool) {
 	for _, k := range slices.Sorted(maps.Keys(of)) {
 		if cost := of[k] / all; cost > share {
@@ -60,7 +62,8 @@ func dearest[K cmp.Ordered](of map[K]float64, all float64, other map[K]float64, 
 	return who, share, otherShare, share >= leastShare && otherShare < muchLess*share
 }
 
-// lastOnes names the rank or host that a single run waits for, where the runs differ in waiting time.
+// lastOnes is a sentence about the rank or host that the run with more waiting waits for, and the other does not; "": the runs do not differ in waiting, or no
+// one is to blame.
 func (d *document) lastOnes() string {
 	if len(d.a.last.ranks) == 0 || len(d.b.last.ranks) == 0 {
 		return "" // a run without this knowledge
@@ -80,6 +83,7 @@ func (d *document) lastOnes() string {
 	return ""
 }
 
+// lastOne is lastOnes about the run with more waiting, called name. A host is named if no single rank is the cause, and the run has more than two hosts.
 func (d *document) lastOne(name string, of *lasts, otherName string, other *lasts) string {
 	who, share, otherShare := "", 0.0, 0.0
 	if rank, s, o, ok := dearest(of.ranks, of.all, other.ranks, other.all); ok {

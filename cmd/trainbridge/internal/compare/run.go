@@ -44,9 +44,9 @@ const (
 
 // The columns of collectives.
 const (
-	collectiveBandwidth = iota
-	collectiveWait
-	collectiveTime
+	collectiveBandwidth = iota // bus bandwidth, By/s
+	collectiveWait             // for the last rank, s
+	collectiveTime             // s
 )
 
 // partNames are the columns of windows, the most usual first, before the windowColumns.
@@ -66,8 +66,8 @@ const (
 
 // Run is the kept data of a run.
 type Run struct {
-	ID    string // ml.run.id
-	facts map[string]map[string]bool
+	ID    string                     // ml.run.id
+	facts map[string]map[string]bool // the values of each fact: world size, batch size, settings of the model
 
 	steps       map[string]*sample // by the format of the log
 	windows     map[string]*sample // by kind
@@ -78,8 +78,8 @@ type Run struct {
 	notFinite   int                // losses
 	others      int                // spans of further names
 	ranks       int64              // of the largest collective
-	last        lasts
-	files       []string
+	last        lasts              // who came last to collectives
+	files       []string           // of the logs
 
 	*book.Book
 	digest.Ends
@@ -95,8 +95,9 @@ func newRun(id string) *Run {
 // runs takes spans, and keeps the compared data of each run.
 type runs struct {
 	mu sync.Mutex
-	by map[string]*Run
+	by map[string]*Run // by ml.run.id
 
+	// The span at hand, as read last.
 	resource   view.Resource
 	step       view.Step
 	breakdown  view.Breakdown
@@ -108,7 +109,7 @@ type runs struct {
 
 func (c *runs) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
 
-// ConsumeTraces reads spans.
+// ConsumeTraces implements consumer.Traces. Details, such as the records of ranks below a collective, are in no figure and left out.
 func (c *runs) ConsumeTraces(_ context.Context, td ptrace.Traces) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -149,6 +150,7 @@ func (c *runs) books() iter.Seq[*book.Book] {
 	}
 }
 
+// read adds a span to the data of its run, by its kind: a row of values to compare, and what the account (book) and the end of the run need.
 func (c *runs) read(run *Run, span ptrace.Span) {
 	trace := span.TraceID()
 	r := row{
@@ -161,7 +163,7 @@ func (c *runs) read(run *Run, span ptrace.Span) {
 	case view.KindStep:
 		c.step.Read(span, &c.resource)
 		run.takeStep(r, &c.step)
-		e := book.Step(span, &c.step, &c.resource, spans.AttrText(span.Attributes(), spans.AttrLogFile), -1)
+		e := book.Step(span, &c.step, &c.resource, spans.AttrText(span.Attributes(), spans.AttrLogFile), -1) // −1: no evidence is printed, so no place is needed
 		run.Put(&e)
 	case view.KindPart:
 		if e, ok := book.Part(span, spans.AttrText(span.Attributes(), spans.AttrStage), &c.resource); ok {
@@ -183,6 +185,7 @@ func (c *runs) read(run *Run, span ptrace.Span) {
 	case view.KindPass:
 		r.made = c.madeUp(span)
 		if c.pass.Read(span, &c.resource); !c.pass.Incomplete {
+			// The columns: the stages, which are the values before RPCTransport; the time of all calls; throughput.
 			run.passes.add(r, append(c.pass.Duration[:view.RPCTransport:view.RPCTransport], c.pass.CallDuration, c.pass.Throughput)...)
 		}
 	case view.KindCollective:
@@ -194,11 +197,13 @@ func (c *runs) read(run *Run, span ptrace.Span) {
 	}
 }
 
+// madeUp says whether the times of a span were reconstructed, from a log without a clock.
 func (c *runs) madeUp(span ptrace.Span) bool {
 	c.mark.Read(span, &c.resource)
 	return c.mark.Time == spans.TimeSynthetic
 }
 
+// takeStep adds a row of a training step, and the facts that the step's record states about the run.
 func (run *Run) takeStep(r row, s *view.Step) {
 	if s.Incomplete {
 		return
@@ -215,13 +220,14 @@ func (run *Run) takeStep(r row, s *view.Step) {
 		run.notFinite++
 	}
 	loss := s.Loss.Value
-	if math.IsInf(loss, 0) {
+	if math.IsInf(loss, 0) { // an infinite loss would be the mean of all
 		loss = math.NaN()
 	}
 	run.named(run.steps, s.Format, mostSteps).add(r, s.Duration, s.TokenThroughput, s.SampleThroughput, s.DeviceFlopThroughputReported,
 		s.DeviceFlopThroughput, s.MFU, loss, s.Covered())
 }
 
+// takeWindow adds a row of a window, with the seconds of each of its parts. A window that may lack something is counted alone.
 func (run *Run) takeWindow(r row, b *view.Breakdown) {
 	if b.Partial {
 		run.partial++
@@ -252,6 +258,7 @@ func (run *Run) takeWindow(r row, b *view.Breakdown) {
 	run.named(run.windows, b.Window, mostSteps).add(r, values...)
 }
 
+// takeCollective adds a row of a collective, under its operation and the name of its communicator.
 func (run *Run) takeCollective(r row, v *view.Collective) {
 	run.ranks = max(run.ranks, v.CommSize.N, v.Ranks.N)
 	run.last.add(v)
@@ -260,13 +267,13 @@ func (run *Run) takeCollective(r row, v *view.Collective) {
 		length = float64(r.end-r.start) / 1e9
 	}
 	name := v.Operation
-	if v.CommName != "" && v.CommName != "unknown" { // as NCCL Inspector writes without a name; ids are others in each run
+	if v.CommName != "" && v.CommName != "unknown" { // NCCL Inspector's word for no name; ids of communicators differ from run to run
 		name += " in " + v.CommName
 	}
 	run.named(run.collectives, name, mostCalls).add(r, v.BandwidthBus, v.Last.Late, length)
 }
 
-// named finds a sample by a name in the log.
+// named finds or makes the sample of a name from the log. Beyond mostNames names the sample is kept nowhere: its row is counted in others, and lost.
 func (run *Run) named(by map[string]*sample, name string, most int) *sample {
 	s := by[name]
 	if s == nil {
@@ -279,13 +286,14 @@ func (run *Run) named(by map[string]*sample, name string, most int) *sample {
 	return s
 }
 
+// number notes a known number as a fact.
 func (run *Run) number(name string, v view.Int) {
 	if v.OK {
 		run.fact(name, strconv.FormatInt(v.N, 10))
 	}
 }
 
-// fact notes a log's statement about the whole run.
+// fact notes a value of a log's statement about the whole run, such as world_size 8: up to mostNames names with up to mostValues values each. "" is no value.
 func (run *Run) fact(name, value string) {
 	if value == "" {
 		return
@@ -300,9 +308,10 @@ func (run *Run) fact(name, value string) {
 	}
 }
 
-// says is a fact: all its values, in order.
+// says returns all values of a fact, sorted.
 func (run *Run) says(name string) []string { return slices.Sorted(maps.Keys(run.facts[name])) }
 
+// orZero is v, or 0 for NaN.
 func orZero(v float64) float64 {
 	if math.IsNaN(v) {
 		return 0
@@ -310,7 +319,7 @@ func orZero(v float64) float64 {
 	return v
 }
 
-// kept is the number of rows, and of kept rows.
+// kept returns how many rows are kept, of how many that were seen.
 func (run *Run) kept() (kept, seen int) {
 	add := func(s *sample) { kept, seen = kept+len(s.rows), seen+s.seen }
 	for _, by := range []map[string]*sample{run.steps, run.windows, run.functions, run.collectives} {

@@ -19,6 +19,7 @@ type row struct {
 	values     []float64
 }
 
+// noStep is the step of a row whose span names none.
 const noStep = math.MinInt64
 
 // sample keeps rows, up to a number. Of more rows those are kept whose span ids hash below a bound, so the same spans stay in any order.
@@ -26,13 +27,13 @@ type sample struct {
 	most  int
 	bound uint64 // rows of a higher order are not kept
 	rows  []row
-	seen  int
-	first row // by time, known of all rows
+	seen  int // rows, kept or not
+	first row // of all seen rows the first by time, without its values: the first step is warm-up, even if its row is not kept
 }
 
 func newSample(most int) *sample { return &sample{most: most, bound: math.MaxUint64} }
 
-// add keeps a row; the values are copied.
+// add takes a row with its values, which are copied. If the sample is full, the bound of kept rows is halved until enough of them are gone.
 func (s *sample) add(r row, values ...float64) {
 	if s.seen == 0 || r.compare(&s.first) < 0 {
 		s.first = r
@@ -49,6 +50,7 @@ func (s *sample) add(r row, values ...float64) {
 	}
 }
 
+// compare orders rows by time. Step and span id decide between equal times, so that the order never depends on the reading.
 func (r *row) compare(o *row) int {
 	return cmp.Or(cmp.Compare(r.start, o.start), cmp.Compare(r.end, o.end), cmp.Compare(r.step, o.step), cmp.Compare(r.order, o.order))
 }

@@ -32,6 +32,7 @@ var sections = []struct{ name, title string }{
 	{sectionLoss, "Loss"},
 }
 
+// titleOf is the title of a section in the language of the comparison; "": there is no figure in the section.
 func (d *document) titleOf(section, title string) string {
 	for _, f := range d.figures {
 		if f.section == section {
@@ -44,16 +45,17 @@ func (d *document) titleOf(section, title string) string {
 	return ""
 }
 
-// conclusion is the first thing to read.
+// conclusion is the first thing to read: where the wall clock differs much, and which figures differ.
 func (d *document) conclusion() string {
 	account := d.accountSentence()
 	return account + d.figuresSentence(account != "")
 }
 
-// figuresSentence says which figures differ. apart: the accounts do.
+// figuresSentence says how many figures differ, and of the time of a step by how much and through which parts. apart: a sentence about different accounts
+// stands before.
 func (d *document) figuresSentence(apart bool) string {
 	n, differ := d.compared(), 0
-	var first *figure
+	var first *figure // the first figure of the time of a step, or other window, that differs
 	for _, f := range d.figures {
 		if !f.differs() {
 			continue
@@ -90,7 +92,7 @@ func (d *document) figuresSentence(apart bool) string {
 	return text + d.in(" No part alone explains it.", "。没有任何一部分能单独说明原因。") + d.lastOnes()
 }
 
-// causes are the parts with a difference, the largest first.
+// causes lists the parts of windows that differ, the five largest first: "data_loading +120 ms, compute +15.0 ms".
 func (d *document) causes() string {
 	var parts []*figure
 	for _, f := range d.figures {
@@ -107,7 +109,7 @@ func (d *document) causes() string {
 	return strings.Join(all, ", ")
 }
 
-// listed are the figures with a difference, by name.
+// listed lists the first five figures that differ, by name: "MFU lower, tokens/s lower".
 func (d *document) listed() string {
 	var all []string
 	for _, f := range d.figures {
@@ -121,7 +123,7 @@ func (d *document) listed() string {
 	return strings.Join(all, ", ")
 }
 
-// direction is a finding in the words of its unit.
+// direction is a finding in the words of its unit: times are longer or shorter, other figures higher or lower.
 func direction(f *figure) string {
 	switch finding := f.finding(); {
 	case f.unit == "s" && finding == findingHigher:
@@ -133,7 +135,7 @@ func direction(f *figure) string {
 	}
 }
 
-// differences are sentences about different settings of the runs; refused says whether the runs cannot be compared.
+// differences are texts about the facts in which the runs differ, "world size: A 8, B 16". refused: one of them makes the runs incomparable.
 func (d *document) differences() (refused bool, all []string) {
 	for _, f := range d.facts {
 		if !f.differs {
@@ -145,6 +147,7 @@ func (d *document) differences() (refused bool, all []string) {
 	return refused, all
 }
 
+// factName is how a fact is called.
 func (d *document) factName(name string) string {
 	switch name {
 	case spans.AttrWorldSize:
@@ -157,6 +160,7 @@ func (d *document) factName(name string) string {
 	return d.of(reading.Clean(name))
 }
 
+// said are the values of a fact in a sentence.
 func (d *document) said(values []string) string {
 	if len(values) == 0 {
 		return d.of("no log says it")
@@ -164,7 +168,7 @@ func (d *document) said(values []string) string {
 	return reading.Clean(strings.Join(values, ", "))
 }
 
-// warnings come before the figures.
+// warnings are the sentences before the figures: runs that cannot be compared, that had other devices, that failed, or that have losses which are no numbers.
 func (d *document) warnings() (all []string) {
 	refused, differ := d.differences()
 	switch list := strings.Join(differ, d.in("; ", "；")); {
@@ -213,7 +217,7 @@ func (d *document) notes() (all []string) {
 	return all
 }
 
-// finals says the last losses.
+// finals says the last losses: "Last loss: A 2.41 at step 900, B 2.38 at step 900"; "": no run has a loss.
 func (d *document) finals() string {
 	if d.lossA == (final{}) && d.lossB == (final{}) {
 		return ""
@@ -255,6 +259,7 @@ func (d *document) cells(f *figure) [8]string {
 	return cell
 }
 
+// withUnit is a number with its unit; "-": unknown.
 func withUnit(v float64, s scale) string {
 	if text := digits(v); text != "-" {
 		return strings.TrimSpace(text + " " + s.name)
@@ -262,7 +267,8 @@ func withUnit(v float64, s scale) string {
 	return "-"
 }
 
-// writeText prints a comparison for a terminal or for diff.
+// writeText prints a comparison for a terminal or for diff: conclusion, warnings, who A and B are, the account, and a table for each section. Figures without a
+// difference are counted, not listed.
 func writeText(out io.Writer, d *document) error {
 	w := new(strings.Builder)
 	fmt.Fprintln(w, d.conclusion())

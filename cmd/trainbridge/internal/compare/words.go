@@ -6,10 +6,10 @@ import (
 	"github.com/trainbridge/trainbridge/internal/human"
 )
 
-// words are the Chinese for what a comparison says; texts that are not here are names of the logs. Terms are those of the documents of TransferQueue,
-// FlagScale, the ZeroMQ monitor and VCCL.
-type words bool // Chinese
+// words is the language of a comparison: true is Chinese. Chinese terms are those of the documents of TransferQueue, FlagScale, the ZeroMQ monitor and VCCL.
+type words bool
 
+// of is a text of the table chinese in the language of the comparison. Other texts are names from logs, and stay.
 func (w words) of(text string) string {
 	if w {
 		if zh, ok := chinese[text]; ok {

@@ -16,15 +16,15 @@ type Event struct {
 	events.Event
 	At     digest.At
 	wentOn bool // steps came after it
-	order  int
+	order  int  // place among all events of the case, in the order of Case.sorted
 }
 
 // Case is everything known of the end of a job.
 type Case struct {
 	Events    []Event
-	WorldSize int64 // ranks of the job; 0: unknown
-	LastStep  int64 // -1: the logs have no step
-	Groups    []flightrecorder.Group
+	WorldSize int64                  // ranks of the job; 0: unknown
+	LastStep  int64                  // -1: the logs have no step
+	Groups    []flightrecorder.Group // from the dumps of ranks; empty without dumps
 }
 
 // End is how a run ended.
@@ -50,13 +50,13 @@ type Evidence struct {
 
 // The kinds of ends beside the classes of events.
 const (
-	KindSilent        = "silent"         // the log ends without a word
-	KindHealthy       = "healthy"        // training logged its end
-	KindAfterEnd      = "after_end"      // errors behind the end of training
-	KindSIGKILL       = "sigkill"        // of ClassSignal
-	KindSIGTERM       = "sigterm"        // of ClassSignal
-	KindNotUnderstood = "not_understood" // a fatal line without a rule
-	KindStuck         = "stuck_in_flight"
+	KindSilent        = "silent"          // the log ends without a word
+	KindHealthy       = "healthy"         // training logged its end
+	KindAfterEnd      = "after_end"       // errors behind the end of training
+	KindSIGKILL       = "sigkill"         // of ClassSignal
+	KindSIGTERM       = "sigterm"         // of ClassSignal
+	KindNotUnderstood = "not_understood"  // a fatal line without a rule
+	KindStuck         = "stuck_in_flight" // all ranks are in a collective, and none returns
 )
 
 // Failed reports whether the run ended in an error, by its logs.
@@ -64,8 +64,8 @@ func (e *End) Failed() bool {
 	return e.Kind != KindSilent && e.Kind != KindHealthy && e.Kind != KindAfterEnd
 }
 
-// sorted returns the events in the order in which they happened: within a log the order of its lines, between logs the order of times, where both have some. A
-// line without a stamp has the time of the line before.
+// sorted returns the events in the order of happening, and numbers the events: within a log by lines, between logs by times. An event without a time takes the
+// latest time above in the same log, else 0: before all events of other logs.
 func (c *Case) sorted() []*Event {
 	all := make([]*Event, len(c.Events))
 	for i := range c.Events {
@@ -74,6 +74,7 @@ func (c *Case) sorted() []*Event {
 	slices.SortStableFunc(all, func(a, b *Event) int {
 		return cmp.Or(cmp.Compare(a.At.File, b.At.File), cmp.Compare(a.At.Offset, b.At.Offset))
 	})
+	// Times that never fall within a log: the second sort then keeps the order of the log's lines.
 	at := make(map[*Event]int64, len(all))
 	latest, file := int64(0), ""
 	for _, e := range all {

@@ -9,11 +9,14 @@ import (
 	"github.com/trainbridge/trainbridge/internal/human"
 )
 
-// dumps finds the rank behind a hang, by the dumps of PyTorch's Flight Recorder: a rank whose dump lacks a collective enqueued by the rest of its group, and
-// that is not itself waiting in another group; or the only rank without a dump, if all others waited.
-func (j *judge) dumps(e *Event) (End, bool) {
+// dumps concludes from the dumps of PyTorch's Flight Recorder why ranks waited in a collective. First choice is the rank behind: a rank whose dump lacks a
+// collective enqueued by the rest of its group, and that waits in no other group. Failing a rank behind: groups called in different orders, different
+// collectives, the only rank without a dump, or a collective from which nobody returns. e is the event of the wait; nil: no log tells of a wait, and the last
+// two are not concluded. false: the dumps do not tell, or none exist.
+func (j *judge) dumps(e *Event) (end End, ok bool) {
+	// Taken from all groups together.
 	var behind, elsewhere, missing, ranks []int64
-	var of *flightrecorder.Group
+	var of *flightrecorder.Group // the smallest group with ranks behind, whose collective the sentence names
 	var stuck, mismatch *flightrecorder.Collective
 	for i := range j.Groups {
 		g := &j.Groups[i]
@@ -36,15 +39,16 @@ func (j *judge) dumps(e *Event) (End, bool) {
 	if len(ranks) == 0 {
 		return End{}, false
 	}
-	end := End{Heard: int64(len(ranks) - len(missing)), Of: int64(len(ranks)), Evidence: nil}
+	end = End{Heard: int64(len(ranks) - len(missing)), Of: int64(len(ranks))}
 	found := "dumps of " + human.Thousands(end.Heard) + " of " + human.Thousands(end.Of) + " ranks"
 	culprits := slices.DeleteFunc(slices.Clone(behind), func(r int64) bool { return slices.Contains(elsewhere, r) })
+	// The rank of a missing dump may be the furthest behind: only the case of a single missing dump allows for a missing dump.
 	switch {
 	case len(culprits) > 0 && len(missing) == 0:
 		end.Kind, end.Ranks, end.Certain = string(events.ClassBehind), culprits, true
 		end.Sentence = capital(human.Ranks(culprits)) + " did not return from enqueueing " + operation(of) + ", in which the others waited (" + found + ")."
 		end.Advice = "Look at what that rank did last: its own log, a stack trace (py-spy dump)."
-	case len(behind) > 0 && len(missing) == 0:
+	case len(behind) > 0 && len(missing) == 0: // each rank behind waits in another group
 		end.Kind = string(events.ClassMismatch)
 		end.Sentence = capital(human.Ranks(behind)) + " wait for each other in groups that they call in different orders (" + found +
 			"): which of them is wrong is not told."
@@ -62,7 +66,7 @@ func (j *judge) dumps(e *Event) (End, bool) {
 			human.Ranks([]int64{int64(mismatch.Reference)}) + " " + name(&mismatch.Operation) + ", " + human.Ranks(differ) +
 			" another (" + found + "); which of them is wrong is not told."
 		end.Advice = "Compare what both sides do in that step: a branch, a shape, a data type."
-	case len(missing) == 1 && len(behind) == 0 && e != nil && len(ranks) > 2:
+	case len(missing) == 1 && len(behind) == 0 && e != nil && len(ranks) > 2: // with two ranks, the wait of one says nothing of the other
 		end.Kind, end.Ranks = string(events.ClassTimeout), missing
 		end.Sentence = "The others waited in a collective; " + human.Ranks(missing) + " has left no dump, so it may have been waited for (" + found + ")."
 		end.Advice = "Look at what that rank did last: its own log, a stack trace (py-spy dump)."
@@ -76,12 +80,14 @@ func (j *judge) dumps(e *Event) (End, bool) {
 	return end, true
 }
 
-// dumpsAlone is the conclusion where no log has an error.
+// dumpsAlone is the conclusion from dumps where no log has an error: ranks that are behind. All else in dumps is said only if a log tells of a
+// wait.
 func (j *judge) dumpsAlone() (End, bool) {
 	end, ok := j.dumps(nil)
 	return end, ok && end.Kind == string(events.ClassBehind)
 }
 
+// merge adds ranks to a sorted set of ranks.
 func merge(all []int64, more []int32) []int64 {
 	for _, r := range more {
 		all = append(all, int64(r))
@@ -90,7 +96,7 @@ func merge(all []int64, more []int32) []int64 {
 	return slices.Compact(all)
 }
 
-// operation is the collective in which the ranks of a group wait.
+// operation describes the collective in which the ranks of a group wait: "all_reduce 17 of group 1 tensor_parallel".
 func operation(g *flightrecorder.Group) string {
 	c := g.Stuck
 	if c == nil {
@@ -102,6 +108,7 @@ func operation(g *flightrecorder.Group) string {
 	return name(&c.Operation) + " " + human.Thousands(c.Seq) + " of group " + strings.TrimSpace(g.Name+" "+g.Desc)
 }
 
+// name is the name of an operation without its backend: "all_reduce" of "nccl:all_reduce".
 func name(o *flightrecorder.Operation) string {
 	_, n, ok := strings.Cut(o.Name, ":")
 	if !ok {

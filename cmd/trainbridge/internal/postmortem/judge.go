@@ -10,10 +10,12 @@ import (
 	"github.com/trainbridge/trainbridge/internal/human"
 )
 
-// Judge says how the run ended. Its result always has a sentence.
+// Judge says how the run ended. The result always has a sentence.
 func Judge(c *Case) End {
 	j := &judge{Case: c, all: c.sorted()}
 	j.lastAttempt()
+	// The run went on after an event with later steps: the event says nothing of the end. An end of training stays, because errors behind the end are judged by
+	// it.
 	j.all = slices.DeleteFunc(j.all, func(e *Event) bool { return e.wentOn && e.Class != events.ClassEnded })
 	for _, r := range rules {
 		if end, ok := r.rule(j); ok {
@@ -24,7 +26,7 @@ func Judge(c *Case) End {
 	return j.silent()
 }
 
-// rules in their order: the first rule with its evidence decides.
+// rules are in the order of trial: the first with evidence decides, and a rule may rely on the failure of the rules above.
 var rules = []struct {
 	name string
 	rule func(*judge) (End, bool)
@@ -37,10 +39,10 @@ var rules = []struct {
 	{"an error that is not understood", (*judge).notUnderstood},
 }
 
-// judge is a case at work.
+// judge is a case while the rules look for its end.
 type judge struct {
 	*Case
-	all []*Event // of the last attempt, in order
+	all []*Event // of the last attempt, in order, without events that steps follow
 }
 
 // lastAttempt drops the events of earlier attempts: the run went on after them.
@@ -63,7 +65,8 @@ func (j *judge) of(classes ...events.Class) (all []*Event) {
 	return all
 }
 
-// weight says how much an event says of the first cause.
+// weight says how well an event explains the end of the run: 3, names a cause; 2, a process or job was ended, by something unnamed; 1, follows from
+// something else, and is a cause only if nothing better is logged; 0, no cause at all.
 func weight(e *Event) int {
 	switch e.Class {
 	case events.ClassECC, events.ClassCUDAError, events.ClassCUDAOOM, events.ClassHostOOM, events.ClassMismatch, events.ClassTimeLimit, events.ClassDataLoader,
@@ -83,9 +86,9 @@ func weight(e *Event) int {
 		return 3
 	case events.ClassSignal:
 		switch e.Signal {
-		case 15, 2:
+		case 15, 2: // SIGTERM, SIGINT: somebody ends the process
 			return 1
-		case 4, 7, 8, 11: // by an act of the process itself
+		case 4, 7, 8, 11: // SIGILL, SIGBUS, SIGFPE, SIGSEGV: by an act of the process itself
 			return 3
 		}
 		return 2
@@ -93,7 +96,7 @@ func weight(e *Event) int {
 		return 2
 	case events.ClassSummary:
 		switch {
-		case e.Signal == 15, e.Signal == 6, e.Code == 143, e.Code == 0 && e.Signal == 0:
+		case e.Signal == 15, e.Signal == 6, e.Code == 143, e.Code == 0 && e.Signal == 0: // SIGTERM (143 is 128 + 15), SIGABRT, no failure
 			return 0
 		case e.Signal != 0:
 			return 2
@@ -107,13 +110,14 @@ func weight(e *Event) int {
 	return 0
 }
 
-// consequence reports whether a line of the driver has an earlier cause: 43 and 45 are of the process, not of the GPU (NVIDIA XID Errors, r590), and newer
-// drivers write "caused by previous Xid N" or Nonfatal.
+// consequence reports whether a line of the driver is no cause: Xid 45 is the clean-up after another error (NVIDIA XID Errors, r590), and newer drivers write
+// "caused by previous Xid N" or Nonfatal.
 func consequence(e *Event) bool {
 	return e.Xid == 45 || strings.Contains(e.What, "caused by previous Xid") || strings.Contains(e.What, "Nonfatal")
 }
 
-// afterEnd: all errors came after the end of training.
+// afterEnd is the rule for complete training with errors in the logs: healthy if the last line about an end says that training is complete, and no error
+// follows; after_end if all errors come behind the first line about an end.
 func (j *judge) afterEnd() (End, bool) {
 	ended := j.of(events.ClassEnded, events.ClassExiting)
 	if len(ended) == 0 {
@@ -143,6 +147,7 @@ func (j *judge) afterEnd() (End, bool) {
 	}, true
 }
 
+// done is the rule for a line about complete training, or about a program that is exiting.
 func (j *judge) done() (End, bool) {
 	ended := j.of(events.ClassEnded, events.ClassExiting)
 	if len(ended) == 0 {
@@ -151,30 +156,32 @@ func (j *judge) done() (End, bool) {
 	return End{Kind: KindHealthy, Certain: true, Sentence: "Training says that it is done.", Evidence: j.lines(ended[len(ended)-1:])}, true
 }
 
-// overriding: a cause whose consequences may be logged before it.
+// overriding is the rule for the kernel's memory killer, whose line often comes after lines about its victims: the killer is the cause, unless an event of
+// another origin came before.
 func (j *judge) overriding() (End, bool) {
-	if ooms := j.of(events.ClassHostOOM); len(ooms) > 0 {
-		for _, e := range j.causes() {
-			if e.Class == events.ClassHostOOM {
-				break
-			}
-			if killed(e) {
-				continue
-			}
+	ooms := j.of(events.ClassHostOOM)
+	if len(ooms) == 0 {
+		return End{}, false
+	}
+	for _, e := range j.causes() {
+		if e.Class == events.ClassHostOOM {
+			break
+		}
+		if !killed(e) {
 			return End{}, false
 		}
-		return j.describe(ooms[0]), true
 	}
-	return End{}, false
+	return j.describe(ooms[0]), true
 }
 
-// killed says whether an event may be the work of the kernel's memory killer.
+// killed says whether an event may be the work of the kernel's memory killer: a death by SIGKILL (137 is 128 + 9) in the words of a launcher, Ray, an engine or
+// the data loader.
 func killed(e *Event) bool {
 	return e.Signal == 9 || e.Class == events.ClassGone || e.Class == events.ClassCancelled || e.Class == events.ClassEngine || e.Code == 137 ||
 		e.Class == events.ClassDataLoader && (e.Signal == 9 || strings.Contains(e.Text, "exited unexpectedly"))
 }
 
-// causes are the possible first causes, in order.
+// causes are the events with some weight, in order.
 func (j *judge) causes() (all []*Event) {
 	for _, e := range j.all {
 		if weight(e) > 0 {
@@ -184,8 +191,8 @@ func (j *judge) causes() (all []*Event) {
 	return all
 }
 
-// firstCause is the earliest event with enough weight; a heavier one wins against events shortly before, because the lines of a dying process and of its
-// launcher come in any order.
+// firstCause is the rule for the earliest event with some weight. A heavier event from shortly after wins against earlier events, because the lines of a dying
+// process and of its launcher come in any order.
 func (j *judge) firstCause() (End, bool) {
 	all := j.causes()
 	if len(all) == 0 {
@@ -208,10 +215,11 @@ func follows(a, b *Event) bool {
 // soon is how long after a line of a launcher the line of the process itself may come.
 const soon = int64(60e9)
 
-// longAfter reports whether b came long after a: a is then no consequence of b.
+// longAfter reports whether b came too long after a for a to be a consequence of b. Without times nothing is long after, except lines behind a time-out in the
+// same log: the ranks had waited for minutes by then.
 func (j *judge) longAfter(a, b *Event) bool {
 	if a.Class == events.ClassTimeout && (b.Class == events.ClassBehind || b.Class == events.ClassMismatch) {
-		return false // a summary of the ranks behind the timeout
+		return false // b explains the time-out: who was behind, or how calls differed
 	}
 	if a.Time != 0 && b.Time != 0 {
 		return b.Time-a.Time > soon
@@ -219,7 +227,7 @@ func (j *judge) longAfter(a, b *Event) bool {
 	return a.Class == events.ClassTimeout && b.At.File == a.At.File
 }
 
-// describe concludes from the first cause.
+// describe makes the end from its first cause, by the describer of the event's class, and adds time and evidence.
 func (j *judge) describe(e *Event) End {
 	d := describers[e.Class]
 	if d == nil {
@@ -233,6 +241,7 @@ func (j *judge) describe(e *Event) End {
 	return end
 }
 
+// describers make the sentence, the ranks and the advice of an end from the first cause, by the event's class; plain is for all further classes.
 var describers map[events.Class]func(*judge, *Event) End
 
 func init() {
@@ -245,7 +254,7 @@ func init() {
 	}
 }
 
-// who are the global ranks that printed events like e, within soon.
+// who are the known global ranks, sorted, that printed events like the first: the first, and later ones until soon after.
 func (j *judge) who(like func(*Event) bool, first *Event) (ranks []int64) {
 	for _, e := range j.all {
 		if e.order < first.order || !like(e) || first.Time != 0 && e.Time != 0 && e.Time-first.Time > soon {
@@ -259,7 +268,7 @@ func (j *judge) who(like func(*Event) bool, first *Event) (ranks []int64) {
 	return ranks
 }
 
-// rankOf is the global rank of the process that printed the line; -1: unknown. The rank of a group that is all of the job is a global one.
+// rankOf is the global rank of the process that printed the line; -1: unknown. A rank in a group is a global rank if the group is the whole job (default_pg).
 func (j *judge) rankOf(e *Event) int64 {
 	switch {
 	case e.Rank >= 0:
@@ -272,7 +281,8 @@ func (j *judge) rankOf(e *Event) int64 {
 	return -1
 }
 
-// oneNode reports whether the known part of the job is on one node: local ranks are then global ones.
+// oneNode reports whether nothing in the logs speaks against a job on a single node, where local ranks are global ranks: no two hosts, and no event whose local
+// rank differs from its global rank.
 func (j *judge) oneNode() bool {
 	hosts := make(map[string]bool)
 	for _, e := range j.all {
@@ -291,6 +301,7 @@ func (j *judge) oneNode() bool {
 	return len(hosts) <= 1
 }
 
+// plain describes classes without a describer of their own: the words of the class, then the line. Of a full disk and of a dead data loader the rank is named.
 func (j *judge) plain(e *Event) End {
 	end := End{Kind: string(e.Class), Sentence: words[e.Class] + j.where(e) + ": " + clean(e.Text) + "."}
 	switch e.Class {
@@ -310,7 +321,7 @@ var words = map[events.Class]string{
 	events.ClassFrozen: "A process hangs in the kernel",
 }
 
-// name names the rank of an event if no other rank has one like it.
+// name names the rank and host of an event as the cause, if only a single rank has like events: of several, the first to print need not be the first to fail.
 func (j *judge) name(end *End, e *Event, like func(*Event) bool) {
 	ranks := j.who(like, e)
 	if len(ranks) == 1 {
@@ -321,7 +332,7 @@ func (j *judge) name(end *End, e *Event, like func(*Event) bool) {
 	}
 }
 
-// where is " on rank 3".
+// where is the place of an event in a sentence: " on rank 3 (host node-1)"; "": unknown.
 func (j *judge) where(e *Event) string {
 	text := ""
 	switch r := j.rankOf(e); {
@@ -336,6 +347,7 @@ func (j *judge) where(e *Event) string {
 	return text
 }
 
+// device describes an error of a GPU: ECC, no memory left, a failed call of CUDA.
 func (j *judge) device(e *Event) End {
 	end := End{Kind: string(e.Class)}
 	what := map[events.Class]string{
@@ -344,8 +356,9 @@ func (j *judge) device(e *Event) End {
 	}[e.Class]
 	like := func(o *Event) bool { return o.Class == e.Class }
 	ranks := j.who(like, e)
-	if len(ranks) > 1 { // the first rank comes first; others follow, their collectives spoiled by its error
+	if len(ranks) > 1 {
 		end.Sentence = what + " on " + human.Ranks(ranks) + "."
+		// A CUDA error of a rank makes the collectives of all ranks fail alike: the first rank is not known.
 		if e.Class != events.ClassCUDAError {
 			end.Ranks = ranks
 		}
@@ -361,6 +374,7 @@ func (j *judge) device(e *Event) End {
 	return end
 }
 
+// xid describes an error that NVIDIA's driver wrote to the kernel's log. The rank is known if a launcher names the process.
 func (j *judge) xid(e *Event) End {
 	what := "an error"
 	if e.Xid != 0 {
@@ -381,7 +395,8 @@ func (j *judge) xid(e *Event) End {
 	return end
 }
 
-// rankOfProcess is the rank of a process reaped by a launcher; -1: unknown. The kernel knows no ranks.
+// rankOfProcess is the global rank of a process by process id, from the line of the launcher that reaped the process; -1: unknown. Lines of the kernel have the
+// process id alone.
 func (j *judge) rankOfProcess(pid int64) int64 {
 	for _, e := range j.all {
 		if r := j.rankOfSummary(e); e.Class == events.ClassSummary && pid != 0 && e.PID == pid && r >= 0 {
@@ -398,6 +413,7 @@ func hosts(e *Event) []string {
 	return []string{e.Host}
 }
 
+// hostOOM describes the end of the host's or the cgroup's memory: the process that the kernel killed, with the rank if known.
 func (j *judge) hostOOM(e *Event) End {
 	end := End{Kind: string(e.Class), Hosts: hosts(e), Certain: true, Sentence: "The host's memory, or that of its cgroup, ran out" + j.where(e)}
 	if e.Process != "" {
@@ -406,7 +422,7 @@ func (j *judge) hostOOM(e *Event) End {
 	if e.Step != "" {
 		end.Sentence += ", in step " + e.Step + " of Slurm"
 	}
-	if e.Rank >= 0 && e.Exception != "" {
+	if e.Rank >= 0 && e.Exception != "" { // a MemoryError, printed by the rank
 		j.name(&end, e, func(o *Event) bool { return o.Class == e.Class })
 	}
 	if r := j.rankOfProcess(e.PID); r >= 0 {
@@ -420,6 +436,7 @@ func (j *judge) hostOOM(e *Event) End {
 	return end
 }
 
+// mismatch describes ranks that called different collectives. A line with a rank and a peer names both, neither as wrong.
 func (j *judge) mismatch(e *Event) End {
 	end := End{Kind: string(e.Class), Certain: len(e.Ranks) > 0, Sentence: "Ranks of a group called different collectives"}
 	if peer, err := strconv.ParseInt(e.Peer, 10, 64); err == nil && len(e.Ranks) == 1 {
@@ -435,6 +452,7 @@ func (j *judge) mismatch(e *Event) End {
 	return end
 }
 
+// network describes a failed connection by both ends. A peer is written by NCCL as "10.0.0.2<50342>", address and port.
 func (j *judge) network(e *Event) End {
 	end := End{Kind: string(e.Class), Hosts: hosts(e), Sentence: "The network failed" + j.where(e)}
 	if e.Host != "" {
@@ -449,6 +467,7 @@ func (j *judge) network(e *Event) End {
 	return end
 }
 
+// gone describes a vanished process, in the words of whoever missed the process.
 func (j *judge) gone(e *Event) End {
 	end := End{Kind: string(e.Class), Hosts: hosts(e), Ranks: e.Ranks, Sentence: "A process went away"}
 	if e.Process != "" {
@@ -465,7 +484,7 @@ func (j *judge) gone(e *Event) End {
 	return end
 }
 
-// peer: a connection ended. The other end closed first, or the network between them failed.
+// peer describes a closed connection: the far end closed first, or the network failed. Dumps may name the rank behind.
 func (j *judge) peer(e *Event) End {
 	end := End{Kind: string(events.ClassGone), Sentence: "A connection was closed by the process at its other end"}
 	if strings.Contains(e.Text, "reset by peer") || strings.Contains(e.Text, "network error") {
@@ -482,6 +501,7 @@ func (j *judge) peer(e *Event) End {
 	return end
 }
 
+// scheduler describes an end from outside: the time limit, a cancellation, Slurm's preemption, Ctrl-C.
 func (j *judge) scheduler(e *Event) End {
 	end := End{Kind: string(e.Class), Certain: true, Sentence: "The job was cancelled"}
 	switch {
@@ -498,6 +518,7 @@ func (j *judge) scheduler(e *Event) End {
 	return end
 }
 
+// behind describes a line that names the ranks behind, as torch's monitored_barrier, Horovod and JAX write.
 func (j *judge) behind(e *Event) End {
 	return End{
 		Kind: string(e.Class), Certain: true, Ranks: e.Ranks,
@@ -506,6 +527,8 @@ func (j *judge) behind(e *Event) End {
 	}
 }
 
+// signal describes a process that died by a signal, as its own output says. A rank is named if no second rank died likewise, and
+// never for SIGTERM and SIGINT, by which launchers end all ranks.
 func (j *judge) signal(e *Event) End {
 	end := End{Kind: kindOfSignal(e.Signal), Sentence: "A process"}
 	if e.PID != 0 {
@@ -522,10 +545,10 @@ func (j *judge) signal(e *Event) End {
 	return end
 }
 
-// reaped is the rank of the only process that died by the signal, as launchers say; -1: none, or several.
+// reaped is the global rank of the only process that died by the signal, as launchers say; -1: no launcher says so, several died, or one of unknown rank did.
 func (j *judge) reaped(signal int64) int64 {
 	rank := int64(-1)
-	named := make(map[int64]bool) // processes
+	named := make(map[int64]bool) // processes whose rank some launcher's line tells
 	for _, e := range j.all {
 		if e.Class != events.ClassSummary || e.Signal != signal {
 			continue
@@ -539,6 +562,7 @@ func (j *judge) reaped(signal int64) int64 {
 		}
 	}
 	for _, e := range j.all {
+		// A further process died likewise, and no line has the rank.
 		if e.Class == events.ClassSummary && e.Signal == signal && j.rankOfSummary(e) < 0 && !named[e.PID] {
 			return -1
 		}
@@ -549,7 +573,7 @@ func (j *judge) reaped(signal int64) int64 {
 // rankOfSummary is the global rank of the process reaped by a launcher; -1: unknown.
 func (j *judge) rankOfSummary(e *Event) int64 {
 	switch {
-	case e.Form.Name == "slurm.task_exit": // of the step: with a launcher on each node the node's rank
+	case e.Form.Name == "slurm.task_exit": // Slurm's task number: where each task is a launcher, the number of a node
 		return -1
 	case len(e.Ranks) == 1:
 		return e.Ranks[0]
@@ -559,6 +583,7 @@ func (j *judge) rankOfSummary(e *Event) int64 {
 	return -1
 }
 
+// kindOfSignal is the kind of an end by a signal. SIGINT (2) is Ctrl-C.
 func kindOfSignal(n int64) string {
 	switch n {
 	case 2:
@@ -571,7 +596,7 @@ func kindOfSignal(n int64) string {
 	return string(events.ClassSignal)
 }
 
-// summary has a launcher's line alone: the first process reaped, with its exit code.
+// summary describes an end that only a launcher's line tells of: the first process reaped, with the signal or exit code.
 func (j *judge) summary(e *Event) End {
 	if e.Signal == 0 {
 		return j.exit(e)
@@ -582,7 +607,7 @@ func (j *judge) summary(e *Event) End {
 	if e.PID != 0 {
 		end.Sentence = "Process " + strconv.FormatInt(e.PID, 10) + " was killed by " + cmp.Or(events.SignalName(e.Signal), "signal "+strconv.FormatInt(e.Signal, 10))
 	}
-	if rank >= 0 && e.Signal != 6 {
+	if rank >= 0 && e.Signal != 6 { // SIGABRT: a watchdog ends waiting ranks too
 		end.Ranks = []int64{rank}
 		end.Sentence = strings.Replace(end.Sentence, " was killed", " (rank "+human.Thousands(rank)+") was killed", 1)
 	}
@@ -591,6 +616,7 @@ func (j *judge) summary(e *Event) End {
 	return end
 }
 
+// exit describes a process that ended with an exit code, from the line of the launcher.
 func (j *judge) exit(e *Event) End {
 	kind := events.ClassGone
 	if e.Code == 1 {
@@ -609,8 +635,8 @@ func (j *judge) exit(e *Event) End {
 	return end
 }
 
-// onlyFailed is the rank of the only process in launchers' lines, if no rank waited for another: otherwise the first one reaped may be a waiting rank. -1:
-// none.
+// onlyFailed is the global rank of the only failed process in launchers' lines; -1: none, or several. Where ranks waited for each other the result is -1 too:
+// the process reaped first may have given up waiting. Processes ended by SIGTERM (15) did not fail.
 func (j *judge) onlyFailed() int64 {
 	failed := int64(-1)
 	for _, e := range j.all {
@@ -631,6 +657,7 @@ func (j *judge) onlyFailed() int64 {
 	return failed
 }
 
+// exception describes a traceback: the ranks, the exception, the place. A rank is named if no second rank raised the same exception.
 func (j *judge) exception(e *Event) End {
 	end := End{Kind: string(e.Class)}
 	same := func(o *Event) bool { return o.Class == e.Class && o.Exception == e.Exception }
@@ -658,13 +685,14 @@ func (j *judge) exception(e *Event) End {
 	return end
 }
 
-// timeout: ranks gave up waiting in a collective. The rank behind is known only if all ranks of the group have logged their positions.
+// timeout describes ranks that gave up waiting in a collective. Who was behind is told by dumps, or by the watchdogs' lines if all ranks of the job have
+// printed how many collectives they have enqueued: the ranks with the lowest number, if not all have the same.
 func (j *judge) timeout(e *Event) End {
 	if end, ok := j.dumps(e); ok {
 		return end
 	}
 	end := End{Kind: string(e.Class)}
-	counts := make(map[int64]*Event) // by rank of the group
+	counts := make(map[int64]*Event) // the last line of each rank of the group, by rank of the group
 	group := e.Group
 	for _, o := range j.all {
 		if o.Class == events.ClassTimeout && o.Enqueued >= 0 && o.Group == group && o.GroupRank >= 0 {
@@ -673,7 +701,7 @@ func (j *judge) timeout(e *Event) End {
 	}
 	waiting := j.who(func(o *Event) bool { return o.Class == events.ClassTimeout }, e)
 	end.Heard, end.Of = int64(len(waiting)), j.WorldSize
-	op := ""
+	op := "" // the collective of the wait
 	for _, o := range j.all {
 		if o.Class == events.ClassTimeout && o.Op != "" && (o.Group == group || group == "") {
 			op = o.Op
@@ -681,6 +709,7 @@ func (j *judge) timeout(e *Event) End {
 		}
 	}
 	end.Sentence = "Ranks waited in a collective" + when(op != "", " ("+op+")") + " until they gave up"
+	// Ranks of the group are ranks of the job if the group has as many.
 	if size := j.WorldSize; size > 0 && int64(len(counts)) == size {
 		least := int64(-1)
 		for _, o := range counts {
@@ -700,7 +729,7 @@ func (j *judge) timeout(e *Event) End {
 			end.Sentence = capital(human.Ranks(behind)) + " did not return from enqueueing work " + human.Thousands(least+1) + ", in which the others waited"
 		}
 	}
-	if len(waiting) > 0 && end.Kind == string(e.Class) {
+	if len(waiting) > 0 && end.Kind == string(e.Class) { // nobody was found behind
 		end.Sentence += "; " + human.Ranks(waiting) + " told of it"
 		if j.WorldSize > 0 {
 			end.Sentence += ", of " + human.Thousands(j.WorldSize)
@@ -712,7 +741,8 @@ func (j *judge) timeout(e *Event) End {
 	return end
 }
 
-// notUnderstood: a fatal line without a rule.
+// notUnderstood is the last rule: of fatal lines without weight, the first Xid or death by a signal is described, else the first line of another fatal class is
+// quoted as it is.
 func (j *judge) notUnderstood() (End, bool) {
 	for _, e := range j.all {
 		switch e.Class {
@@ -736,7 +766,7 @@ func (j *judge) notUnderstood() (End, bool) {
 	return End{}, false
 }
 
-// silent is said where the logs just stop.
+// silent is the end of logs that just stop: no rule has found its evidence.
 func (j *judge) silent() End {
 	end := End{Kind: KindSilent, Sentence: "The log ends without a word: killed, or still running."}
 	if j.LastStep >= 0 {
@@ -745,9 +775,9 @@ func (j *judge) silent() End {
 	return end
 }
 
-// finish adds how long ranks stood in a collective.
+// finish adds to an end how long ranks stood in collectives that timed out: the longest wait of each rank, added up.
 func (j *judge) finish(end *End) {
-	longest := make(map[int64]int64) // ms, by rank
+	longest := make(map[int64]int64) // ms, by rank; unknown ranks count as one
 	for _, e := range j.all {
 		if e.Class == events.ClassTimeout && e.Waited > 0 {
 			r := j.rankOf(e)
@@ -762,7 +792,7 @@ func (j *judge) finish(end *End) {
 // maxEvidence bounds the lines of an end.
 const maxEvidence = 8
 
-// evidence are the lines of a first cause and of its consequences, without repetitions of a form.
+// evidence are the lines of a first cause and of what came after, at most maxEvidence: the first line of each form, no warnings.
 func (j *judge) evidence(first *Event) []Evidence {
 	list := []*Event{first}
 	seen := map[string]bool{first.Form.Name: true}
@@ -775,6 +805,7 @@ func (j *judge) evidence(first *Event) []Evidence {
 	return j.lines(list)
 }
 
+// lines are the first maxEvidence events of a list as evidence.
 func (j *judge) lines(list []*Event) (all []Evidence) {
 	for _, e := range list[:min(len(list), maxEvidence)] {
 		all = append(all, Evidence{e.At, e.Text})
@@ -782,6 +813,7 @@ func (j *judge) lines(list []*Event) (all []Evidence) {
 	return all
 }
 
+// when is s if yes, else "".
 func when(yes bool, s string) string {
 	if yes {
 		return s
@@ -789,7 +821,7 @@ func when(yes bool, s string) string {
 	return ""
 }
 
-// clean is a line for a sentence.
+// clean makes a line of a log fit into a sentence: spaces put together, cut to 160 bytes, no full stop at its end.
 func clean(s string) string {
 	s = strings.Join(strings.Fields(s), " ")
 	const most = 160
@@ -799,4 +831,5 @@ func clean(s string) string {
 	return strings.TrimRight(s, ". ")
 }
 
+// capital is s, which begins with an ASCII letter, with a capital.
 func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }

@@ -8,8 +8,8 @@ import (
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 )
 
-// Of is how a job ended, by the events in its logs and the dumps of PyTorch's Flight Recorder among its files. ranks is their number; 0: unknown. lastStep is
-// the number of the last step; -1: none.
+// Of is how a job ended, by the events in its logs and the dumps of PyTorch's Flight Recorder among its files. ranks is the number of ranks of the job; 0:
+// unknown. lastStep is the number of the last step in the logs; -1: none.
 func Of(job *digest.Ends, files []string, ranks, lastStep int64) End {
 	c := &Case{WorldSize: ranks, LastStep: lastStep, Events: make([]Event, 0, len(job.Events))}
 	for i := range job.Events {
@@ -25,10 +25,11 @@ func Of(job *digest.Ends, files []string, ranks, lastStep int64) End {
 	return Judge(c)
 }
 
-// maxDump bounds a dump, By: 2,000 entries with their frames take 2 MB.
+// maxDump bounds the size of a dump, By. The recorder's default of 2,000 entries takes 2 MB with their stack frames.
 const maxDump = 256 << 20
 
-// groups reads the dumps among some files, one at a time.
+// groups compares the dumps among some files: each process group with the ranks behind. Files that are no dump, are larger than maxDump or
+// cannot be read are passed over. One dump at a time is in memory.
 func groups(files []string) []flightrecorder.Group {
 	var reader flightrecorder.Reader
 	var dump flightrecorder.Dump
@@ -44,7 +45,6 @@ func groups(files []string) []flightrecorder.Group {
 			if err != nil {
 				continue
 			}
-			dump.Rank = flightrecorder.RankOf(file)
 			if reader.Read(data, &dump) != nil {
 				continue
 			}
@@ -56,6 +56,8 @@ func groups(files []string) []flightrecorder.Group {
 	})
 }
 
+// eventOf restores the event of a line from the attributes of its span: form, class and text, then facts outside of the text, such as host and rank from the
+// prefix of the line, and the exception and innermost frame of a traceback.
 func eventOf(d *digest.Event) Event {
 	e := events.Again(d.Form, events.Class(d.Class), d.Text)
 	e.Time, e.Own = d.Time, d.Own

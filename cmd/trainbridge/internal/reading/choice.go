@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// JSON is the format, beside text, of commands for programs.
+// JSON is the name of the format that commands write for programs.
 const JSON = "json"
 
 // Choice adds a flag with a fixed set of values, the first by default.
@@ -17,6 +17,7 @@ func Choice(cmd *cobra.Command, to *string, flag, usage string, names ...string)
 	cmd.Flags().Var(&choice{to, names}, flag, usage+": "+strings.Join(names, ", "))
 }
 
+// choice is a pflag.Value that takes one of some names.
 type choice struct {
 	value *string
 	names []string

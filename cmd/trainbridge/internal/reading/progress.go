@@ -21,8 +21,8 @@ const (
 // progress says how far the reading is: a bar on a terminal, else a line now and then.
 type progress struct {
 	to    io.Writer
-	bar   bool
-	drawn bool
+	bar   bool // to is a terminal
+	drawn bool // the bar is on the terminal
 	now   func() time.Time
 	start time.Time
 	next  time.Time // of a plain line
@@ -37,7 +37,8 @@ func newProgress(to io.Writer, now func() time.Time) *progress {
 	return p
 }
 
-// show is called a few times a second, by one goroutine at a time.
+// show draws the bar anew, or prints a line every plainEvery: bytes read so far of all, the rate, and the time left at this rate. The reading calls it a few
+// times a second, from one goroutine at a time.
 func (p *progress) show(done, total int64) {
 	now := p.now()
 	done = min(done, total) // a file may grow meanwhile
@@ -55,6 +56,7 @@ func (p *progress) show(done, total int64) {
 		if total > 0 {
 			filled = int(barWidth * done / total)
 		}
+		// \r\x1b[K: to the beginning of the line, which is erased.
 		_, _ = fmt.Fprintf(p.to, "\r\x1b[K%s%s  %s", strings.Repeat("█", filled), strings.Repeat("░", barWidth-filled), text)
 		p.drawn = true
 	case !now.Before(p.next):

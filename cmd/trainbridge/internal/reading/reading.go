@@ -43,15 +43,15 @@ func Paths(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// Flags say how logs are read.
+// Flags are the flags of all commands that read logs, as texts until Options reads them.
 type Flags struct {
 	device, service, run string
-	since, until         string
+	since, until         string // times
 	zones                Zones
 	patterns             Patterns
 }
 
-// Patterns are lines of logs with placeholders where the numbers stand.
+// Patterns is the flag --pattern: lines of logs with placeholders where the numbers stand.
 type Patterns struct{ texts []string }
 
 // Add adds the flag to a command.
@@ -60,7 +60,7 @@ func (p *Patterns) Add(cmd *cobra.Command) {
 		"a line of a training log with placeholders, such as 'it {iteration} loss {loss} in {step_time:ms} ms'; again for others (docs/reference/patterns.md)")
 }
 
-// Of are the patterns as given. The error is a UsageError.
+// Of returns the given patterns, each checked. The error is a UsageError.
 func (p *Patterns) Of(cmd *cobra.Command) ([]string, error) {
 	for _, text := range p.texts {
 		if err := trainlogreceiver.PatternError(text); err != nil {
@@ -70,7 +70,7 @@ func (p *Patterns) Of(cmd *cobra.Command) ([]string, error) {
 	return p.texts, nil
 }
 
-// Zones are the zones of stamps without one.
+// Zones is the flag --timezone: for some logs the time zone of their stamps, where the stamps state no zone.
 type Zones struct{ timezone []string }
 
 // Add adds the flag to a command.
@@ -79,7 +79,7 @@ func (z *Zones) Add(cmd *cobra.Command) {
 		"the zone of a log's stamps that state none, as `LOG=ZONE`: a path, a glob or a file's name, and an IANA name or +08:00 (default: local); again for others")
 }
 
-// Of are the zones as given. The error is a UsageError.
+// Of returns the given zones. The error is a UsageError.
 func (z *Zones) Of(cmd *cobra.Command) (all []offline.Zone, err error) {
 	for _, text := range z.timezone {
 		zone, err := offline.ParseZone(text)
@@ -103,7 +103,7 @@ func (f *Flags) Add(cmd *cobra.Command) {
 	f.patterns.Add(cmd)
 }
 
-// Options are the flags as given. The error is a UsageError.
+// Options makes the options of a reading from the given flags. The error, a UsageError, names the wrong flag.
 func (f *Flags) Options(cmd *cobra.Command) (opt offline.Options, err error) {
 	opt = offline.Options{Run: f.run, Service: f.service, Device: f.device}
 	opt.Zones, err = f.zones.Of(cmd)
@@ -128,7 +128,7 @@ func (f *Flags) Options(cmd *cobra.Command) (opt offline.Options, err error) {
 	return opt, nil
 }
 
-// moment reads a time.
+// moment reads the time of a flag: RFC 3339, or a date with or without a time of day, in the local zone. An empty text is the zero time.
 func moment(cmd *cobra.Command, flag, text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -144,7 +144,8 @@ func moment(cmd *cobra.Command, flag, text string) (time.Time, error) {
 	return time.Time{}, Errorf(cmd, "--%s %q: write 2026-11-23, '2026-11-23 14:00:05' or 2026-11-23T14:00:05Z", flag, text)
 }
 
-// Open finds the files, and prints the paths that name none. The error, a UsageError, says that no file was found at all.
+// Open finds the files of the paths. It prints, a line each, what is left out: paths without a file, files that are no logs by their names, the kernel's files,
+// links, files beyond the limit. The error, a UsageError, says that no file was found at all.
 func Open(cmd *cobra.Command, paths []string) (*offline.Input, error) {
 	in, err := offline.Open(paths, cmd.InOrStdin())
 	if err != nil {
@@ -168,7 +169,7 @@ func Open(cmd *cobra.Command, paths []string) (*offline.Input, error) {
 	return in, nil
 }
 
-// LeftOut says how many files are not looked at.
+// LeftOut says how many files are beyond the limit: "of 120,000 files the first 100,000 are looked at, and 20,000 are not".
 func LeftOut(in *offline.Input) string {
 	more := ""
 	if in.More {
@@ -178,7 +179,7 @@ func LeftOut(in *offline.Input) string {
 		human.Thousands(int64(len(in.Files)+in.Left))+more, human.Thousands(int64(len(in.Files))), human.Thousands(int64(in.Left)), more)
 }
 
-// Read reads the logs, with progress. The error is a UsageError if nothing can be read.
+// Read reads the logs into a sink and shows the progress. The error is a UsageError if no file is in a known format.
 func Read(ctx context.Context, cmd *cobra.Command, in *offline.Input, opt offline.Options, to offline.Sink) (*offline.Reading, error) {
 	read, err := ReadAny(ctx, cmd, in, opt, to)
 	if err != nil {
@@ -190,7 +191,7 @@ func Read(ctx context.Context, cmd *cobra.Command, in *offline.Input, opt offlin
 	return read, nil
 }
 
-// ReadAny is Read, and allows files without records.
+// ReadAny is Read, but no error if no file is in a known format. It also prints each --timezone that names no file.
 func ReadAny(ctx context.Context, cmd *cobra.Command, in *offline.Input, opt offline.Options, to offline.Sink) (*offline.Reading, error) {
 	for _, z := range opt.Zones {
 		if !slices.ContainsFunc(in.Files, z.Of) {
@@ -203,7 +204,7 @@ func ReadAny(ctx context.Context, cmd *cobra.Command, in *offline.Input, opt off
 	return offline.Read(ctx, in, opt, to)
 }
 
-// Unreadable says why nothing was read, if nothing was.
+// Unreadable is nil if some file is in a known format. Otherwise the error counts the files by the reason: "nothing to read: of 3 files 1 binary, 2 empty; …".
 func Unreadable(read *offline.Reading) error {
 	binary, empty := 0, 0
 	for _, f := range read.Files {
@@ -217,12 +218,12 @@ func Unreadable(read *offline.Reading) error {
 		}
 	}
 	var why []string
-	for _, n := range []struct {
-		n    int
-		what string
+	for _, kind := range []struct {
+		files int
+		name  string
 	}{{binary, "binary"}, {empty, "empty"}, {len(read.Files) - binary - empty, "text in no format that is known"}} {
-		if n.n > 0 {
-			why = append(why, fmt.Sprintf("%d %s", n.n, n.what))
+		if kind.files > 0 {
+			why = append(why, fmt.Sprintf("%d %s", kind.files, kind.name))
 		}
 	}
 	of, list := fmt.Sprintf("of %d files ", len(read.Files)), strings.Join(why, ", ")

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/term"
 )
 
-// Terminal returns COLUMNS, else the columns of the terminal w, else width; and whether w is a terminal.
+// Terminal returns how many columns an output to w has, and whether w is a terminal: COLUMNS if set, else the terminal's own number, else width.
 func Terminal(w io.Writer, width int) (columns int, tty bool) {
 	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		tty = true

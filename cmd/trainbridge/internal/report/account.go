@@ -12,7 +12,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// accounting says where the wall-clock time of the run went.
+// accounting writes the tables of where the wall-clock time of the run went: states, goodput, attempts.
 func (c *conclusion) accounting() {
 	if !c.accounted {
 		return
@@ -23,7 +23,7 @@ func (c *conclusion) accounting() {
 	c.page.print(tables.Attempts(&c.account, c.chinese))
 }
 
-// whole is the time against which losses are held, s, and its name.
+// whole is the time against which losses are held, s: the wall clock of the account, else the time of all windows, else from the first span to the last.
 func (c *conclusion) whole() float64 {
 	switch {
 	case c.accounted:
@@ -50,17 +50,17 @@ func (c *conclusion) ranksIn(of account.State) float64 {
 	return float64(c.size)
 }
 
-// lose adds a claim of lost seconds, by the average number of ranks.
+// lose adds a costly claim: so many seconds were lost, of so many ranks on average. short is the loss in the headline.
 func (c *conclusion) lose(kind string, seconds, ranks float64, what, short, advice string, proof ...proof) {
 	c.claims = append(c.claims, claim{
-		kind: kind, what: what, short: short, cost: seconds, lost: seconds, devices: seconds * ranks, rank: costly, advice: advice, proof: proof,
+		kind: kind, what: what, short: short, cost: seconds, lost: seconds, devices: seconds * ranks, grade: costly, advice: advice, proof: proof,
 	})
 }
 
-// worth says whether so many seconds are worth a claim.
+// worth says whether a loss of so many seconds is worth a claim: more than little of the whole.
 func (c *conclusion) worth(seconds float64) bool { return seconds > little*c.whole() && seconds > 0 }
 
-// at is where the step of a gap or a pause stands.
+// at is the evidence of a gap or a pause: the record of the last step before.
 func (c *conclusion) at(number int64, took float64, at account.Place) proof {
 	what := human.Seconds(took)
 	if number >= 0 {
@@ -74,7 +74,7 @@ func (c *conclusion) share(seconds float64) string {
 	return c.sf("%s of %s", "占 %[2]s 的 %[1]s", human.Percent(seconds/c.whole()), human.Seconds(c.whole()))
 }
 
-// states are the losses in the account.
+// states adds claims for the losses in the account: checkpoints, start-up, steps done again, down time, stalls, and unexplained time between steps.
 func (c *conclusion) states() {
 	if !c.accounted {
 		return
@@ -105,6 +105,7 @@ func (c *conclusion) states() {
 		"查看这些步之间是否有保存、评估、写日志或垃圾回收。"))
 }
 
+// wereOf is the English verb for a number of things.
 func (c *conclusion) wereOf(n int64) string {
 	if n == 1 {
 		return " was"
@@ -112,7 +113,7 @@ func (c *conclusion) wereOf(n int64) string {
 	return " were"
 }
 
-// gap tells of the times without a step of a state.
+// gap adds a claim for the time in a state without steps (Down, Stalled, Unexplained), with the longest gaps as evidence.
 func (c *conclusion) gap(of account.State, kind, advice string) {
 	lost := c.account.Seconds[of]
 	if !c.worth(lost) {
@@ -129,7 +130,7 @@ func (c *conclusion) gap(of account.State, kind, advice string) {
 	if len(gaps) > 0 && gaps[0].After >= 0 {
 		where = c.sf(", the longest %s after step %d", "，最长 %s，在第 %d 步之后", human.Seconds(gaps[0].Seconds()), gaps[0].After)
 		if len(gaps) == 1 {
-			where = c.sf(", after step %[2]d", "，在第 %[2]d 步之后", "", gaps[0].After)
+			where = c.sf(", after step %d", "，在第 %d 步之后", gaps[0].After)
 		}
 	}
 	var text, short string
@@ -150,7 +151,7 @@ func (c *conclusion) gap(of account.State, kind, advice string) {
 	c.lose(kind, lost, c.ranksIn(of), text+where+": "+c.share(lost), short, advice, seen...)
 }
 
-// checkpoints tells of the checkpoints: their time, and an outlier among them. Causes of slow steps have their part already.
+// checkpoints adds a claim for the time of checkpoints, and names an outlier among them. Seconds that already count as the cause of slow steps are taken off.
 func (c *conclusion) checkpoints() {
 	all := c.account.Of(account.Checkpoint)
 	lost := c.account.Seconds[account.Checkpoint] - c.blamedOn(spans.PartCheckpoint)
@@ -180,7 +181,7 @@ func (c *conclusion) checkpoints() {
 	c.lose("checkpoint", lost, c.ranksIn(account.Checkpoint), text+": "+c.share(lost), c.in("checkpoints", "检查点"), c.of(advices[spans.PartCheckpoint]), seen...)
 }
 
-// blamedOn is how many seconds of slow windows a part is to blame for.
+// blamedOn is how many seconds of slow windows a part is to blame for: claims of causes have them.
 func (c *conclusion) blamedOn(part string) (sum float64) {
 	if !c.slow() {
 		return 0
@@ -193,7 +194,9 @@ func (c *conclusion) blamedOn(part string) (sum float64) {
 	return sum
 }
 
-// steadyParts are parts with much of each step: no step is slow, and yet the time is lost.
+// steadyParts adds claims for overhead in all windows, slow or not: data loading, TransferQueue, waiting for late ranks, RPCs, each if its share of the time of
+// all windows is c.steady (--steady) or more. Such time makes no step slower than the others, and is lost in each. Seconds that already count as the cause of
+// slow windows are taken off.
 func (c *conclusion) steadyParts() {
 	w := c.window
 	if w == nil || w.Took.Count() == 0 {
@@ -213,18 +216,18 @@ func (c *conclusion) steadyParts() {
 			spans.PartRPCSerialize,
 		},
 	} {
-		sum, devices, all := 0.0, 0.0, 0.0
+		sum, devices, all := 0.0, 0.0, 0.0 // s without the blamed, s times ranks, s
 		for _, name := range of.parts {
 			if p := w.Parts[name]; p != nil {
 				sum, devices, all = sum+p.All.Sum()-c.blamedOn(name), devices+p.Devices.Sum(), all+p.All.Sum()
 			}
 		}
-		ranks := float64(c.size)
+		ranks := float64(c.size) // as many as were in these parts on average, if known
 		if devices > 0 {
 			ranks = devices / all
 		}
 		took := w.Took.Sum()
-		if !(sum >= c.steady*took) {
+		if !(sum >= c.steady*took) { // also if a time is not known (NaN)
 			continue
 		}
 		_, several := tables.Window(w.Of, c.chinese)

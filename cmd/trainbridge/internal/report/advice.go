@@ -5,9 +5,10 @@ import "github.com/trainbridge/trainbridge/spans"
 // both is a text in English and in Chinese.
 type both struct{ english, chinese string }
 
+// of is the text in the page's language.
 func (p *page) of(b both) string { return p.in(b.english, b.chinese) }
 
-// adviceOf is the advice about a part. A part by the trainer's own name is computing, with no further knowledge.
+// adviceOf is the advice about a part of the time. A part with a name of the trainer's own counts as computing; the unattributed time has no advice.
 func adviceOf(part string) both {
 	if a, ok := advices[part]; ok || part == spans.PartUnattributed {
 		return a
@@ -64,16 +65,16 @@ var advices = map[string]both{
 // meant is a verdict and its cause.
 type meant struct{ verdict, cause string }
 
-// finding is a verdict in Chinese, and its place among the conclusions.
+// finding is how the conclusion tells of a verdict.
 type finding struct {
 	chinese string // the meaning
-	advice  string // in Chinese; the English advice is the registry's
-	rank    int    // wrong results first: see the constants
+	advice  string // in Chinese; the English advice stands in the verdict's sentence
+	grade   int
 }
 
-// Where a verdict stands.
+// The grades of claims and verdicts: claims stand in this order.
 const (
-	elsewhere = iota // the figures say more, or no accusation
+	elsewhere = iota // of verdicts alone: no claim is made of the verdict, because figures say more, or nobody is accused
 	ended            // how the run ended
 	wrong            // results are lost, or the job stands
 	costly           // time is lost
@@ -81,7 +82,7 @@ const (
 	distrust         // numbers of the log not to be trusted
 )
 
-// findings are the verdicts that the conclusions may name by themselves. Others have rules of their own in conclusion.go: TransferQueue, late ranks.
+// findings are the verdicts that become claims as they are. For other verdicts (TransferQueue, late ranks) the conclusion has rules of its own.
 var findings = map[meant]finding{
 	{spans.VerdictNCCLHang, ""}:        {"集合通信未在时限内完成", "先看缺失的 rank（崩溃、走入其他代码、等待数据）；若无缺失，检查 rank 间的网络。", wrong},
 	{spans.VerdictNCCLRankMissing, ""}: {"部分 rank 没有记录", "检查该 rank 是否仍在运行，是否仍在写日志。", wrong},

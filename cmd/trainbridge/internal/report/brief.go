@@ -19,18 +19,19 @@ import (
 const (
 	briefWidth  = 80 // without a terminal
 	leastWidth  = 40
-	briefClaims = 3
-	briefParts  = 5
-	worstParts  = 4
-	barWidth    = 24
+	briefClaims = 3  // of a single run
+	briefParts  = 5  // of the time of windows
+	worstParts  = 4  // of the time of the slowest window
+	barWidth    = 24 // of the bar of a part
 	briefGaps   = 2
-	briefRuns   = 5
-	tableRuns   = 20
+	briefRuns   = 5  // with their conclusions
+	tableRuns   = 20 // in the table
 )
 
+// severityColours are codes for reading.Palette.
 var severityColours = map[string]string{spans.SeverityBad: "31", spans.SeverityWarning: "33", good: "32"}
 
-// brief writes a screen without scrolling. Failed runs come first.
+// brief writes the report of all jobs on a single screen: a table of several runs, a short conclusion of each, and what was not read. Failed runs come first.
 func (p *page) brief(jobs []*digest.Job, read *offline.Reading) {
 	all := make([]*conclusion, len(jobs))
 	for i, job := range jobs {
@@ -82,14 +83,15 @@ func (p *page) runs(all []*conclusion) {
 	p.blank()
 }
 
-// brief writes the conclusion of a run, the first claims, and of a single run where the time went.
+// brief writes the conclusion of a run, and the first claims. Of a run that stands alone it also writes where the time went, the slowest window, and what the
+// logs do not tell.
 func (c *conclusion) brief(claims int, alone bool) {
 	dir := directory(files(c.job, c.read), c.read)
 	c.painted("1", "", c.jobTitle(c.job, c.read, dir))
 	c.blank()
 	c.painted(severityColours[c.severity()], "", c.headline())
 	left := c.claims
-	if c.beginsWithFirst() {
+	if c.beginsWithFirst() { // the first claim is told by then: its evidence follows at once
 		c.support(dir, &left[0], evidences)
 		left, claims = left[1:], claims-1
 	}
@@ -152,7 +154,8 @@ func (c *conclusion) whereTimeWent() {
 	c.lines(t.Fit(c.width-2), c.width-2)
 }
 
-// slowest draws the largest parts of the slowest window below a title, each beside the usual time.
+// slowest draws the largest parts of the slowest window as bars, each beside the usual time of the part. head writes the title. Without a slow window it writes
+// nothing.
 func (c *conclusion) slowest(head func(string)) {
 	if !c.slow() || len(c.window.Worst) == 0 {
 		return
@@ -182,7 +185,7 @@ func (c *conclusion) slowest(head func(string)) {
 	}
 }
 
-// unreadBriefly says how many files and lines were not understood.
+// unreadBriefly says how many files and lines were not understood; "": all were.
 func (p *page) unreadBriefly(read *offline.Reading) string {
 	foreign, lines := int64(0), int64(0)
 	for _, f := range read.Files {

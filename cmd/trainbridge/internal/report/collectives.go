@@ -55,6 +55,7 @@ func (p *page) bandwidth(operations []*digest.Collective) {
 	p.print(tables.Collectives(operations, p.chinese))
 }
 
+// sizes writes how many messages there were of each size, by powers of two, with their time and bandwidth.
 func (p *page) sizes(operations []*digest.Collective) {
 	var rows [][]string
 	for _, o := range operations {
@@ -74,6 +75,7 @@ func (p *page) sizes(operations []*digest.Collective) {
 	}
 }
 
+// errors writes how many errors, retries and hanging collectives there were.
 func (p *page) errors(operations []*digest.Collective) {
 	var errors, retries float64
 	hangs := 0
@@ -93,8 +95,9 @@ type communicator struct {
 	ranks int64
 }
 
+// communicators are the communicators of a job, each with the larger of its logged size and the number of its ranks with records.
 func communicators(job *digest.Job) (out []communicator) {
-	seen := map[string]int64{}
+	seen := map[string]int64{} // ranks with records, by the communicator's id, else name
 	for _, r := range job.Collectives.Ranks() {
 		seen[r.Communicator]++
 	}
@@ -104,6 +107,7 @@ func communicators(job *digest.Job) (out []communicator) {
 	return out
 }
 
+// topology writes the communicators, and the links between hosts and between ranks.
 func (p *page) topology(job *digest.Job) {
 	var rows [][]string
 	for _, c := range communicators(job) {

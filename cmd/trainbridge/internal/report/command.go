@@ -24,6 +24,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/outfile"
 )
 
+// options are the flags.
 type options struct {
 	out, format, lang, table string
 	full                     bool
@@ -86,6 +87,7 @@ With --serve it serves the page that --format html writes, and makes it anew as 
 	return cmd
 }
 
+// run checks the flags against each other, and reads the logs and writes the report, or serves the page. Wrong flags are errors before anything is read.
 func run(cmd *cobra.Command, paths []string, opt options) error {
 	to := kindOf(opt.out)
 	if opt.format != "" {
@@ -122,6 +124,7 @@ func run(cmd *cobra.Command, paths []string, opt options) error {
 	how.Positions = true
 	req := format.Request{Full: opt.full, Width: fullWidth, Options: how, Chinese: opt.lang == "zh", Table: opt.table, Steady: opt.steady, Links: links}
 	req.Conclude = concluder(req.Chinese, req.Steady)
+	// The first screen fits the terminal; the full report is as wide everywhere.
 	if !opt.full {
 		terminal := false
 		req.Width, terminal = reading.Terminal(cmd.OutOrStdout(), briefWidth)
@@ -146,7 +149,7 @@ func run(cmd *cobra.Command, paths []string, opt options) error {
 	})
 }
 
-// checkTable checks --table.
+// checkTable checks --table and -o of the formats that are several files, csv and tfevents: they need a directory, and csv with --table a file.
 func checkTable(cmd *cobra.Command, to *kind, opt options) error {
 	all := strings.Join(records.Names(), ", ")
 	switch {
@@ -161,13 +164,15 @@ func checkTable(cmd *cobra.Command, to *kind, opt options) error {
 	case opt.table == "" && (opt.out == "" || opt.out == "-"):
 		return reading.Errorf(cmd, "csv is a table for each kind of record: add -o DIR for all of them, or --table NAME for one of %s", all)
 	}
-	if stat, err := os.Stat(opt.out); opt.table == "" && (err == nil && !stat.IsDir() || kindOf(opt.out) == to) {
+	stat, err := os.Stat(opt.out)
+	isFile := err == nil && !stat.IsDir() || kindOf(opt.out) == to // there is one, or its name ends as a table's
+	if opt.table == "" && isFile {
 		return reading.Errorf(cmd, "-o %s: csv is a table for each kind of record: name a directory, or add --table NAME: %s", opt.out, all)
 	}
 	return nil
 }
 
-// write reads the logs and writes the report.
+// write reads the logs and writes the report in a format. An error of the writer ends the reading.
 func write(cmd *cobra.Command, to *kind, req format.Request) error {
 	w := to.open(req)
 	if c, ok := w.(io.Closer); ok {
@@ -185,7 +190,8 @@ func write(cmd *cobra.Command, to *kind, req format.Request) error {
 	return w.Finish(ctx, read)
 }
 
-// ending has the reading end at the first error of a sink: readers would retry like a collector.
+// ending wraps a sink so that its first error ends the reading, by way of the reading's context: receivers take an error for a backend that is down, and try
+// again without end.
 func ending(to offline.Sink, end context.CancelCauseFunc) offline.Sink {
 	check := func(err error) error {
 		if err != nil {

@@ -22,9 +22,9 @@ import (
 )
 
 const (
-	mostClaims = 8    // claims in full
+	mostClaims = 8    // claims that are told; of more their number
 	mostRanks  = 3    // named of the waited-for ranks
-	evidences  = 3    // of each
+	evidences  = 3    // of a claim
 	little     = 0.01 // of the loss, or of the time of the job: less is not worth a claim
 )
 
@@ -37,9 +37,9 @@ type claim struct {
 	what    string
 	short   string  // for the headline: "loading data"
 	cost    float64 // s; NaN: not known
-	lost    float64 // s beyond all other claims
+	lost    float64 // s that no other claim has: losses are added up
 	devices float64 // s x ranks; 0: not known
-	rank    int     // wrong, costly, …
+	grade   int     // ended, wrong, costly, remark or distrust
 	proof   []proof
 	advice  string
 }
@@ -50,7 +50,7 @@ type proof struct {
 	digest.At
 }
 
-// conclusion is everything to say of a job.
+// conclusion is everything to say of a job. Its methods that add claims are called once each, by conclude.
 type conclusion struct {
 	*page
 	job  *digest.Job
@@ -62,14 +62,16 @@ type conclusion struct {
 	lost    float64 // s more than usual, of all slow windows
 
 	account   account.Account
-	accounted bool  // with an account
+	accounted bool  // account is set: a log tells of steps with times
 	size      int64 // ranks; 0: not known
 	end       postmortem.End
 	step      int64 // the last step; -1: none
 }
 
+// conclude makes the conclusion of a job: it looks for all that can be claimed, and sorts the claims by grade, then cost. p prints the texts.
 func conclude(p *page, job *digest.Job, read *offline.Reading) *conclusion {
 	c := &conclusion{page: p, job: job, read: read}
+	// Outer kinds of windows come first. An inner kind is taken only if it was slow and the outer was not.
 	for _, w := range job.Windows.Rows() {
 		if w.Took.Count() > 0 && (c.window == nil || c.window.SlowCount == 0 && w.SlowCount > 0) {
 			c.window = w
@@ -85,6 +87,7 @@ func conclude(p *page, job *digest.Job, read *offline.Reading) *conclusion {
 	for _, comm := range communicators(job) {
 		c.size = max(c.size, comm.ranks)
 	}
+	// late looks at the claims before: no second of waiting is lost twice.
 	c.died()
 	c.causes()
 	c.steadyParts()
@@ -96,15 +99,15 @@ func conclude(p *page, job *digest.Job, read *offline.Reading) *conclusion {
 	c.zones()
 	c.findings()
 	slices.SortStableFunc(c.claims, func(a, b claim) int { // NaN is less than any cost
-		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(b.cost, a.cost))
+		return cmp.Or(cmp.Compare(a.grade, b.grade), cmp.Compare(b.cost, a.cost))
 	})
 	return c
 }
 
-// slow says whether windows were slow, and so their causes are told by cost.
+// slow says whether windows were slow: their causes are then claims (causes).
 func (c *conclusion) slow() bool { return c.window != nil && c.window.SlowCount > 0 }
 
-// windows is how a number of windows is called.
+// windows is a number of windows in words: "12 steps", "3 batches", or "12 records of steps" where a record covers several.
 func (c *conclusion) windows(n int64) string {
 	if c.several && c.window.Of == spans.WindowStep {
 		return c.in(human.Plural(n, "record")+" of steps", human.Thousands(n)+" 条训练记录")
@@ -114,7 +117,7 @@ func (c *conclusion) windows(n int64) string {
 	return c.in(human.Plural(n, one), human.Thousands(n)+cmp.Or(count, " 个窗口"))
 }
 
-// numbered is the name of a window.
+// numbered is how a single window is called: "step 12", or without an iteration "batch".
 func (c *conclusion) numbered(iteration view.Int) string {
 	if iteration.OK {
 		return c.sf("step %d", "第 %d 步", iteration.N)
@@ -123,26 +126,28 @@ func (c *conclusion) numbered(iteration view.Int) string {
 	return one
 }
 
-// who is a rank and the host.
+// who is a rank in a sentence, with its host: "rank 3 (node-1)".
 func (c *conclusion) who(rank view.Int, host string) string {
 	return string(cause.AppendRank(nil, cause.Who{Rank: rank.N, Host: name(host)}, c.chinese))
 }
 
-// what says what went on in a part of the time, and who was behind the part, as the sentences of the windows do.
+// what says what went on in a part of the time, and who was behind the part, in the words of step_join: "waiting for rank 3 (node-1) in allreduce". in has the
+// collective; its zero value: none.
 func (c *conclusion) what(of *digest.Cost, in digest.Blamed) string {
 	return string(cause.Append(nil, name(of.Part), cause.Who{
 		Rank: of.Rank.N, HasRank: of.Rank.OK, Host: name(of.Host), Operation: name(in.Operation), Comm: name(in.Comm),
 	}, c.chinese))
 }
 
-// causes are step_join's causes of slow windows.
+// causes adds a claim for each of step_join's causes of slow windows that cost enough. Of many ranks that were waited for, the dearest have claims of their
+// own, and the rest a claim together.
 func (c *conclusion) causes() {
 	if !c.slow() {
 		return
 	}
 	costs := c.window.Costs()
 	c.lost = c.window.Excess.Sum()
-	ranks, named := 0, mostClaims/2
+	ranks, named := 0, mostClaims/2 // that were waited for, and those with a claim of their own
 	for _, of := range costs {
 		if of.Rank.OK {
 			ranks++
@@ -152,7 +157,7 @@ func (c *conclusion) causes() {
 		named = mostRanks
 	}
 	var others claim // waiting for the other ranks
-	seen := 0
+	seen := 0        // ranks so far
 	for _, of := range costs {
 		if of.Rank.OK {
 			if seen++; seen > named {
@@ -176,11 +181,11 @@ func (c *conclusion) causes() {
 			took += c.sf(" (%s GPU-seconds)", "（%s GPU·秒）", human.Digits(of.Devices.Sum()))
 		}
 		cl := claim{
-			kind: slowWindows, what: c.sf("%s %s, in %s", "%s：%s，共 %s", c.in(took, what), c.in(what, took), c.windows(of.Windows)), cost: of.Time.Sum(), rank: costly,
+			kind: slowWindows, what: c.sf("%s %s, in %s", "%s：%s，共 %s", c.in(took, what), c.in(what, took), c.windows(of.Windows)), cost: of.Time.Sum(), grade: costly,
 			short: c.what(of, digest.Blamed{}), lost: of.Time.Sum(), devices: of.Devices.Sum(), advice: c.advice(of.Part),
 		}
 		if of.Part == spans.PartUnattributed { // nobody is accused
-			cl.rank, cl.advice = remark, c.capital(c.sentence(c.reasons(of)))
+			cl.grade, cl.advice = remark, c.capital(c.sentence(c.reasons(of)))
 		}
 		for _, d := range of.Dearest[:min(len(of.Dearest), evidences)] {
 			cl.proof = append(cl.proof, proof{fmt.Sprintf("%s (%s)", c.numbered(d.Of.Iteration), human.Seconds(d.Weight)), d.At})
@@ -193,12 +198,12 @@ func (c *conclusion) causes() {
 	if n := ranks - named; n > 0 {
 		others.what = c.sf("%s waiting for %s", "等待其他 %[2]s：%[1]s", human.Seconds(others.cost), c.in(human.Plural(n, "other rank"), human.Thousands(n)+" 个 rank"))
 		others.kind, others.lost, others.short = slowWindows, others.cost, c.in("waiting for other ranks", "等待其他 rank")
-		others.rank, others.advice = costly, c.of(advices[spans.PartWait])
+		others.grade, others.advice = costly, c.of(advices[spans.PartWait])
 		c.claims = append(c.claims, others)
 	}
 }
 
-// latest is the latest record of a rank.
+// latest is the evidence of how late a rank came: its record with the largest lateness; nil: its logs tell of none.
 func (c *conclusion) latest(rank int64) []proof {
 	var found *digest.Ranked[string]
 	for _, r := range c.job.Collectives.Ranks() {
@@ -212,9 +217,10 @@ func (c *conclusion) latest(rank int64) []proof {
 	return []proof{{c.sf("%s, rank %d late by %s", "%s，rank %d 迟到 %s", name(found.Of), rank, human.Seconds(found.Weight)), found.At}}
 }
 
-// queue says the cost of TransferQueue, by the limits of its document: 30 % of the time, 100 MiB/s.
+// queue adds claims about TransferQueue, by the limits of its document: functions with more than 30 % of their time in GET and PUT, and client operations below
+// 100 MiB/s. If no function as a whole is above the limit, calls that are may make a claim.
 func (c *conclusion) queue() {
-	high := c.verdict(spans.VerdictTQOverhead)
+	high := c.verdict(spans.VerdictTQOverhead) // of calls; nil: none, or functions have told already
 	advice := advices[spans.PartGet]
 	for _, f := range c.job.Functions.Rows() {
 		s := f.Sums()
@@ -222,7 +228,7 @@ func (c *conclusion) queue() {
 			cl := claim{
 				what: c.sf("TransferQueue took %s of the %s of %s (GET %s, PUT %s; limit 30%%)", "TransferQueue 占 %[3]s 总耗时 %[2]s 的 %[1]s（GET %[4]s，PUT %[5]s；限值 30%%）",
 					human.Percent(share), human.Seconds(s.Total), name(s.Name), human.Percent(s.Ratio(s.Get)), human.Percent(s.Ratio(s.Put))),
-				cost: (s.Get + s.Put) / max(1, float64(c.size)), devices: s.Get + s.Put, rank: costly, advice: c.of(advice),
+				cost: (s.Get + s.Put) / max(1, float64(c.size)), devices: s.Get + s.Put, grade: costly, advice: c.of(advice),
 			}
 			for _, r := range f.Slowest[:min(len(f.Slowest), evidences)] {
 				cl.proof = append(cl.proof, proof{human.Seconds(r.Weight), r.At})
@@ -231,6 +237,7 @@ func (c *conclusion) queue() {
 			high = nil
 		}
 	}
+	// Where steps were slow, the claims of their causes say more.
 	all := c.job.Functions.Sum()
 	if n, host := c.job.Functions.High(); high != nil && !c.slow() && float64(n) >= little*float64(all.Calls) {
 		what := c.sf("%s of %s calls spent over 30%% in TransferQueue", "%[2]s 次调用中有 %[1]s 次的 TransferQueue 开销超过 30%%",
@@ -238,21 +245,21 @@ func (c *conclusion) queue() {
 		if host != "" {
 			what += c.sf(", all on %s", "，全部在 %s 上", name(host))
 		}
-		c.claims = append(c.claims, claim{what: what, cost: math.NaN(), rank: remark, advice: c.of(advice), proof: c.worst(high)})
+		c.claims = append(c.claims, claim{what: what, cost: math.NaN(), grade: remark, advice: c.of(advice), proof: c.worst(high)})
 	}
 	for _, o := range c.job.Functions.Operations() {
 		if rate := o.Overall(); rate < 100<<20 {
 			c.claims = append(c.claims, claim{
 				what: c.sf("%s moved %s at %s (limit 100 MiB/s)", "%s 传输 %s，速度 %s（限值 100 MiB/s）",
 					name(o.Stage.String()), human.Bytes(o.Size.Sum()), human.BinaryRate(rate)),
-				cost: math.NaN(), rank: remark, proof: c.worst(c.verdict(spans.VerdictTQThroughputLow)),
+				cost: math.NaN(), grade: remark, proof: c.worst(c.verdict(spans.VerdictTQThroughputLow)),
 				advice: c.in("Check the network bandwidth, the IOPS of the storage, and how the data is serialised.", "检查网络带宽，检查存储IOPS，优化数据序列化方式。"),
 			})
 		}
 	}
 }
 
-// blamed says whether a cause names the rank already.
+// blamed says whether a cause of slow windows names the rank already.
 func (c *conclusion) blamed(rank int64) bool {
 	if !c.slow() {
 		return false
@@ -260,7 +267,7 @@ func (c *conclusion) blamed(rank int64) bool {
 	return slices.ContainsFunc(c.window.Costs(), func(of *digest.Cost) bool { return of.Rank == (view.Int{N: rank, OK: true}) })
 }
 
-// verdict finds a bad verdict by name.
+// verdict finds a bad verdict by name; nil: the job has none.
 func (c *conclusion) verdict(name string) *digest.Finding {
 	for _, f := range c.job.Verdicts.Rows() {
 		if f.Name == name && f.Severity == spans.SeverityBad {
@@ -270,6 +277,7 @@ func (c *conclusion) verdict(name string) *digest.Finding {
 	return nil
 }
 
+// worst is the evidence of a verdict, which may be nil: the spans that were furthest from its limit.
 func (c *conclusion) worst(f *digest.Finding) (out []proof) {
 	if f == nil {
 		return nil
@@ -280,7 +288,8 @@ func (c *conclusion) worst(f *digest.Finding) (out []proof) {
 	return out
 }
 
-// findings are the other verdicts.
+// findings adds claims for verdicts that have no other rule: those that the table findings has, and those that this version does not know. Verdicts that the
+// claims about slow windows make needless, and rare ones, are left out.
 func (c *conclusion) findings() {
 	collectives := 0
 	for _, o := range c.job.Collectives.Operations() {
@@ -289,7 +298,7 @@ func (c *conclusion) findings() {
 	for _, f := range c.job.Verdicts.Rows() {
 		known := findings[meant{f.Name, f.Cause}]
 		_, registered := spans.VerdictNamed(f.Name, f.Cause)
-		if known.rank == elsewhere && registered || len(f.Worst) == 0 {
+		if known.grade == elsewhere && registered || len(f.Worst) == 0 {
 			continue
 		}
 		switch f.Name {
@@ -303,8 +312,8 @@ func (c *conclusion) findings() {
 			}
 		}
 		worst := f.Worst[0].Of
-		cl := claim{cost: math.NaN(), rank: cmp.Or(known.rank, remark), proof: c.worst(f)}
-		cl.what, cl.advice, _ = strings.Cut(reading.Clean(worst.Reason), ". ") // the fact, then what to do
+		cl := claim{cost: math.NaN(), grade: cmp.Or(known.grade, remark), proof: c.worst(f)}
+		cl.what, cl.advice, _ = strings.Cut(reading.Clean(worst.Reason), ". ") // the text of a verdict is the fact, then the advice (train_perf's verdicts.go)
 		if c.chinese && known.chinese != "" {
 			cl.what, cl.advice = strings.TrimSpace(strings.ToUpper(f.Stage)+" "+known.chinese)+"："+cl.what, known.advice
 		}
@@ -315,7 +324,7 @@ func (c *conclusion) findings() {
 	}
 }
 
-// first is the first of all claims.
+// first is the most important claim; nil: there is none.
 func (c *conclusion) first() *claim {
 	if len(c.claims) == 0 {
 		return nil
@@ -323,6 +332,7 @@ func (c *conclusion) first() *claim {
 	return &c.claims[0]
 }
 
+// sentence ends a text with a single full stop.
 func (c *conclusion) sentence(text string) string {
 	text = strings.TrimRight(text, ".。")
 	if text == "" {
@@ -331,7 +341,7 @@ func (c *conclusion) sentence(text string) string {
 	return text + c.in(".", "。")
 }
 
-// facts say the contents of the logs, a text for each kind of log.
+// facts say the contents of the logs, a text for each kind of log: "200 steps of 1.2 s (median), loss 9.1 to 4.2".
 func (c *conclusion) facts() (out []string) {
 	for _, l := range c.job.Steps.Rows() {
 		text := c.in(human.Plural(int64(l.Covered), "step"), human.Thousands(l.Covered)+" 步")
@@ -372,17 +382,17 @@ func (c *conclusion) facts() (out []string) {
 	return out
 }
 
-// print writes the first lines of a job.
+// print writes the conclusion at the head of the full report. dir is the directory of the logs, which places leave out.
 func (c *conclusion) print(dir string) {
 	c.blank()
 	c.paragraph("", c.headline())
-	shown, little := c.claims[:min(len(c.claims), mostClaims)], len(c.claims)-mostClaims
+	shown, more := c.claims[:min(len(c.claims), mostClaims)], len(c.claims)-mostClaims
 	if len(shown) > 0 {
 		c.head(c.in("Why, what it cost, and what to do", "原因、代价与建议"))
 	}
 	c.told(dir, shown, math.MaxInt)
-	if little > 0 {
-		c.line(c.sf("    and %s", "    另有 %s", c.in(human.Plural(little, "more finding"), human.Thousands(little)+" 项")))
+	if more > 0 {
+		c.line(c.sf("    and %s", "    另有 %s", c.in(human.Plural(more, "more finding"), human.Thousands(more)+" 项")))
 	}
 	c.slowest(c.head)
 	if gaps := c.gaps(); len(gaps) > 0 {
@@ -393,7 +403,7 @@ func (c *conclusion) print(dir string) {
 	}
 }
 
-// told writes claims, each with some evidence.
+// told writes claims with their numbers, each with so many pieces of evidence at most. Advice that an earlier claim has given is not repeated.
 func (c *conclusion) told(dir string, claims []claim, evidence int) {
 	for i, cl := range claims {
 		c.paragraph(fmt.Sprintf("%2d. ", i+1), c.sentence(cl.what))
@@ -414,7 +424,7 @@ func (c *conclusion) support(dir string, cl *claim, evidence int) {
 	}
 }
 
-// seen is where a claim can be seen.
+// seen is a piece of evidence as text: "step 12 (3.1 s), rank0.log:120, trace 4bf9…".
 func (c *conclusion) seen(dir string, p proof) string {
 	var at []string
 	if p.what != "" {
@@ -427,7 +437,7 @@ func (c *conclusion) seen(dir string, p proof) string {
 	return strings.Join(at, c.in(", ", "，"))
 }
 
-// concluder makes conclusions for other formats.
+// concluder returns the function that makes conclusions for the formats other than text.
 func concluder(chinese bool, steady float64) func(*digest.Job, *offline.Reading) format.Conclusion {
 	return func(job *digest.Job, read *offline.Reading) format.Conclusion {
 		p := &page{w: io.Discard, chinese: chinese, steady: steady}
@@ -437,7 +447,7 @@ func concluder(chinese bool, steady float64) func(*digest.Job, *offline.Reading)
 			Title: p.jobTitle(job, read, dir), Headline: c.headline(), Severity: c.severity(), Gaps: c.gaps(), End: c.end, Step: c.step, Run: c.row(dir),
 		}
 		for _, cl := range c.claims[:min(len(c.claims), mostClaims)] {
-			one := format.Claim{Text: c.sentence(cl.what), Advice: cl.advice, Kind: kinds[cl.rank], About: cl.kind, Cost: cl.cost, Devices: cl.devices}
+			one := format.Claim{Text: c.sentence(cl.what), Advice: cl.advice, Kind: kinds[cl.grade], About: cl.kind, Cost: cl.cost, Devices: cl.devices}
 			for _, p := range cl.proof {
 				one.Proof = append(one.Proof, c.seen(dir, p))
 				one.Seen = append(one.Seen, format.Seen{What: p.what, At: p.At})
@@ -448,7 +458,7 @@ func concluder(chinese bool, steady float64) func(*digest.Job, *offline.Reading)
 	}
 }
 
-// row is the run among others.
+// row is the run in the table of several runs.
 func (c *conclusion) row(dir string) tables.Run {
 	r := tables.Run{Job: c.job, Dir: dir, Severity: c.severity(), Lost: c.total(), Whole: c.whole(), Steps: c.account.Steps}
 	if c.end.Failed() {
@@ -465,10 +475,10 @@ func (c *conclusion) row(dir string) tables.Run {
 	return r
 }
 
-// kinds are the ranks of claims for programs.
+// kinds are the grades of claims for programs; distrust has none.
 var kinds = map[int]string{ended: "wrong", wrong: "wrong", costly: "costly", remark: "remark"}
 
-// place is a file and the line of a record.
+// place is a file and the line of a record, "rank0.log:120", below the directory dir.
 func (c *conclusion) place(dir string, at digest.At) string {
 	text := reading.Clean(strings.TrimPrefix(c.read.Name(at.File), dir))
 	if line := c.read.LineAt(at.File, at.Offset); line > 0 {

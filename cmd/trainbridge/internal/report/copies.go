@@ -10,10 +10,11 @@ import (
 	"github.com/trainbridge/trainbridge/internal/human"
 )
 
-// copies names the files of the job with repeated steps, which count once.
+// copies tells of data that does not count, because it would count twice or is of another run: lines that repeat another rank's steps, the time between runs
+// that lie weeks apart in the same logs, and files that were not read because another has all of their steps.
 func (c *conclusion) copies() (out []string) {
 	of := files(c.job, c.read)
-	own := make(map[string]bool)
+	own := make(map[string]bool) // the files of the job, by path
 	for _, path := range of {
 		own[path] = true
 		if f := c.read.File(path); f != nil && f.CopiedLines() > 0 {
@@ -29,6 +30,7 @@ func (c *conclusion) copies() (out []string) {
 			"日志包含相隔数周的%s，其间的时间（最长 %s）不计入。", c.in(human.Plural(len(c.account.Apart)+1, "run"), human.Thousands(len(c.account.Apart)+1)+" 次运行"),
 			human.Seconds(longest.Seconds())))
 	}
+	// Of Hugging Face's checkpoints each has the log from the beginning, under the same name: they are counted, and not named.
 	n, kept := 0, ""
 	for _, copied := range c.read.Copies {
 		switch {

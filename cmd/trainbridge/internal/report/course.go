@@ -10,7 +10,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/regimes"
 )
 
-// course tells of the steps of an attempt together: the first step, a period, a trend, a change of level.
+// course adds claims about the series of steps of each attempt: a long first step, steps that are slow periodically, steps that grow slower, changes of level.
 func (c *conclusion) course() {
 	for i, steps := range c.account.Course {
 		run := c.account.Judged[i]
@@ -21,6 +21,7 @@ func (c *conclusion) course() {
 	}
 }
 
+// proofOf is the evidence of a step that took so many seconds: "step 12 (3.1 s)" and its record.
 func (c *conclusion) proofOf(s *account.Step, took float64) proof {
 	what := human.Seconds(took)
 	if s.Number >= 0 {
@@ -44,12 +45,13 @@ func (c *conclusion) warmUp(steps []account.Step, run *regimes.Run, ranks float6
 		c.in("Cache what is compiled, and warm up the data loader before the first step.", "缓存编译结果，并在首步之前预热数据加载。"), c.proofOf(&steps[0], took))
 }
 
-// periods tells of a slower step in every so many.
+// periods adds a claim for steps that are slow at a regular interval, such as each 100th.
 func (c *conclusion) periods(steps []account.Step, run *regimes.Run, ranks float64) {
 	for _, p := range run.Periods {
 		if !c.worth(p.Excess) {
 			continue
 		}
+		// The usual time of a slow step, less what it takes too long on average, is the usual time of the others.
 		each := c.sf("Each %s step", "每 %s 步有一步", ordinal(p.Every, c.chinese))
 		cl := c.sf("%s takes %s instead of %s (%s of %s do): %s more in all, %s", "%s用了 %s 而非 %s（%[4]s / %[5]s）：共多用 %[6]s，%[7]s", each, human.Seconds(p.Usual),
 			human.Seconds(p.Usual-p.Excess/float64(max(1, p.Slow))), human.Thousands(p.Slow), human.Thousands(p.Of), human.Seconds(p.Excess), c.share(p.Excess))
@@ -65,6 +67,7 @@ func (c *conclusion) periods(steps []account.Step, run *regimes.Run, ranks float
 	}
 }
 
+// ordinal is 1st, 2nd, 3rd, 4th, …; Chinese has the number alone.
 func ordinal(n int64, chinese bool) string {
 	if chinese {
 		return human.Thousands(n)
@@ -82,7 +85,8 @@ func ordinal(n int64, chinese bool) string {
 	return human.Thousands(n) + suffix
 }
 
-// levels tells of steps that grew slower little by little, and of lasting changes of level.
+// levels adds a claim for each stretch of steps (regimes.Segment) that grew slower little by little, and for each lasting change of the time of a step by 10 %
+// or more.
 func (c *conclusion) levels(steps []account.Step, run *regimes.Run) {
 	number := func(i int) string {
 		if n := steps[i].Number; n >= 0 {
@@ -92,14 +96,14 @@ func (c *conclusion) levels(steps []account.Step, run *regimes.Run) {
 	}
 	for i, s := range run.Segments {
 		if s.Trend >= 0.1 {
-			first, last := s.Level*(1-s.Trend/2), s.Level*(1+s.Trend/2)
+			first, last := s.Level*(1-s.Trend/2), s.Level*(1+s.Trend/2) // the ends of a line through the level in its middle
 			lost := 0.0
 			for k := s.From; k < s.To; k++ {
-				lost += max(0, cmp.Or(steps[k].Each(), first)-first) * float64(steps[k].Steps)
+				lost += max(0, cmp.Or(steps[k].Each(), first)-first) * float64(steps[k].Steps) // 0 s: not known, and nothing lost
 			}
 			if c.worth(lost) { // no loss by itself: longer sequences do as much
 				c.claims = append(c.claims, claim{
-					kind: "trend", cost: lost, rank: remark, proof: []proof{c.proofOf(&steps[s.To-1], steps[s.To-1].Each())},
+					kind: "trend", cost: lost, grade: remark, proof: []proof{c.proofOf(&steps[s.To-1], steps[s.To-1].Each())},
 					what: c.sf("Steps grew slower by %s from step %s to %s (%s to %s), which took %s more than at the beginning",
 						"从第 %[2]s 步到第 %[3]s 步，每步逐渐变慢 %[1]s（%[4]s 到 %[5]s），比开始时共多用 %[6]s",
 						human.Percent(last/first-1), number(s.From), number(s.To-1), human.Seconds(first), human.Seconds(last), human.Seconds(lost)),
@@ -119,7 +123,7 @@ func (c *conclusion) levels(steps []account.Step, run *regimes.Run) {
 			text += c.sf(": %d ranks instead of %d", "：rank 数由 %[2]d 变为 %[1]d", is, was)
 		}
 		c.claims = append(c.claims, claim{
-			kind: "change", what: text, cost: math.NaN(), rank: remark, proof: []proof{c.proofOf(&steps[s.From], steps[s.From].Each())},
+			kind: "change", what: text, cost: math.NaN(), grade: remark, proof: []proof{c.proofOf(&steps[s.From], steps[s.From].Each())},
 			advice: c.in("Look at what changed there: sequence length, batch size, number of ranks, data.", "查看此处的变化：序列长度、批大小、rank 数、数据。"),
 		})
 	}

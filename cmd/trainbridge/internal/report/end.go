@@ -10,7 +10,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/human"
 )
 
-// died says how the job ended, if the logs have an error.
+// died finds how the job ended, and its last step. If the logs have an error, the end is a claim.
 func (c *conclusion) died() {
 	c.step = -1
 	for _, at := range c.account.Attempts {
@@ -20,7 +20,7 @@ func (c *conclusion) died() {
 	if !c.end.Failed() {
 		return
 	}
-	cl := claim{kind: "end", what: c.in(c.end.Sentence, chineseEnd(&c.end)), cost: math.NaN(), rank: ended, advice: c.end.Advice}
+	cl := claim{kind: "end", what: c.in(c.end.Sentence, chineseEnd(&c.end)), cost: math.NaN(), grade: ended, advice: c.end.Advice}
 	if chinese := chineseEnds[c.end.Kind].advice; chinese != "" {
 		cl.advice = c.in(c.end.Advice, chinese)
 	}
@@ -63,7 +63,7 @@ var chineseEnds = map[string]struct{ what, advice string }{
 	postmortem.KindStuck:         {"所有 rank 都进入了集合通信而无一返回：没有 rank 落后，网络或 GPU 停滞", "检查这些 rank 的链路与 GPU：NCCL 日志、ibstat、内核日志。"},
 }
 
-// chineseEnd says how the run ended, and then quotes the evidence in the words of the log.
+// chineseEnd says how the run ended in Chinese, with the ranks and hosts to blame, and then has the English sentence, which quotes the log.
 func chineseEnd(end *postmortem.End) string {
 	text := cmp.Or(chineseEnds[end.Kind].what, "运行因错误结束")
 	if len(end.Ranks) > 0 {

@@ -15,7 +15,7 @@ import (
 // kind is a format of reports. To add a format, add a line to formats.
 type kind struct {
 	name   string
-	ends   []string // the ending of its files
+	ends   []string // the endings of the names of its files
 	binary bool     // not for a terminal
 	tables bool     // a file for each table, in a directory, unless --table names a table
 	dir    bool     // files in a directory
@@ -36,6 +36,7 @@ var formats = []kind{
 	{name: "json", ends: []string{".json"}, open: document.Open},
 }
 
+// names lists the names of the formats.
 func names() string {
 	all := make([]string, len(formats))
 	for i, f := range formats {
@@ -44,6 +45,7 @@ func names() string {
 	return strings.Join(all, ", ")
 }
 
+// named is the format of a name; nil: there is none.
 func named(name string) *kind {
 	for i := range formats {
 		if formats[i].name == name {

@@ -11,12 +11,14 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
+// What makes a program write the logs that are missing.
 const (
 	inspectorOn = "NCCL_PROFILER_PLUGIN=…/libnccl-profiler-inspector.so NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_VERBOSE=1"
 	queueOn     = "TQ_TRACE_ENABLED=1 VERL_LOGGING_LEVEL=DEBUG RAY_DEDUP_LOGS=0"
 	detailOn    = "TQ_TRACE_DETAIL_ENABLED=1 VERL_LOGGING_LEVEL=DEBUG"
 )
 
+// windowsOrNone is the number of windows in words; "": no log tells of windows.
 func (c *conclusion) windowsOrNone() string {
 	if c.window == nil {
 		return ""
@@ -24,7 +26,7 @@ func (c *conclusion) windowsOrNone() string {
 	return c.windows(c.window.Took.Count())
 }
 
-// unjudged is how many windows were held against no others.
+// unjudged is how many windows were not judged as slow or usual, for want of enough windows alike.
 func (c *conclusion) unjudged() int64 {
 	if c.window == nil {
 		return 0
@@ -32,17 +34,19 @@ func (c *conclusion) unjudged() int64 {
 	return c.window.Took.Count() - c.window.Judged
 }
 
-// gaps are the gaps of all logs of the job, each with the switch that closes the gap.
+// gaps are the questions that the logs of the job leave open, a text each: the question, why it is open, and which switch closes the gap.
 func (c *conclusion) gaps() (out []string) {
-	add := func(is bool, english, chinese string, args ...any) {
-		if is {
+	add := func(open bool, english, chinese string, args ...any) {
+		if open {
 			out = append(out, c.sf(english, chinese, args...))
 		}
 	}
 	d := c.job
 	logs, functions, calls, operations := d.Steps.Rows(), d.Functions.Sum(), &d.Passes.Calls, d.Collectives.Operations()
+	// Which kinds of logs there are.
 	steps, queue, rpc := len(logs) > 0, functions.Calls+functions.Incomplete > 0, calls.Took.Count() > 0
 
+	// Collectives: lateness needs the times at which ranks arrived, bandwidth needs sizes and durations.
 	arrivals, bandwidth := false, false
 	for _, o := range operations {
 		arrivals = arrivals || o.Late.Count() > 0
@@ -56,6 +60,7 @@ func (c *conclusion) gaps() (out []string) {
 		"rank 迟到：没有各 rank 的到达时刻；请设置 NCCL_INSPECTOR_DUMP_VERBOSE=1，并提供所有 rank 的日志。")
 	add(len(operations) > 0 && !bandwidth, "Bandwidth: the logs of collectives have no size or no duration.", "带宽：集合通信日志缺少大小或耗时。")
 
+	// Training logs.
 	verl, flops, mfu, model := false, false, false, false
 	for _, l := range logs {
 		verl = verl || l.Name == "verl"
@@ -75,6 +80,7 @@ func (c *conclusion) gaps() (out []string) {
 	add(none && !megatron, "FLOP/s and MFU: not in the log, nor is the model.", "FLOP/s 与 MFU：日志未给出，也未说明模型。")
 	add(!steps && (queue || len(operations) > 0), "Steps, loss and throughput: no training log.", "步数、损失与吞吐：没有训练日志。")
 
+	// TransferQueue and RPCs.
 	add(functions.WithoutID > 0 && c.window == nil || functions.WithoutID == functions.Calls && queue,
 		"Which calls belong to one batch: %s of %s TransferQueue calls have no trace id (N/A); see integrations/verl/README.md.",
 		"同一批数据的各次调用：%[2]s 次 TransferQueue 调用中有 %[1]s 次没有 trace_id（N/A）；添加方法见 integrations/verl/README.md。",
@@ -86,6 +92,7 @@ func (c *conclusion) gaps() (out []string) {
 		"服务端还是网络：RPC 表没有服务端耗时列；请记录 GPU(ms)。")
 	add(rpc && math.IsNaN(calls.Overall()), "Throughput of RPCs: their table has no sizes.", "RPC 吞吐：表中没有数据量。")
 
+	// Slow windows: which are slow, and why.
 	add(c.unjudged() > 0,
 		"Whether slow: %[2]s of %[1]s; too few are alike, or logs are missing.",
 		"是否偏慢：%[1]s中有 %[2]s 个未作判断；可比的太少，或相关日志不全。", c.windowsOrNone(), human.Thousands(c.unjudged()))

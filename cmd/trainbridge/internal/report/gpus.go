@@ -6,7 +6,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 )
 
-// gpus is the cards in the logs (004's gpu_util).
+// gpus writes a table of the GPUs whose utilization, memory or power the logs state.
 func (p *page) gpus(job *digest.Job) {
 	cards := job.GPUs()
 	if len(cards) == 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// The shares of all time from which a loss is bad, or worth a warning. Smaller losses are still told.
+// The shares of all time (whole) from which a loss is bad, or worth a warning. Smaller losses are still told.
 const (
 	badShare     = 0.05
 	warningShare = 0.01
@@ -28,7 +28,7 @@ func (c *conclusion) beside() (sum float64) {
 	return sum
 }
 
-// largest is the claim with the largest loss.
+// largest is the claim with the largest loss, but for the kind except ("": none is excepted); nil: nothing was lost.
 func (c *conclusion) largest(except string) (of *claim) {
 	for i := range c.claims {
 		if cl := &c.claims[i]; cl.kind != except && cl.lost > 0 && (of == nil || cl.lost > of.lost) {
@@ -38,7 +38,8 @@ func (c *conclusion) largest(except string) (of *claim) {
 	return of
 }
 
-// headline is the conclusion: how many steps, the loss and its share, and the largest reason.
+// headline is the conclusion: how many steps, the loss and its share, and the largest reason. Its sentence is about slow windows if they lost the most, else
+// about the other losses, else it says that nothing is known to be lost. A first claim without a known loss of time goes before (beginsWithFirst).
 func (c *conclusion) headline() string {
 	text := ""
 	switch total := c.total(); {
@@ -58,13 +59,14 @@ func (c *conclusion) headline() string {
 	return text
 }
 
-// beginsWithFirst says whether the headline begins with the first claim: more than time was lost, or no known time.
+// beginsWithFirst says whether the headline begins with the first claim: the run failed, results are wrong, or time was lost that is not among the losses and
+// no step was slow.
 func (c *conclusion) beginsWithFirst() bool {
 	first := c.first()
-	return first != nil && (first.rank <= wrong || first.rank == costly && first.lost == 0 && !c.slow())
+	return first != nil && (first.grade <= wrong || first.grade == costly && first.lost == 0 && !c.slow())
 }
 
-// slowOf is how many windows were slow of how many. Steps without a known time count as well.
+// slowOf is how many windows were slow of how many, for slowFew: "3", "200 steps were". All steps of the account count, those without a known time too.
 func (c *conclusion) slowOf() (slow, of string) {
 	n := c.window.Took.Count()
 	if c.accounted && c.window.Of == spans.WindowStep && !c.several {
@@ -78,14 +80,14 @@ func (c *conclusion) slowSteps() string {
 	return c.slowFew(c.devices()) + c.why() + c.in(".", "。")
 }
 
-// slowFew is how many windows were slow, and their time above usual of the whole.
+// slowFew is how many windows were slow, and their time above usual: "3 of 200 steps were slow (12.1 s of 20 min 3 s)". devices stands behind the times.
 func (c *conclusion) slowFew(devices string) string {
 	slow, of := c.slowOf()
 	return c.sf("%s of %s slow (%s of %s%s)", "%[2]s中有 %[1]s偏慢（多用 %[3]s，共 %[4]s%[5]s）",
 		slow, of, human.Seconds(c.lost), human.Seconds(c.whole()), devices)
 }
 
-// devices is the cost of slow windows in GPU-seconds; "": unknown.
+// devices is the time above usual of slow windows in GPU-seconds, for slowFew; "": unknown.
 func (c *conclusion) devices() string {
 	if devices := c.window.Devices.Sum(); devices > 0 {
 		return c.sf(", %s GPU-seconds", "，即 %s GPU·秒", human.Digits(devices))
@@ -93,7 +95,7 @@ func (c *conclusion) devices() string {
 	return ""
 }
 
-// why says the largest cause of slow windows, and the unexplained rest.
+// why says the largest cause of slow windows, and how much no log explains, if that is over a quarter. The text continues a sentence.
 func (c *conclusion) why() (text string) {
 	unexplained, told := 0.0, false
 	for _, of := range c.window.Costs() {
@@ -114,11 +116,12 @@ func (c *conclusion) why() (text string) {
 	return text
 }
 
+// doesNotSay is "this log does not say", or of several "these logs do not say".
 func (c *conclusion) doesNotSay() string {
 	return c.logs() + c.in(c.byLogs(" does not say", " do not say"), "没有说明")
 }
 
-// besides is the loss beside slow windows.
+// besides is a sentence about a loss beside slow windows, of so many seconds; "": too little.
 func (c *conclusion) besides(lost float64) string {
 	of := c.largest(slowWindows)
 	if of == nil || lost < warningShare*c.whole() {
@@ -127,7 +130,7 @@ func (c *conclusion) besides(lost float64) string {
 	return c.sf(" Also lost: %s (%s).", "另外损失 %s（%s）。", human.Seconds(lost), c.mostly(of, lost))
 }
 
-// mostly names the largest loss, with its time if more was lost.
+// mostly is how a loss of so many seconds is named by its largest claim: "checkpoints", or if there is more "mostly checkpoints (12 s)".
 func (c *conclusion) mostly(of *claim, lost float64) string {
 	if human.Seconds(of.lost) == human.Seconds(lost) {
 		return of.short
@@ -135,7 +138,7 @@ func (c *conclusion) mostly(of *claim, lost float64) string {
 	return c.sf("mostly %s (%s)", "主要是%s（%s）", of.short, human.Seconds(of.lost))
 }
 
-// losses is the sentence of a job with most of its loss outside slow windows.
+// losses are the sentences of a job with most of its loss, total seconds in all, outside slow windows.
 func (c *conclusion) losses(total float64) string {
 	text := c.sf("%s of %s lost (%s) in %s: %s.", "%[4]s共 %[2]s，损失 %[1]s（%[3]s）：%[5]s。",
 		human.Seconds(total), human.Seconds(c.whole()), human.Percent(total/c.whole()), c.count(), c.mostly(c.largest(""), total))
@@ -157,7 +160,7 @@ func (c *conclusion) noneSlow() string {
 	return text + c.in(".", "。")
 }
 
-// evaluations are no loss, and yet may take much of the time.
+// evaluations is a sentence about the time of evaluations, from badShare of the wall clock on: no loss, and yet much time. "": less.
 func (c *conclusion) evaluations() string {
 	took := c.account.Seconds[account.Evaluation]
 	if !c.accounted || took < badShare*c.account.Wall {
@@ -166,7 +169,7 @@ func (c *conclusion) evaluations() string {
 	return c.sf(" Evaluations took %s (%s).", "评估用了 %s（%s）。", human.Seconds(took), human.Percent(took/c.account.Wall))
 }
 
-// count is the number of steps, or of windows.
+// count is what the job did, in words: "200 steps", else windows, else "the job".
 func (c *conclusion) count() string {
 	switch {
 	case c.accounted:
@@ -177,7 +180,8 @@ func (c *conclusion) count() string {
 	return c.in("the job", "任务")
 }
 
-// nothingLost is the sentence of a job without a known loss. Health is said after a search for losses.
+// nothingLost is the sentence of a job without a known loss, with the facts of its logs. "Healthy" is said only if the logs would have shown a loss: enough
+// windows to judge, with the time of data loading.
 func (c *conclusion) nothingLost() string {
 	facts := strings.Join(c.facts(), c.in("; ", "；"))
 	switch {
@@ -224,20 +228,21 @@ func (c *conclusion) knowsLoading() bool {
 // good is the severity of a headline without an accusation.
 const good = "good"
 
-// severity is the headline's, by the loss. Lost results are bad whatever the time; a job without judgement, or with something worth a look, is a warning.
+// severity is the headline's: bad if the run failed, results are wrong or badShare of the time was lost; a warning from warningShare on, or if there is doubt
+// and no window was slow: the logs allow no judgement, a claim has a cost that is no loss, or a verdict is worth a look.
 func (c *conclusion) severity() string {
-	lost := c.total() / c.whole()
+	lost := c.total() / c.whole() // a share
 	doubt := c.window == nil
 	for i := range c.claims {
 		switch cl := &c.claims[i]; {
-		case cl.rank <= wrong:
+		case cl.grade <= wrong:
 			return spans.SeverityBad
-		case cl.rank == costly && cl.lost == 0:
+		case cl.grade == costly && cl.lost == 0:
 			if cl.cost > 0 {
 				lost = max(lost, cl.cost/c.whole())
 			}
 			doubt = true
-		case cl.rank == remark:
+		case cl.grade == remark:
 			doubt = doubt || cl.kind == ""
 		}
 	}

@@ -11,7 +11,8 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// deviceSeconds are the seconds of all ranks together. The account is of a single log: logs with stamps of several zones are apart by hours.
+// deviceSeconds are the seconds of all ranks together, against which waiting is held: by the account if it has a clock, else from the first span to the last.
+// The account is better, because logs with stamps of several time zones are apart by hours.
 func (c *conclusion) deviceSeconds() float64 {
 	if c.accounted && c.account.Clock {
 		devices := 0.0
@@ -23,11 +24,12 @@ func (c *conclusion) deviceSeconds() float64 {
 	return float64(c.size) * float64(c.job.Last-c.job.First) / 1e9
 }
 
-// late adds a claim of GPU-seconds that others waited. If all waiting is a claim already, no second is lost twice.
+// late adds a claim of a rank or host that others waited for: devices is the GPU-seconds of the wait, waiting how many ranks waited. Its seconds are no further
+// loss if a claim of all waiting has them, or of a host the claim of a rank.
 func (c *conclusion) late(kind, what, short string, devices float64, waiting int64, seen []proof) {
 	seconds := devices / max(1, float64(waiting))
 	cl := claim{
-		kind: kind, what: what, short: short, cost: seconds, lost: seconds, devices: devices, rank: costly, proof: seen, advice: c.of(advices[spans.PartWait]),
+		kind: kind, what: what, short: short, cost: seconds, lost: seconds, devices: devices, grade: costly, proof: seen, advice: c.of(advices[spans.PartWait]),
 	}
 	if slices.ContainsFunc(c.claims, func(of claim) bool { return of.kind == "wait" || of.kind == "late_rank" && kind == "late_host" }) {
 		cl.lost = 0
@@ -35,7 +37,7 @@ func (c *conclusion) late(kind, what, short string, devices float64, waiting int
 	c.claims = append(c.claims, cl)
 }
 
-// once is the collective with nearly all of the waiting for a rank, if there is one.
+// once returns the record with which the rank came latest; ok: that one collective has nearly all (80 %) of the waiting for the rank.
 func (c *conclusion) once(r *digest.Rank) (worst digest.Ranked[string], ok bool) {
 	if len(r.Latest) == 0 {
 		return worst, false
@@ -44,7 +46,8 @@ func (c *conclusion) once(r *digest.Rank) (worst digest.Ranked[string], ok bool)
 	return worst, worst.Weight*float64(c.size-1) >= 0.8*r.Cost.Sum()
 }
 
-// ranks names the ranks that others waited for all the time, at some cost: waiting in each step is usual, and makes no step slow.
+// ranks adds a claim for each rank that others waited for at high cost, though no cause of slow steps names it: who waits in each step makes none slower than
+// others. Its waiting must be a quarter of all, and 3 % of the time of all ranks, or 1 % if train_perf has called the rank a straggler.
 func (c *conclusion) ranks() {
 	waited := 0.0
 	for _, o := range c.job.Collectives.Operations() {
@@ -76,7 +79,7 @@ func (c *conclusion) ranks() {
 	}
 }
 
-// hosts names the host that the others waited for: each of its ranks may come last a little after another, and no rank alone costs much.
+// hosts adds a claim for a host that the others waited for: any of its ranks may be the last, so that no rank alone costs much.
 func (c *conclusion) hosts() {
 	hosts := c.job.Collectives.Hosts()
 	if len(hosts) < 2 {
@@ -86,14 +89,14 @@ func (c *conclusion) hosts() {
 	for _, h := range hosts {
 		total += h.Waited.Sum()
 	}
-	// Equal hosts are waited for as long: a host is named if its share is half of the rest above chance.
-	most := total * (1 + 1/float64(len(hosts))) / 2
+	// Of n equal hosts each has 1/n of the waiting. A host is named from half way between that and all on.
+	least := total * (1 + 1/float64(len(hosts))) / 2
 	for _, h := range hosts {
 		devices := h.Waited.Sum()
-		if devices < max(most, little*c.deviceSeconds()) || h.Name == digest.Other {
+		if devices < max(least, little*c.deviceSeconds()) || h.Name == digest.Other {
 			continue
 		}
-		own, worst := int64(0), (*digest.Rank)(nil)
+		own, worst := int64(0), (*digest.Rank)(nil) // ranks of the host, and the one that cost the most
 		for _, r := range c.job.Collectives.Ranks() {
 			if r.Host != h.Name {
 				continue
@@ -103,7 +106,7 @@ func (c *conclusion) hosts() {
 				worst = r
 			}
 		}
-		if worst == nil || own < 2 || worst.Waited.Sum() > 0.8*devices { // the rank is told by itself
+		if worst == nil || own < 2 || worst.Waited.Sum() > 0.8*devices { // the rank is to blame, not the host
 			continue
 		}
 		c.late("late_host", c.sf("Other hosts waited %s GPU-seconds for %s, %s of all time and %s of all waiting",

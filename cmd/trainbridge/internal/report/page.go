@@ -15,14 +15,14 @@ import (
 // fullWidth is the width of the documents' own reports, whatever the terminal: two reports are compared with diff.
 const fullWidth = 100
 
-// page writes text in either language.
+// page writes text in either language. Its methods write nothing after an error of the writer.
 type page struct {
 	w       io.Writer
 	width   int // columns
 	colours reading.Palette
 	chinese bool
 	steady  float64 // of a conclusion, as in format.Request
-	err     error
+	err     error   // the first of w
 }
 
 // in is the text in the page's language.
@@ -38,12 +38,14 @@ func (p *page) sf(english, chinese string, args ...any) string {
 	return fmt.Sprintf(p.in(english, chinese), args...)
 }
 
+// line writes a line, without spaces at its end.
 func (p *page) line(text string) {
 	if p.err == nil {
 		_, p.err = io.WriteString(p.w, strings.TrimRight(text, " ")+"\n")
 	}
 }
 
+// blank writes an empty line.
 func (p *page) blank() { p.line("") }
 
 // title begins the report of a job.
@@ -87,18 +89,19 @@ func (p *page) print(t tables.Table) {
 	p.lines(t, p.width-2)
 }
 
-// table writes rows below their names. The first columns are of text, the others of numbers.
+// table writes rows below a head. The first columns, as many as text says, are of text, the others of numbers.
 func (p *page) table(text int, head []string, rows [][]string) {
 	p.lines(tables.Texts(head, rows, func(i int) bool { return i < text }), tables.Any)
 }
 
+// lines writes a table within a width, indented.
 func (p *page) lines(t tables.Table, width int) {
 	for _, line := range t.Lines(width) {
 		p.line("  " + line)
 	}
 }
 
-// name is text of a log, fit for a line.
+// name is a text from a log, fit for a line: without control characters, and cut.
 func name(text string) string { return human.Cut(reading.Clean(text), 60) }
 
 // unknown stands for an unknown number.

@@ -14,7 +14,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// trainer is whose log tells the most steps, as spans.AttrSource; "": no log tells any.
+// trainer is the format (spans.AttrSource) of the training log with the most records, such as "megatron"; "": there is no training log.
 func (c *conclusion) trainer() (name string) {
 	most := int64(0)
 	for _, l := range c.job.Steps.Rows() {
@@ -34,7 +34,8 @@ func (c *conclusion) alone() bool {
 	return world == 1
 }
 
-// reasons say why the logs do not explain a cost of the part unattributed, the dearest first, each with a share if there are several; "": unknown.
+// reasons say why the logs do not explain a cost of the part unattributed, the dearest first, each with its seconds if there are several: "3.1 s: …; 1.2 s: …";
+// "": unknown.
 func (c *conclusion) reasons(of *digest.Cost) string {
 	var texts []string
 	list := of.Reasons()
@@ -71,7 +72,7 @@ func (c *conclusion) unexplained() (seconds float64, reasons string) {
 	return seconds, reasons
 }
 
-// advice is for a part of the time that took longer, with the trainer's own names of the settings.
+// advice is what to do about a part of the time that took longer. For loading data and checkpoints the trainer's own settings are named.
 func (c *conclusion) advice(part string) string {
 	text := c.of(adviceOf(part))
 	flags, of := trainers.FlagsOf(c.trainer()), ""
@@ -87,7 +88,8 @@ func (c *conclusion) advice(part string) string {
 	return text
 }
 
-// zones say which logs have another time zone, and how to read them right.
+// zones adds a claim for each group of the job's logs whose times are off by a time zone: by how much, and the flags that correct them. The spans of such logs
+// were joined with no step.
 func (c *conclusion) zones() {
 	if c.read == nil {
 		return
@@ -110,7 +112,7 @@ func (c *conclusion) zones() {
 				"%s is %s %s the other logs and states no time zone, so slow steps were not explained", "%s 的时间比其他日志%[3]s %[2]s，且未写时区：无法找出各步变慢的原因",
 				strings.Join(names, ", "), ahead, which,
 			),
-			cost: math.NaN(), rank: remark, advice: c.sf("Add %s.", "请加上 %s 重新读取。", strings.Join(flags, " ")),
+			cost: math.NaN(), grade: remark, advice: c.sf("Add %s.", "请加上 %s 重新读取。", strings.Join(flags, " ")),
 		})
 	}
 }

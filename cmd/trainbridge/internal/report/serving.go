@@ -18,13 +18,13 @@ import (
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/serve"
 )
 
-// serving serves the page until a signal comes.
+// serving is report --serve: it prints the page's address, and serves the page until a signal comes. Wrong paths and addresses are errors before that.
 func serving(cmd *cobra.Command, paths []string, address string, req format.Request) error {
 	for _, path := range paths {
 		if path == "-" {
 			return reading.Errorf(cmd, "-: the standard input is not served: name a file")
 		}
-		if _, _, err := net.SplitHostPort(path); err == nil {
+		if _, _, err := net.SplitHostPort(path); err == nil { // likely "--serve 127.0.0.1:8080", where cobra takes the address for a path
 			if _, err := os.Stat(path); err != nil {
 				return reading.Errorf(cmd, "%s: there is no such file; to serve at this address, write --serve=%s", path, path)
 			}
@@ -51,9 +51,10 @@ func serving(cmd *cobra.Command, paths []string, address string, req format.Requ
 	return l.Serve(ctx, paths, req, cmd.ErrOrStderr())
 }
 
-// links are the places that show traces.
+// links are the flags with the URLs of servers that show traces. source is the UID of Grafana's data source.
 type links struct{ jaeger, tempo, grafana, source string }
 
+// add adds the flags.
 func (l *links) add(f *pflag.FlagSet) {
 	f.StringVar(&l.jaeger, "jaeger", "", "of html: the `URL` of Jaeger's page, to which traces have links")
 	f.StringVar(&l.tempo, "tempo", "", "of html: the `URL` of Tempo, to whose JSON traces have links")
@@ -61,7 +62,7 @@ func (l *links) add(f *pflag.FlagSet) {
 	f.StringVar(&l.source, "grafana-tempo", "tempo", "with --grafana: the `UID` of its data source of Tempo")
 }
 
-// of are the links of a page. The error is a UsageError.
+// of makes the links from the flags, for a report in the format to; each link has {trace} in the place of the trace id. The error is a UsageError.
 func (l *links) of(cmd *cobra.Command, to *kind) (all []format.Link, err error) {
 	for _, one := range []struct{ flag, url, name, path string }{
 		{"jaeger", l.jaeger, "Jaeger", "/trace/{trace}"},

@@ -21,8 +21,10 @@ type text struct {
 
 func newText(req format.Request) format.Writer { return &text{Request: req, jobs: digest.New()} }
 
+// Sink implements format.Writer.
 func (t *text) Sink() offline.Sink { return format.Digest(t.jobs) }
 
+// Finish implements format.Writer. Jobs of which nothing lies between --since and --until are left out.
 func (t *text) Finish(_ context.Context, read *offline.Reading) error {
 	p := &page{w: t.Out, width: t.Width, colours: t.Colours, chinese: t.Chinese, steady: t.Steady}
 	jobs := slices.DeleteFunc(format.Jobs(t.jobs, read), func(j *digest.Job) bool { return j.Spans == 0 && len(j.GPUs()) == 0 })
@@ -68,7 +70,8 @@ func files(job *digest.Job, read *offline.Reading) []string {
 	return read.FilesOf(job.Run)
 }
 
-// directory is the directory of all files of a job, with a slash; "" for standard input.
+// directory is the lowest directory with all of the files, with a slash at its end: printed names leave it out. "": a file has a name other than its path, as
+// the standard input has.
 func directory(files []string, read *offline.Reading) string {
 	dir := ""
 	for i, path := range files {
@@ -79,7 +82,7 @@ func directory(files []string, read *offline.Reading) string {
 		if i == 0 {
 			dir = of
 		}
-		for !strings.HasPrefix(of, dir) {
+		for !strings.HasPrefix(of, dir) { // go up
 			dir = filepath.Dir(strings.TrimSuffix(dir, string(filepath.Separator))) + string(filepath.Separator)
 			if len(dir) < 2 || dir == "//" {
 				return "/"
@@ -89,6 +92,7 @@ func directory(files []string, read *offline.Reading) string {
 	return dir
 }
 
+// jobTitle is "Run run-1: 1,200 lines in 8 files of /data/job".
 func (p *page) jobTitle(job *digest.Job, read *offline.Reading, dir string) string {
 	lines, of := int64(0), files(job, read)
 	for _, path := range of {
@@ -108,7 +112,7 @@ func (p *page) jobTitle(job *digest.Job, read *offline.Reading, dir string) stri
 	return title
 }
 
-// unread names the files without a known format, and the rejected lines.
+// unread writes a table of the files without a known format, and one of the rejected lines by reason, ten rows of each.
 func (p *page) unread(read *offline.Reading) {
 	const most = 10
 	var foreign, rejected [][]string

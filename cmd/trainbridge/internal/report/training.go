@@ -15,7 +15,7 @@ import (
 type figure struct {
 	of             digest.Figure
 	unit           string
-	scale          float64
+	scale          float64 // of the unit, in the figure's own
 	decimals       int
 	series, stated string // the names of the series for TensorBoard, and of the mean; "": there is none
 }
@@ -33,7 +33,8 @@ var figures = []figure{
 
 func (f *figure) text(x float64) string { return human.Fixed(x/f.scale, f.decimals) }
 
-// training is the contents of training logs: loss, throughput and its points below P10, MFU, and FlagScale's series for TensorBoard.
+// training writes a section for each training log: losses, figures such as throughput and MFU, points with a low throughput, parts of steps; of FlagScale's
+// perf_monitor also its session.
 func (p *page) training(job *digest.Job) {
 	for _, l := range job.Steps.Rows() {
 		p.head(p.sf("Training log: %s", "训练日志：%s", name(l.Name)))
@@ -71,7 +72,8 @@ func (p *page) lossAt(l *digest.LossAt) string {
 	return p.sf("%s at step %s", "%s（第 %s 步）", lossText(l), human.Thousands(l.Step.N))
 }
 
-// session are perf_monitor's final_statistics, recomputed from the rows, as a killed run has none, and its series for TensorBoard.
+// session writes the statistics of a whole run of FlagScale's perf_monitor under the names of its final_statistics, and its series for TensorBoard. They are
+// recomputed from the rows, because a killed run has written none.
 func (p *page) session(l *digest.Log) {
 	p.value("total_iterations", human.Thousands(l.Records))
 	var rows [][]string
@@ -92,12 +94,12 @@ func (p *page) session(l *digest.Log) {
 			continue
 		}
 		p.value(f.stated, f.text(m.Mean()))
-		if f.of != digest.TokenThroughput {
+		if f.of != digest.TokenThroughput { // of tokens perf_monitor has the mean alone
 			p.value(strings.Replace(f.stated, "avg", "max", 1), f.text(m.Max()))
 			p.value(strings.Replace(f.stated, "avg", "min", 1), f.text(m.Min()))
 		}
 	}
-	if peak := fmax(l.Measures[digest.MemoryPeak].Max(), l.Measures[digest.MemoryUsage].Max()); peak == peak {
+	if peak := fmax(l.Measures[digest.MemoryPeak].Max(), l.Measures[digest.MemoryUsage].Max()); !math.IsNaN(peak) {
 		p.value("peak_memory_gb", human.Fixed(peak/(1<<30), 2))
 	}
 	if len(rows) > 0 {
@@ -119,10 +121,11 @@ func fmax(a, b float64) float64 {
 // mostPoints is how many points below P10 are named.
 const mostPoints = 10
 
-// below names the records whose throughput was below P10, the lowest first.
+// below names the steps whose throughput was below P10, the lowest first: samples/s if the log has ten, else tokens/s.
 func (p *page) below(l *digest.Log) {
 	for of, unit := range map[digest.Figure]string{digest.SampleThroughput: "samples/s", digest.TokenThroughput: "tokens/s"} {
 		m := &l.Measures[of]
+		// One figure at most passes, so the order of the map does not matter.
 		if m.Count() < 10 || of == digest.TokenThroughput && l.Measures[digest.SampleThroughput].Count() >= 10 {
 			continue
 		}

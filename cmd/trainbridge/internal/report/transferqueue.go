@@ -8,7 +8,8 @@ import (
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 )
 
-// queue is the report of verl's scripts/analyze_tq_logs.py.
+// queue writes the report of verl's scripts/analyze_tq_logs.py, with its names and digits: times of GET, COMPUTE and PUT by function, then of all, then the
+// client's operations.
 func (p *page) queue(job *digest.Job) {
 	functions, operations := job.Functions.Rows(), job.Functions.Operations()
 	if len(functions)+len(operations) == 0 {

@@ -4,14 +4,15 @@ import (
 	"github.com/trainbridge/trainbridge/internal/human"
 )
 
-const mostUnheard = 3 // communicators in full
+const mostUnheard = 3 // communicators; of more their number
 
-// unheard says which ranks have no log, or a log that ends early: whether the others waited for them is unknown.
+// unheard are the gaps that ranks of communicators leave whose logs are missing or end early: whether the others waited for them, or for a slow network, is
+// unknown.
 func (c *conclusion) unheard() (out []string) {
 	all := c.job.Collectives.Unheard()
 	for i := range all[:min(len(all), mostUnheard)] {
 		u := &all[i]
-		of := name(u.Name)
+		of := name(u.Name) // the communicator
 		if n := u.Size - u.Heard; n > 0 {
 			which := c.in("the others", "其余 rank")
 			if len(u.None) > 0 {

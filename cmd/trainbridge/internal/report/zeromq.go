@@ -13,7 +13,8 @@ import (
 
 const kibi = 1 << 10
 
-// calls is the report of TSQP's analyze_zmq_performance.py: of each log without its warm-up, then of all.
+// calls writes the report of TSQP's analyze_zmq_performance.py, with its names and units: of each log without its warm-up, then of all logs together. dir is
+// the directory of the logs, which their names leave out.
 func (p *page) calls(job *digest.Job, read *offline.Reading, dir string) {
 	all := &job.Passes.Calls
 	if all.Took.Count() == 0 {
@@ -51,6 +52,7 @@ func (p *page) calls(job *digest.Job, read *offline.Reading, dir string) {
 	p.callTables("", logs[0].Transports, all)
 }
 
+// callTables writes the report about some calls: times by stage, bytes, methods, bottlenecks, advice. transports counts the groups of calls of each transport.
 func (p *page) callTables(title string, transports map[string]int, c *digest.Calls) {
 	p.blank()
 	if title != "" {
@@ -102,7 +104,7 @@ func (p *page) callTables(title string, transports map[string]int, c *digest.Cal
 	p.advice(c, transports)
 }
 
-// transportNames are the transports as the log's header calls them.
+// transportNames are the transports, the most usual first, as the log's header calls them: "IPC, TCP".
 func transportNames(transports map[string]int) string {
 	var out []string
 	for _, t := range digest.ByCount(transports) {
@@ -117,6 +119,7 @@ func transportNames(transports map[string]int) string {
 	return strings.Join(out, ", ")
 }
 
+// methods writes a table of calls by method. total is the time of all calls, s.
 func (p *page) methods(c *digest.Calls, total float64) {
 	p.blank()
 	p.line(p.in("STATISTICS BY METHOD", "按方法统计 (STATISTICS BY METHOD)"))
@@ -132,6 +135,7 @@ func (p *page) methods(c *digest.Calls, total float64) {
 	p.table(1, []string{"Method", "Calls", "Avg Time(ms)", "Total Time(ms)", "Avg Sent(KiB)", "Avg Recv(KiB)", "% of Total"}, rows)
 }
 
+// bottlenecks writes a table of the slowest calls, and one of the calls that moved the most bytes, if any did.
 func (p *page) bottlenecks(c *digest.Calls) {
 	id := func(v view.Int) string {
 		if !v.OK {
@@ -163,7 +167,7 @@ func (p *page) bottlenecks(c *digest.Calls) {
 	}
 }
 
-// advice is the document's, by its limits: 30 % and 50 calls.
+// advice writes the recommendations of the script's document, by its limits: serialization or transport over 30 % of the time, over 50 calls.
 func (p *page) advice(c *digest.Calls, transports map[string]int) {
 	total := c.Took.Sum()
 	serialize, transport := c.Total(view.RPCSerialize)/total, (c.Total(view.RPCSend)+c.Total(view.RPCReceive))/total

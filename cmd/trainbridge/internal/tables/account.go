@@ -8,9 +8,10 @@ import (
 	"github.com/trainbridge/trainbridge/internal/human"
 )
 
+// inState is a row of Account: the time in a state of the run, or the whole wall clock.
 type inState struct {
 	english, chinese string
-	seconds, share   float64
+	seconds, share   float64 // s, and of the wall clock
 	devices          float64 // s, times ranks; NaN: not known
 }
 
@@ -34,7 +35,7 @@ func stateColumns(chinese bool) []Column[*inState] {
 	}
 }
 
-// leastShare of the wall clock is worth a row: stamps of µs leave gaps of ns.
+// leastShare is the share of the wall clock from which a state has a row: times as stamps of µs leave gaps of ns, which mean nothing.
 const leastShare = 0.0005
 
 // State is the name of a state.
@@ -45,7 +46,7 @@ func State(s account.State, chinese bool) string {
 	return stateTexts[s].english
 }
 
-// Account is where the wall-clock time of a run went.
+// Account is a table of where the wall-clock time of a run went: a row for each state of the run, then the whole.
 func Account(a *account.Account, chinese bool) Table {
 	var rows []*inState
 	all := &inState{english: "wall clock", chinese: "总时间", seconds: a.Wall, share: math.NaN()}
@@ -75,7 +76,7 @@ var attempts = []Column[*account.Attempt]{
 	number("took", "耗时", "", human.Seconds, func(a *account.Attempt) float64 { return float64(a.End-a.Start) / 1e9 }),
 }
 
-// Attempts are the attempts of a run with several.
+// Attempts is a table of the attempts of a run, by their first and last step; empty of a run with a single attempt.
 func Attempts(a *account.Account, chinese bool) Table {
 	if len(a.Attempts) < 2 {
 		return Table{}
@@ -87,9 +88,9 @@ func Attempts(a *account.Account, chinese bool) Table {
 	return tableOf(attempts, rows, chinese)
 }
 
-// definition is a definition of goodput.
+// definition is a row of Goodput: goodput by the definition of a company.
 type definition struct {
-	by, english, chinese string
+	by, english, chinese string // whose definition, and the time that counts
 	share                float64
 }
 

@@ -106,7 +106,7 @@ func links(of, chineseOf string) []Column[*digest.Link] {
 	}
 }
 
-// Links are the links between hosts and between ranks, the troubled ones first.
+// Links are tables of the links between hosts and between ranks, those most often slow or hot first, then by bytes.
 func Links(d *digest.Digest, chinese bool) (hosts, ranks Table) {
 	of := func(columns []Column[*digest.Link], rows []*digest.Link) Table {
 		slices.SortStableFunc(rows, func(a, b *digest.Link) int {

@@ -23,7 +23,7 @@ var gpus = []Column[*digest.GPU]{
 	number("clock", "频率", "", human.Hertz, func(g *digest.GPU) float64 { return g.Clock.Mean() }),
 }
 
-// Card names a GPU, without its host.
+// Card names a GPU without its host: "NVIDIA H100 (rank 3)", or "GPU 3" where the log has no name.
 func Card(g *digest.GPU) string {
 	card := cmp.Or(g.Name, "GPU "+g.ID)
 	if g.Rank.OK {

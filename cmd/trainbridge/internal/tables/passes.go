@@ -13,11 +13,11 @@ type Pass struct {
 	Name, Notes string
 }
 
-// limited is a share with train_perf's limits: over 30 % is bad.
+// limited is a column of shares of a pass, 0 to 1, judged by train_perf's limits (share).
 func limited(english, chinese, key string, of func(*Pass) float64) Column[*Pass] {
 	c := number(english, chinese, key, human.Percent, of)
 	c.judge = func(p *Pass) string {
-		if x := of(p); x == x {
+		if x := of(p); x == x { // not NaN
 			return share(x, 1)
 		}
 		return ""

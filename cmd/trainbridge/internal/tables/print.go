@@ -15,7 +15,7 @@ const (
 // Add adds a row.
 func (t *Table) Add(cells ...Cell) { t.Rows = append(t.Rows, cells) }
 
-// Texts is a table of texts. left says which columns are no numbers.
+// Texts makes a table of cells that are printed already. left says of a column whether its cells stand at the left, as texts do.
 func Texts(head []string, rows [][]string, left func(column int) bool) Table {
 	t := Table{Head: head}
 	for i := range head {
@@ -31,14 +31,15 @@ func Texts(head []string, rows [][]string, left func(column int) bool) Table {
 	return t
 }
 
-// Lines are the lines of Write, without colours. The width Any leaves a table as wide as it needs to be.
+// Lines are the lines of Write, without colours. With the width Any nothing is cut or put below.
 func (t *Table) Lines(width int) []string {
 	var b strings.Builder
 	t.Write(&b, width, func(_, text string) string { return text })
 	return strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
 }
 
-// Fit is the table without the last columns beyond a width.
+// Fit is the table without the last columns that have no room within a width. As Write does, it gives a third of the width to a wide first column, and two
+// spaces to each gap.
 func (t Table) Fit(width int) Table {
 	used := 0
 	for i, h := range t.Head {
@@ -60,9 +61,10 @@ func (t Table) Fit(width int) Table {
 // Any is a width beyond all tables.
 const Any = 1 << 30
 
-// Write prints lines within a width. Columns that do not fit beside the first column go below, beside the first column again.
+// Write prints the table within a width of columns of a terminal; paint colours a cell. Columns that do not fit go below in a block of their own, which begins
+// with the first column again. The first column has a third of the width at most, and longer texts are cut.
 func (t *Table) Write(w *strings.Builder, width int, paint func(severity, text string) string) {
-	wide := make([]int, len(t.Head))
+	wide := make([]int, len(t.Head)) // of each column
 	for i, h := range t.Head {
 		wide[i] = human.Columns(h)
 		for _, r := range t.Rows {
@@ -70,6 +72,7 @@ func (t *Table) Write(w *strings.Builder, width int, paint func(severity, text s
 		}
 	}
 	wide[0] = min(wide[0], max(human.Columns(t.Head[0]), width/3))
+	// Two spaces between columns, or one if two make the table too wide.
 	gap, all := "  ", 0
 	for _, n := range wide {
 		all += n + len(gap)
@@ -77,6 +80,7 @@ func (t *Table) Write(w *strings.Builder, width int, paint func(severity, text s
 	if all-len(gap) > width {
 		gap = " "
 	}
+	// A block of lines for the first column and the columns from … to−1. A table of a single column has a block too.
 	for from := 1; from == 1 || from < len(wide); {
 		to, used := from, wide[0]
 		for to < len(wide) && (to == from || used+len(gap)+wide[to] <= width) {
@@ -110,6 +114,6 @@ func (t *Table) Write(w *strings.Builder, width int, paint func(severity, text s
 		for _, r := range t.Rows {
 			line(func(i int) Cell { return r[i] })
 		}
-		from = max(to, 2)
+		from = max(to, 2) // past 1, which means the first block
 	}
 }

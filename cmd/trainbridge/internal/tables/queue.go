@@ -5,12 +5,13 @@ import (
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 )
 
+// function is a row of Functions: a function of TransferQueue, with the sums of its calls.
 type function struct {
 	*digest.Function
 	digest.FunctionSums
 }
 
-// stage is the mean time of a stage with its share.
+// stage is a column of the mean time in a stage and of its share of the call, "1.2 s (34%)". of selects the stage's sum of times. The document has the share.
 func stage(name, key string, of func(*function) float64) Column[*function] {
 	c := number(name, name, key, nil, ratioOf(of))
 	c.text = func(f *function) string {
@@ -77,6 +78,7 @@ func FunctionObjects(d *digest.Digest) []any {
 	return objects(functions, functionsOf(d), func(f *function, o *Object) { o.Add("verdicts", f.Shown()) })
 }
 
+// operations are the columns of Operations. Their texts differ by language, not the heads alone.
 func operations(chinese bool) []Column[*digest.Operation] {
 	in := func(english, zh string) string {
 		if chinese {

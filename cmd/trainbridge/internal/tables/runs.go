@@ -9,7 +9,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 )
 
-// Run is a run among others, with its conclusion.
+// Run is a row of Runs: a run, with its conclusion.
 type Run struct {
 	Job       *digest.Job
 	Dir       string  // of all of its logs; "": none
@@ -18,11 +18,12 @@ type Run struct {
 	Lost      float64 // s, each second once
 	Whole     float64 // s, the base of losses
 	Steps     int64
-	SlowCount int
+	SlowCount int // windows that were slow
 
+	// Set by Runs.
 	name string
-	step *digest.Measure
-	loss float64
+	step *digest.Measure // of step times; nil: no log has any
+	loss float64         // the last; NaN: no log has any
 }
 
 var runs = []Column[*Run]{
@@ -42,9 +43,10 @@ var runs = []Column[*Run]{
 	number("share", "占比", "", human.Percent, func(r *Run) float64 { return r.Lost / r.Whole }),
 }
 
-// Runs are runs side by side. A run is named by its directory if the name is unique.
+// Runs is a table of runs side by side. A run is called by the name of its directory if no other run's directory has the name, else by its run id. Step time
+// and loss are those of the first log that has any.
 func Runs(rows []*Run, chinese bool) Table {
-	names := map[string]int{}
+	names := map[string]int{} // how many runs have a directory of the name
 	for _, r := range rows {
 		names[filepath.Base(r.Dir)]++
 	}

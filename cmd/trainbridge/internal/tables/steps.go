@@ -9,7 +9,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 )
 
-// figure is a value that training logs state of steps.
+// figure is a value that training logs state of steps, with its name and how its numbers are printed.
 type figure struct {
 	english, chinese string
 	of               digest.Figure
@@ -53,14 +53,14 @@ func (f *figure) name(chinese bool) string {
 	return f.english
 }
 
-// stated is a figure of a log.
+// stated is a row of Figures: the values of a figure in a log.
 type stated struct {
 	*digest.Measure
 	name  string
 	write func(float64) string
 }
 
-// as writes a number of a figure as the figure is written.
+// as is a column of numbers that are printed as each row's figure is: seconds in one row, FLOP/s in another.
 func as(english, chinese string, of func(*stated) float64) Column[*stated] {
 	return Column[*stated]{english: english, chinese: chinese, text: func(s *stated) string { return s.write(of(s)) }, of: of}
 }
@@ -90,7 +90,7 @@ func Figures(l *digest.Log, chinese bool) Table {
 	return tableOf(statedColumns, rows, chinese)
 }
 
-// timed is a named part of steps, with its times.
+// timed is a row of StepParts: a named part of steps, with its times.
 type timed struct {
 	name string
 	*digest.Values

@@ -13,17 +13,19 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Column is a figure, or a text, of rows.
+// Column says how a column gets its cells from rows of a type R. A column of numbers has of and write, a column of texts has text alone. A column with of and
+// text has numbers in the document and texts in the tables.
 type Column[R any] struct {
-	english, chinese string // "": in the document only
-	key              string // of the document; "": in the tables only
+	english, chinese string // the heads; "": the column is in the document only
+	key              string // of the document (show --format json); "": the column is in the tables only
 
-	of    func(R) float64 // NaN: not known
+	of    func(R) float64 // the number of a row; NaN: not known
 	write func(float64) string
-	text  func(R) string // in place of write; without of the column is text
-	judge func(R) string // its severity; nil: none
+	text  func(R) string
+	judge func(R) string // the severity of a cell; nil: cells are not judged
 }
 
+// text, number and count are columns of texts, of numbers printed by write, and of counts.
 func text[R any](english, chinese, key string, of func(R) string) Column[R] {
 	return Column[R]{english: english, chinese: chinese, key: key, text: of}
 }
@@ -48,7 +50,7 @@ func some[R any](english, chinese, key string, of func(R) int) Column[R] {
 	return c
 }
 
-// at is a quantile of values.
+// at is a row's quantile q, 0 to 1, of the values that of selects; mean and sum are likewise. NaN: there is no value.
 func at[R any](of func(R) *digest.Values, q float64) func(R) float64 {
 	return func(r R) float64 { return of(r).Quantile(q) }
 }
@@ -66,10 +68,10 @@ func sum[R any](of func(R) *digest.Values) func(R) float64 {
 	}
 }
 
-// Table is the printed form. Columns without any known value are left out, but for the first.
+// Table is a table to print.
 type Table struct {
 	Head []string
-	Left []bool // of a column: text, not numbers
+	Left []bool // by column: texts, which stand at the left; numbers stand at the right
 	Rows [][]Cell
 }
 
@@ -79,11 +81,12 @@ type Cell struct {
 	Value          float64
 }
 
+// tableOf makes a table of rows. Columns without any known value are left out, but for the first.
 func tableOf[R any](columns []Column[R], rows []R, chinese bool) Table {
 	t := Table{Rows: make([][]Cell, len(rows))}
 	for i := range columns {
 		c := &columns[i]
-		if c.english == "" {
+		if c.english == "" { // of the document only
 			continue
 		}
 		cells, known := make([]Cell, len(rows)), i == 0
@@ -106,6 +109,7 @@ func tableOf[R any](columns []Column[R], rows []R, chinese bool) Table {
 	return t
 }
 
+// cell is the column's cell of a row. Texts may come from logs: they are cleaned, and cut to 60 columns of a terminal.
 func (c *Column[R]) cell(r R) (out Cell) {
 	out.Value = math.NaN()
 	if c.text != nil {
@@ -139,6 +143,7 @@ func object[R any](columns []Column[R], r R) (out Object) {
 	return out
 }
 
+// objects are rows of the document. more, if not nil, adds further keys to each.
 func objects[R any](columns []Column[R], rows []R, more func(R, *Object)) (out []any) {
 	for _, r := range rows {
 		o := object(columns, r)
@@ -150,7 +155,7 @@ func objects[R any](columns []Column[R], rows []R, more func(R, *Object)) (out [
 	return out
 }
 
-// keys are the keys of the columns, for a help text.
+// keys lists the keys of the columns for a help text, quoted, with commas between, then more, a list likewise.
 func keys[R any](columns []Column[R], more string) string {
 	var out strings.Builder
 	for i := range columns {

@@ -12,7 +12,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Window is the name of a window: singular, and plural.
+// Window is how windows of a kind (spans.WindowStep, …) are called, one and several: "batch", "batches". Chinese has a single form.
 func Window(of string, chinese bool) (one, several string) {
 	if zh := map[string]string{spans.WindowStep: "训练步", spans.WindowBatch: "批次", spans.WindowPass: "前向"}[of]; chinese {
 		zh = cmp.Or(zh, of, "窗口")
@@ -29,10 +29,11 @@ func Window(of string, chinese bool) (one, several string) {
 	return "window", "windows"
 }
 
+// part is a row of Parts: a part of the time of windows, or the whole.
 type part struct {
 	name      string
-	all, slow *digest.Values
-	share     float64
+	all, slow *digest.Values // s in each window, and in each slow window
+	share     float64        // of the time of all windows; NaN: of the whole
 }
 
 func allOf(p *part) *digest.Values  { return p.all }
@@ -50,6 +51,7 @@ var parts = []Column[*part]{
 	number("", "", "slow_seconds_p50", nil, at(slowOf, 0.5)),
 }
 
+// partsOf are the parts of the time of windows, the largest first, the unattributed rest last.
 func partsOf(w *digest.Window, chinese bool) (rows []*part) {
 	for _, p := range w.ByTime() {
 		name := p.Name
@@ -61,7 +63,7 @@ func partsOf(w *digest.Window, chinese bool) (rows []*part) {
 	return rows
 }
 
-// Parts are the parts of the time of windows, and the whole.
+// Parts is a table of the parts of the time of windows, as partsOf has them. The last row, "200 steps, 3 slow", is the whole.
 func Parts(w *digest.Window, chinese bool) Table {
 	one, several := Window(w.Of, chinese)
 	n := w.Took.Count()
@@ -79,7 +81,7 @@ func Parts(w *digest.Window, chinese bool) Table {
 var WindowsHelp = `{"window", "count", "slow", "duration_seconds_p50", "parts": [{` + keys(parts, "") +
 	`}], "why": [{"trace", "start", "duration_seconds", "over_seconds", "reason"}]}`
 
-// Windows are the windows for the document: the parts of their time, and why the slow ones were slow.
+// Windows are the kinds of windows for the document: the parts of their time, and why the slow windows were slow.
 func Windows(d *digest.Digest) (rows []any) {
 	for _, w := range d.Windows.Rows() {
 		var o Object

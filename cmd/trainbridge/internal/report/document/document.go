@@ -19,7 +19,7 @@ type Document struct {
 	Missing []string `json:"missing" doc:"Paths that name no file, each with the reason."`
 }
 
-// number is absent unless finite.
+// number is null in JSON unless finite.
 type number float64
 
 func (n number) MarshalJSON() ([]byte, error) {

@@ -17,9 +17,10 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// reader knows the places in the logs.
+// reader makes the types of the document from the sums over a reading; the reading knows the names of files and the numbers of lines.
 type reader struct{ read *offline.Reading }
 
+// distribution is nil without values: the document then has no such key.
 func distribution(v *digest.Values) *Distribution {
 	if v.Count() == 0 {
 		return nil
@@ -40,6 +41,7 @@ func total(x float64) number {
 	return number(short)
 }
 
+// whole is nil for an unknown number.
 func whole(n view.Int) *int64 {
 	if !n.OK {
 		return nil
@@ -47,6 +49,7 @@ func whole(n view.Int) *int64 {
 	return &n.N
 }
 
+// stamp is a time of ns since 1970 in RFC 3339, UTC; "" for 0, not known.
 func stamp(ns int64) string {
 	if ns == 0 {
 		return ""
@@ -54,7 +57,7 @@ func stamp(ns int64) string {
 	return time.Unix(0, ns).UTC().Format(time.RFC3339Nano)
 }
 
-// at is a place, without the number of its line.
+// at is the evidence at a place, without the number of its line.
 func (r reader) at(what string, at digest.At) Evidence {
 	e := Evidence{What: what, TraceID: at.Trace.String(), SpanID: at.Span.String(), Time: stamp(at.Start)}
 	if at.Offset < 0 {
@@ -64,7 +67,7 @@ func (r reader) at(what string, at digest.At) Evidence {
 	return e
 }
 
-// line is at with the number of the line; the log is read up to there.
+// line is at with the number of the line. It takes time, because the log is read up to there: at is for long lists.
 func (r reader) line(what string, at digest.At) Evidence {
 	e := r.at(what, at)
 	if e.Offset != nil {
@@ -82,7 +85,7 @@ func all[A, B any](in []A, f func(A) B) []B {
 	return out
 }
 
-// few is all of the first of a list.
+// few maps the first five of a list.
 func few[A, B any](in []A, f func(A) B) []B { return all(in[:min(len(in), 5)], f) }
 
 // job is the contents of the spans of a job, and the conclusions.
@@ -101,6 +104,7 @@ func (r reader) job(j *digest.Job, c format.Conclusion) Job {
 	return out
 }
 
+// end is how the run ended.
 func (r reader) end(c format.Conclusion) End {
 	e := &c.End
 	out := End{
@@ -123,6 +127,7 @@ func (r reader) end(c format.Conclusion) End {
 	return out
 }
 
+// accountOf is the account of a job; nil: no log tells of steps with times.
 func accountOf(j *digest.Job) *Account {
 	a := j.Account()
 	if a == nil {
@@ -154,8 +159,10 @@ func accountOf(j *digest.Job) *Account {
 	return out
 }
 
+// same lets all copy a list of texts.
 func same(s string) string { return s }
 
+// window is a kind of windows: where their time went, and why slow ones were slow.
 func (r reader) window(w *digest.Window) Window {
 	return Window{
 		Of: w.Of, Duration: distribution(&w.Took), Slow: w.SlowCount,
@@ -189,6 +196,7 @@ var figures = [digest.Figures]string{
 	digest.MemoryPeak: "peak_memory_bytes", digest.GPUUtilization: "gpu_utilization",
 }
 
+// training is a training log. Figures and parts without values are left out.
 func (r reader) training(l *digest.Log) Training {
 	out := Training{
 		Format: l.Name, Records: l.Records, Steps: total(l.Covered), LossFirst: r.loss(l.First), LossLast: r.loss(l.Last), LossMin: r.loss(l.Lowest),
@@ -207,6 +215,7 @@ func (r reader) training(l *digest.Log) Training {
 	return out
 }
 
+// loss is a loss and its place; nil: the log has none.
 func (r reader) loss(l *digest.LossAt) *Loss {
 	if l == nil {
 		return nil
@@ -214,10 +223,12 @@ func (r reader) loss(l *digest.LossAt) *Loss {
 	return &Loss{r.at("", l.At), whole(l.Step), number(l.Value), l.String()}
 }
 
+// slowest is one of the slowest spans, with the number of its step, if it has any.
 func (r reader) slowest(d digest.Ranked[view.Int]) Slowest {
 	return Slowest{r.at("", d.At), whole(d.Of), number(d.Weight)}
 }
 
+// transferQueue is TransferQueue's functions and client operations; nil: no log has any.
 func (r reader) transferQueue(j *digest.Job) *TransferQueue {
 	functions, operations := j.Functions.Rows(), j.Functions.Operations()
 	if len(functions)+len(operations) == 0 {
@@ -241,9 +252,10 @@ func (r reader) transferQueue(j *digest.Job) *TransferQueue {
 	}
 }
 
-// stages of a call.
+// stages are the stages of a call in the document: those that are logged, not those that are sums or rests.
 var stages = []view.RPCStage{view.RPCSerialize, view.RPCSend, view.RPCReceive, view.RPCDeserialize, view.RPCServer, digest.RPCOffline}
 
+// rpc is the RPCs of a job; nil: no log has any.
 func (r reader) rpc(j *digest.Job) *RPC {
 	if j.Passes.Calls.Took.Count() == 0 && j.Passes.Count == 0 {
 		return nil
@@ -258,6 +270,7 @@ func (r reader) rpc(j *digest.Job) *RPC {
 	}
 }
 
+// calls are calls together. RPCOffline, which view has no name for, is "offline".
 func (r reader) calls(c *digest.Calls) Calls {
 	one := func(d digest.Ranked[digest.Call]) Call {
 		out := Call{
@@ -287,6 +300,7 @@ func (r reader) calls(c *digest.Calls) Calls {
 	return out
 }
 
+// collectives are the collectives of a job; nil: no log has any.
 func (r reader) collectives(j *digest.Job) *Collectives {
 	c := &j.Collectives
 	operations := c.Operations()
@@ -310,6 +324,7 @@ func (r reader) collectives(j *digest.Job) *Collectives {
 	}
 }
 
+// operations are collectives together: of an operation, or of an operation in a communicator.
 func (r reader) operations(c *digest.Collective) Operations {
 	one := func(d digest.Ranked[digest.Instance]) Collective {
 		i := &d.Of
@@ -330,6 +345,7 @@ func (r reader) operations(c *digest.Collective) Operations {
 	return out
 }
 
+// finding is a verdict by name, with its worst instances. Unit, meaning and advice are the registry's.
 func (r reader) finding(f *digest.Finding) Finding {
 	known, _ := spans.VerdictNamed(f.Name, f.Cause)
 	return Finding{
@@ -343,7 +359,7 @@ func (r reader) finding(f *digest.Finding) Finding {
 	}
 }
 
-// files are the fates of all files.
+// files are all files, with how many of their lines were records, ignored or rejected, and why.
 func (r reader) files() []File {
 	reasons := func(in map[string]*offline.Reason) map[string]Reason {
 		out := make(map[string]Reason, len(in))

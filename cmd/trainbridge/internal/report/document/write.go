@@ -32,6 +32,7 @@ func Open(req format.Request) format.Writer {
 	return w
 }
 
+// scratch is memory of events, for reuse.
 type scratch struct {
 	res view.Resource
 	key []byte
@@ -46,7 +47,7 @@ func (w *writer) Sink() offline.Sink {
 	return offline.Sink{Traces: traces}
 }
 
-// events keeps the verdicts of spans.
+// events keeps the verdicts of spans, which are events of the spans, as rows.
 func (w *writer) events(td ptrace.Traces) error {
 	r := w.scratch.Get().(*scratch)
 	defer w.scratch.Put(r)
@@ -71,6 +72,7 @@ func (w *writer) events(td ptrace.Traces) error {
 	return nil
 }
 
+// verdict keeps a verdict about a span as a row: its JSON, in the order of run, time and span.
 func (w *writer) verdict(r *scratch, s ptrace.Span, at *format.Place, v *view.Verdict) error {
 	trace, span := s.TraceID(), s.SpanID()
 	out := Verdict{
@@ -103,12 +105,13 @@ func (w *writer) Finish(_ context.Context, read *offline.Reading) error {
 	return w.write(&doc)
 }
 
-// write writes the document with its verdicts.
+// write writes the document, whose last key is the verdicts, row by row: they need not be in memory.
 func (w *writer) write(doc *Document) error {
 	text, err := json.MarshalIndent(doc, "", " ")
 	if err != nil {
 		return err
 	}
+	// The document without its last brace.
 	if _, err := fmt.Fprintf(w.Out, "%s,\n \"verdicts\": [", text[:len(text)-len("\n}")]); err != nil {
 		return err
 	}

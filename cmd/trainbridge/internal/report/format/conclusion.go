@@ -20,7 +20,7 @@ type Conclusion struct {
 
 // Claim is a finding of the logs.
 type Claim struct {
-	Text, Advice string   // Advice: ""
+	Text, Advice string   // Advice "": none
 	Proof        []string // evidence: file, line, trace id
 
 	Kind    string  // wrong: results are lost, or the job stands; costly: time is lost; remark: worth a look

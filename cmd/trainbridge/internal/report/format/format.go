@@ -24,7 +24,7 @@ type Request struct {
 	Width   int             // of text: columns
 	Colours reading.Palette // of text
 	Steady  float64         // from this share of the time of steps on, a part of all steps is a loss of its own, 0..1
-	// Conclude is the beginning of the text report.
+	// Conclude makes what a report of a job begins with.
 	Conclude func(job *digest.Job, read *offline.Reading) Conclusion
 
 	Links     []Link // of html
@@ -47,7 +47,7 @@ type Writer interface {
 	Finish(ctx context.Context, read *offline.Reading) error
 }
 
-// Digest sums up the reading.
+// Digest is a sink that sums up what is read in jobs.
 func Digest(jobs *digest.Jobs) offline.Sink {
 	traces, _ := consumer.NewTraces(func(_ context.Context, td ptrace.Traces) error {
 		jobs.Batch(td)
@@ -60,7 +60,7 @@ func Digest(jobs *digest.Jobs) offline.Sink {
 	return offline.Sink{Traces: traces, Metrics: metrics, GPUs: jobs.GPUs, NoParts: true}
 }
 
-// Jobs are the jobs of the reading, each with the clocks of its lines without records.
+// Jobs are the jobs that were read. Their accounts are made complete: the reading also knows the times of lines without records.
 func Jobs(jobs *digest.Jobs, read *offline.Reading) []*digest.Job {
 	rows := jobs.Rows()
 	for _, j := range rows {

@@ -9,14 +9,15 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Place is where the spans of a resource stand in logs: only the first span of a record in its trace says so. The zero value is of no span yet.
+// Place is where the record of a span stands in a log. Only the first span of a record has attributes that say so; the further spans of its trace follow at
+// once. The zero value is of no span yet.
 type Place struct {
 	File   string // "": not known
 	Offset int64
 	of     pcommon.TraceID
 }
 
-// Next goes on to a span.
+// Next goes on to the next span of a resource. A span without the attributes keeps the place of the span before if both are of one trace, else has none.
 func (p *Place) Next(s ptrace.Span) {
 	id := s.TraceID()
 	if path, ok := s.Attributes().Get(spans.AttrLogFile); ok {
@@ -29,7 +30,7 @@ func (p *Place) Next(s ptrace.Span) {
 	}
 }
 
-// Key orders rows by run, time, trace and span.
+// Key appends a key to dst; keys in the order of their bytes are in the order of run, time, trace and span.
 func Key(dst []byte, run string, at pcommon.Timestamp, trace pcommon.TraceID, span pcommon.SpanID) []byte {
 	dst = binary.BigEndian.AppendUint64(append(append(dst, run...), 0), uint64(at))
 	return append(append(dst, trace[:]...), span[:]...)

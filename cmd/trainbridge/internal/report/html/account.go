@@ -6,7 +6,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 )
 
-// states is the wall clock of the run by state, below the conclusion; nil without an account.
+// states is a bar of the wall clock of the run by state, below the conclusion; nil without an account.
 func (c *composer) states(j *digest.Job) *bars {
 	a := j.Account()
 	if a == nil {

@@ -14,7 +14,7 @@ import (
 // mostNames is how many methods, operations or communicators a chart compares.
 const mostNames = 20
 
-// calls are RPCs.
+// calls is about RPCs: boxes of the stages and methods of calls, passes, histograms, and a table of methods.
 func (c *composer) calls(j *digest.Job) section {
 	s := section{Title: "RPC"}
 	p := &j.Passes
@@ -45,7 +45,7 @@ func (c *composer) calls(j *digest.Job) section {
 	return s
 }
 
-// passes are the newest passes, by the times of their calls.
+// passes is the time of the newest passes, stacked: serialization, transport, server, and the rest of the duration. x is the ordinal of the pass.
 func (c *composer) passes(p *digest.Passes) *series {
 	pass := c.t("pass", "前向")
 	out := &series{

@@ -18,7 +18,7 @@ const (
 	mostMaps  = 3   // communicators with a map
 )
 
-// collectives of NCCL and the like.
+// collectives is about collectives: bandwidth over time, latency, lateness, sizes of messages, maps of late ranks and of links, then tables.
 func (c *composer) collectives(j *digest.Job) section {
 	s := section{Title: c.t("Collectives", "集合通信")}
 	cs := &j.Collectives
@@ -63,7 +63,7 @@ func (c *composer) collectives(j *digest.Job) section {
 	return s
 }
 
-// bandwidth is over the time since the job began.
+// bandwidth is the bus bandwidth of each operation over the time since the job began, with a moving average where points are many.
 func (c *composer) bandwidth(j *digest.Job, operations []*digest.Collective) *series {
 	out := &series{
 		head:   head{Kind: "series", Title: c.t("Bus bandwidth over time", "总线带宽随时间变化"), Wide: true},
@@ -80,6 +80,7 @@ func (c *composer) bandwidth(j *digest.Job, operations []*digest.Collective) *se
 		return out
 	}
 	xs, values, width := points(c.points, all...)
+	// Buckets are of ms since 1970; the axis has s since the start.
 	first := float64(j.First) / 1e6
 	for i := range xs {
 		xs[i] = max(0, (xs[i]-first)/1e3)
@@ -99,10 +100,10 @@ func (c *composer) bandwidth(j *digest.Job, operations []*digest.Collective) *se
 	return out
 }
 
-// sizes are the counts of messages by size.
+// sizes is the number of messages by size, a bar for each power of two from the smallest to the largest, with a part for each operation.
 func (c *composer) sizes(operations []*digest.Collective) *bars {
 	out := &bars{head: head{Kind: "bars", Title: c.t("Messages by size", "消息大小分布")}}
-	low, high := 64, -1
+	low, high := 64, -1 // exponents of two
 	for i, o := range operations {
 		if i >= grey {
 			break
@@ -124,11 +125,12 @@ func (c *composer) sizes(operations []*digest.Collective) *bars {
 	return out
 }
 
-// lateness are maps of how late ranks came, of the largest communicators.
+// lateness are maps of how late ranks came over the time of the job, a map for each of the mostMaps communicators with the most ranks: a row for each rank, a
+// column for each piece of the time. Of many ranks those that were late for the longest have rows.
 func (c *composer) lateness(j *digest.Job) (out []*heat) {
 	cs := &j.Collectives
 	start, width, n := cs.Columns()
-	by := map[string][]*digest.Rank{}
+	by := map[string][]*digest.Rank{} // by communicator: id, else name
 	var names []string
 	for _, r := range cs.Ranks() {
 		if len(r.Over) == 0 {
@@ -139,7 +141,7 @@ func (c *composer) lateness(j *digest.Job) (out []*heat) {
 		}
 		by[r.Communicator] = append(by[r.Communicator], r)
 	}
-	called := map[string]string{}
+	called := map[string]string{} // the name of a communicator
 	for _, m := range cs.Communicators() {
 		called[cmp.Or(m.ID, m.Name)] = m.Name
 	}
@@ -186,8 +188,8 @@ func (c *composer) lateness(j *digest.Job) (out []*heat) {
 	return out
 }
 
-// hostLinks are the links between hosts: as logged, else the sums of links between the ranks on the hosts, if a rank's number has the same host in all
-// communicators.
+// hostLinks are the links between hosts: as logged, else the sums of links between the ranks on the hosts. Links name ranks by number alone: nil if
+// the number of a rank is on different hosts in different communicators, or a host is not known.
 func hostLinks(cs *digest.Collectives) []*digest.Link {
 	if nodes := cs.Nodes(); len(nodes) > 0 {
 		return nodes
@@ -217,7 +219,8 @@ func hostLinks(cs *digest.Collectives) []*digest.Link {
 	return out
 }
 
-// links are a matrix from sources to destinations.
+// links is a map of a value of links, with a row for each source and a column for each destination, both of a kind: ranks or hosts. Links that were hot or slow
+// are named below.
 func (c *composer) links(title, unit, of string, links []*digest.Link, value func(*digest.Link) float64) *heat {
 	links = slices.DeleteFunc(slices.Clone(links), func(l *digest.Link) bool { return math.IsNaN(value(l)) })
 	out := &heat{

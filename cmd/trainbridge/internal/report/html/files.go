@@ -10,7 +10,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 )
 
-// verdicts are all verdicts, with the worst instance of each.
+// verdicts is a table of all verdicts, with the worst instance of each.
 func (c *composer) verdicts(j *digest.Job) section {
 	s := section{Title: c.t("Verdicts", "判定")}
 	out := &table{
@@ -29,7 +29,7 @@ func (c *composer) verdicts(j *digest.Job) section {
 	return s
 }
 
-// files are the files of the reading, with their fates.
+// files is a table of the first thousand files: how each was read, and how many lines were records, ignored or rejected, and why.
 func (c *composer) files(read *offline.Reading) section {
 	s := section{Title: c.t("Files", "文件")}
 	out := &table{

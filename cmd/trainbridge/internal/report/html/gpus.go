@@ -10,7 +10,7 @@ import (
 // mostCards is how many GPUs a chart compares.
 const mostCards = 256
 
-// gpus are the samples of the cards, side by side.
+// gpus compares the cards of a job: boxes of utilization, power, temperature, clock and memory, then a table.
 func (c *composer) gpus(j *digest.Job) section {
 	s := section{Title: "GPU"}
 	cards := j.GPUs()

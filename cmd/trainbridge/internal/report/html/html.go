@@ -47,14 +47,15 @@ func (w *Page) Finish(ctx context.Context, read *offline.Reading) error {
 	return write(w.Out, data)
 }
 
-// Data is the content of the page, as JSON with <, > and & escaped. In too large a page, series have fewer points, then traces fewer rows.
+// Data is the content of the page, as JSON with <, > and & escaped. It reads the logs again for the traces to draw, if there are any. A page that would be too
+// large shows less (fit).
 func (w *Page) Data(ctx context.Context, read *offline.Reading) ([]byte, error) {
 	jobs := format.Jobs(w.jobs, read)
 	chosen := choose(jobs, w.Chinese)
 	if err := w.spans(ctx, chosen); err != nil {
 		return nil, err
 	}
-	first := make([]format.Conclusion, len(jobs))
+	first := make([]format.Conclusion, len(jobs)) // what the page says first of each job
 	for i, j := range jobs {
 		first[i] = w.Conclude(j, read)
 	}
@@ -72,6 +73,7 @@ func (w *Page) Empty() ([]byte, error) {
 	return marshal(c.frame())
 }
 
+// marshal is a page as JSON.
 func marshal(p *page) ([]byte, error) {
 	body, err := json.Marshal(p) // writes <, > and & as \u003c, \u003e and \u0026: no text can end the element around the data
 	if err != nil {
@@ -80,7 +82,8 @@ func marshal(p *page) ([]byte, error) {
 	return body, nil
 }
 
-// fit makes a page that is small enough: its series have fewer points and its traces fewer rows, if needed; at last, fewer jobs have charts.
+// fit makes a page that takes limit bytes at most as JSON, if it can: points of series and rows of traces are halved down to fewPoints, then the number of jobs
+// with charts is halved down to none. compose makes the page within the bounds of a composer.
 func fit(limit, jobs int, compose func(composer) *page) ([]byte, error) {
 	for c := (composer{points: mostPoints, rows: mostSpans, drawn: jobs}); ; {
 		body, err := marshal(compose(c))
@@ -98,7 +101,7 @@ func fit(limit, jobs int, compose func(composer) *page) ([]byte, error) {
 	}
 }
 
-// composer makes the page of the figures.
+// composer makes a page of jobs within bounds.
 type composer struct {
 	chinese      bool
 	points, rows int // of a series, and of a trace
@@ -115,7 +118,7 @@ func (c *composer) t(english, chinese string) string {
 	return english
 }
 
-// frame is a page of no job.
+// frame is a page without jobs.
 func (c *composer) frame() *page {
 	p := &page{Title: c.t("trainbridge report", "trainbridge 报告"), Lang: "en", Words: words["en"], Jobs: []job{}}
 	if c.chinese {
@@ -124,6 +127,7 @@ func (c *composer) frame() *page {
 	return p
 }
 
+// page makes the page: what is said of each job, and charts of the first c.drawn jobs. chosen has the traces to draw, first the conclusion of each job.
 func (c *composer) page(jobs []*digest.Job, chosen map[*digest.Job][]*choice, first []format.Conclusion, read *offline.Reading) *page {
 	p := c.frame()
 	known := 0
@@ -154,7 +158,7 @@ func (c *composer) page(jobs []*digest.Job, chosen map[*digest.Job][]*choice, fi
 	return p
 }
 
-// runs are several runs side by side.
+// runs is a table of several runs side by side; nil: there is a single one.
 func (c *composer) runs(first []format.Conclusion) *table {
 	if len(first) < 2 {
 		return nil
@@ -175,7 +179,7 @@ func (c *composer) runs(first []format.Conclusion) *table {
 	return t
 }
 
-// conclusion is the beginning of the text report.
+// conclusion is the part of the page about a job, with what the text report says first. Advice is given once.
 func conclusion(of *format.Conclusion) job {
 	out := job{Name: of.Title, Conclusion: of.Headline, Severity: of.Severity, Missing: slices.Clone(of.Gaps)}
 	told := map[string]bool{}
@@ -189,7 +193,7 @@ func conclusion(of *format.Conclusion) job {
 	return out
 }
 
-// sections are the charts of a job, for each kind of data in its logs.
+// sections are the sections of a job that have charts, in the order of the page.
 func (c *composer) sections(j *digest.Job, chosen []*choice) (out []section) {
 	for _, s := range []section{
 		c.account(j), c.steps(j), c.training(j), c.queue(j), c.calls(j), c.collectives(j), c.gpus(j), c.traces(chosen), c.verdicts(j),
@@ -217,7 +221,8 @@ func (m means) line(width int64, l line) line {
 	return l
 }
 
-// points are series on a common axis. Narrow buckets are merged to the widest, and further until few enough are left.
+// points puts series on a common axis: xs are the numbers at which its buckets begin, width is how many numbers a bucket has, and values has a value per bucket
+// for each series. Buckets become as wide as the widest of all series, and wider until most are left at most.
 func points(most int, all ...*digest.Series) (xs numbers, values []means, width int64) {
 	width = 1
 	for _, s := range all {
@@ -227,7 +232,7 @@ func points(most int, all ...*digest.Series) (xs numbers, values []means, width 
 	for i, s := range all {
 		lists[i] = s.Buckets()
 	}
-	var keys []int64
+	var keys []int64 // buckets with values, each by its beginning through width
 	for ; ; width *= 2 {
 		seen := map[int64]bool{}
 		for _, list := range lists {
@@ -265,6 +270,7 @@ func points(most int, all ...*digest.Series) (xs numbers, values []means, width 
 	return xs, values, width
 }
 
+// floor is n through by, rounded down, of negative numbers too.
 func floor(n, by int64) int64 {
 	q := n / by
 	if n%by < 0 {
@@ -289,7 +295,7 @@ func movingAverage(values numbers, n int) numbers {
 	return out
 }
 
-// only keeps the values with a condition.
+// only is the values with NaN in the place of those that keep refuses.
 func only(values numbers, keep func(float64) bool) numbers {
 	out := slices.Clone(values)
 	for i, v := range out {
@@ -300,6 +306,7 @@ func only(values numbers, keep func(float64) bool) numbers {
 	return out
 }
 
+// anyKnown says whether any value is known.
 func anyKnown(values numbers) bool {
 	return slices.ContainsFunc(values, func(v float64) bool { return !math.IsNaN(v) })
 }
@@ -316,9 +323,10 @@ type named struct {
 	*digest.Values
 }
 
-// bins of a histogram: 8 in a decade, more for few decades; of sizes, with an axis of powers of two, 2 between these.
+// bins are the bins of a histogram over a logarithmic axis: each of them in a factor of base.
 type bins struct{ base, each float64 }
 
+// binsOf chooses the bins for values from low to high: 8 in a decade, more if the values span few decades; of sizes, whose axis has powers of two, 2 in each.
 func binsOf(unit string, low, high float64) bins {
 	decades := math.Log10(high / low)
 	switch {
@@ -332,13 +340,17 @@ func binsOf(unit string, low, high float64) bins {
 	return bins{10, 8}
 }
 
+// of is the bin of a value.
 func (b bins) of(v float64) int { return int(math.Floor(b.each * math.Log(v) / math.Log(b.base))) }
 
+// edge is where a bin begins.
 func (b bins) edge(i int) float64 { return math.Pow(b.base, float64(i)/b.each) }
 
+// mostBins bounds the bins of a histogram: the smallest values are left out beyond.
 const mostBins = 160
 
-// distribution draws histograms over a logarithmic axis. How many values are in a bin is told by the quantiles.
+// distribution draws histograms of several distributions over a logarithmic axis: the share of values in each bin. The values themselves are not kept, so the
+// shares come from their quantiles (below). Distributions of a single value, or of none above 0, are left out.
 func (c *composer) distribution(title, label, unit string, all []named) *series {
 	out := &series{
 		head: head{Kind: "series", Title: title}, XLabel: label, XUnit: unit, LogX: true,
@@ -350,7 +362,7 @@ func (c *composer) distribution(title, label, unit string, all []named) *series 
 			low, high = min(low, positive(v.Values)), max(high, v.Max())
 		}
 	}
-	if low > high {
+	if low > high { // there is nothing to draw
 		return out
 	}
 	in := binsOf(unit, low, high)
@@ -370,12 +382,12 @@ func (c *composer) distribution(title, label, unit string, all []named) *series 
 			shares = append(shares, next-before)
 			before = next
 		}
-		out.Series = append(out.Series, line{Name: v.name, Colour: k % 7, Draw: "steps", Values: append(shares, 0)})
+		out.Series = append(out.Series, line{Name: v.name, Colour: k % 7, Draw: "steps", Values: append(shares, 0)}) // 0: the end of the last bin
 	}
 	return out
 }
 
-// positive is the least value above 0 worth drawing.
+// positive is the least value above 0, to a hundredth of all values: it begins the logarithmic axis.
 func positive(v *digest.Values) float64 {
 	if v.Min() > 0 {
 		return v.Min()
@@ -388,7 +400,7 @@ func positive(v *digest.Values) float64 {
 	return v.Max()
 }
 
-// below is the share of values less than x.
+// below is the share of values less than x, 0 to 1: exact if all values are kept, else by a search for the quantile that is x.
 func below(v *digest.Values, x float64) float64 {
 	switch {
 	case x <= v.Min():

@@ -22,6 +22,7 @@ type page struct {
 	After []section         `json:"after,omitempty"`
 }
 
+// job is the part of the page about a job.
 type job struct {
 	Run        string    `json:"run"`
 	Name       string    `json:"name"`
@@ -33,19 +34,21 @@ type job struct {
 	Sections   []section `json:"sections,omitempty"`
 }
 
+// cause is a claim of the conclusion.
 type cause struct {
 	Text     string   `json:"text"`
 	Advice   string   `json:"advice,omitempty"`
 	Evidence []string `json:"evidence,omitempty"`
 }
 
+// section is a heading with charts.
 type section struct {
 	Title  string   `json:"title"`
 	Notes  []string `json:"notes,omitempty"`
 	Charts []any    `json:"charts"` // *series, *boxes, *bars, *heat, *waterfall, *table
 }
 
-// add adds a chart with data.
+// add adds a chart, unless it is empty.
 func (s *section) add(chart interface{ empty() bool }) {
 	if chart.empty() {
 		return
@@ -76,6 +79,7 @@ type series struct {
 	Sync    string  `json:"sync,omitempty"` // the cursors of charts with the same text move together
 }
 
+// axis is a vertical axis.
 type axis struct {
 	Unit  string `json:"unit"` // UCUM, as in the registry
 	Label string `json:"label,omitempty"`
@@ -84,6 +88,7 @@ type axis struct {
 	Wide  bool   `json:"wide,omitempty"` // shows half of the largest value at least: noise is no drama
 }
 
+// line is a series of values, drawn in the way of Draw.
 type line struct {
 	Name   string  `json:"name"`
 	Axis   int     `json:"axis,omitempty"`
@@ -112,6 +117,7 @@ type boxes struct {
 	Items []box  `json:"items"`
 }
 
+// box is a distribution.
 type box struct {
 	Name   string `json:"name"`
 	Colour int    `json:"colour"`
@@ -135,11 +141,13 @@ type bars struct {
 	Items []bar     `json:"items"`
 }
 
+// barPart is a part that each bar may have.
 type barPart struct {
 	Name   string `json:"name"`
 	Colour int    `json:"colour"`
 }
 
+// bar is a whole.
 type bar struct {
 	Name   string  `json:"name"`
 	Values numbers `json:"values"` // as Parts
@@ -225,6 +233,7 @@ func (n numbers) MarshalJSON() ([]byte, error) {
 	return append(out, ']'), nil
 }
 
+// appendNumber writes a number as JSON: null unless finite, whole numbers in full, others with seven digits.
 func appendNumber(to []byte, v float64) []byte {
 	switch {
 	case !stat.Finite(v):

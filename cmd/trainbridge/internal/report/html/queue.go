@@ -5,7 +5,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 )
 
-// queue is TransferQueue: its functions, and the transfers of its clients.
+// queue is about TransferQueue: charts of its functions and of the operations of its clients, then tables.
 func (c *composer) queue(j *digest.Job) section {
 	s := section{Title: "TransferQueue"}
 	rows := j.Functions.Rows()
@@ -31,14 +31,16 @@ func (c *composer) queue(j *digest.Job) section {
 	s.add(parts)
 	s.add(took)
 	s.add(wait)
-	var size, speed, took2 []named
+	var sizes, speeds, times []named
 	for _, o := range j.Functions.Operations() {
 		name := o.Stage.String()
-		size, speed, took2 = append(size, named{name, &o.Size}), append(speed, named{name, &o.Throughput}), append(took2, named{name, &o.Took})
+		sizes = append(sizes, named{name, &o.Size})
+		speeds = append(speeds, named{name, &o.Throughput})
+		times = append(times, named{name, &o.Took})
 	}
-	s.add(c.distribution(c.t("Time of client operations", "客户端操作耗时"), c.t("time", "耗时"), "s", took2))
-	s.add(c.distribution(c.t("Size of client operations", "客户端操作数据量"), c.t("size", "数据量"), "By", size))
-	s.add(c.distribution(c.t("Throughput of client operations", "客户端操作吞吐"), c.t("throughput", "吞吐"), "binary By/s", speed))
+	s.add(c.distribution(c.t("Time of client operations", "客户端操作耗时"), c.t("time", "耗时"), "s", times))
+	s.add(c.distribution(c.t("Size of client operations", "客户端操作数据量"), c.t("size", "数据量"), "By", sizes))
+	s.add(c.distribution(c.t("Throughput of client operations", "客户端操作吞吐"), c.t("throughput", "吞吐"), "binary By/s", speeds))
 	s.add(tableOf(c.t("Functions", "函数"), tables.Functions(&j.Digest, c.chinese)))
 	s.add(tableOf(c.t("Client operations", "客户端操作"), tables.Operations(&j.Digest, c.chinese)))
 	return s

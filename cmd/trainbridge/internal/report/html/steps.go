@@ -17,7 +17,7 @@ const (
 	grey   = 7
 )
 
-// steps says where the time of steps, batches and passes went.
+// steps says where the time of steps, batches and passes went: a stacked chart and a table for each kind of window.
 func (c *composer) steps(j *digest.Job) section {
 	s := section{Title: c.t("Where the time went", "时间去向")}
 	for _, w := range j.Windows.Rows() {
@@ -29,7 +29,8 @@ func (c *composer) steps(j *digest.Job) section {
 	return s
 }
 
-// breakdown is the exclusive time of the parts over steps, stacked.
+// breakdown is the exclusive time of the parts over the windows of a kind, stacked: the largest parts, the other parts together, the unattributed rest on top,
+// and a line of the longest window where a point is the mean of several. Triangles mark slow windows.
 func (c *composer) breakdown(w *digest.Window) *series {
 	one, many := tables.Window(w.Of, c.chinese)
 	out := &series{
@@ -49,15 +50,15 @@ func (c *composer) breakdown(w *digest.Window) *series {
 	if w.Of == spans.WindowStep {
 		out.Steps = width
 	}
-	var rest numbers
+	var rest numbers // of the other parts
+	var top []line   // drawn last
 	for i, p := range parts {
-		known := i < others || i == others && len(parts) <= others+1
+		// Each of the largest parts has a colour. A single further part takes the colour of the others.
+		own := i < others || i == others && len(parts) <= others+1
 		switch {
 		case p.Name == spans.PartUnattributed:
-			defer func() {
-				out.Series = append(out.Series, line{Name: c.part(p.Name), Colour: grey, Draw: "line", Values: values[i].of})
-			}()
-		case known:
+			top = append(top, line{Name: c.part(p.Name), Colour: grey, Draw: "line", Values: values[i].of})
+		case own:
 			out.Series = append(out.Series, line{Name: c.part(p.Name), Colour: i % grey, Draw: "line", Values: values[i].of})
 		default:
 			rest = plus(rest, values[i].of)
@@ -67,10 +68,10 @@ func (c *composer) breakdown(w *digest.Window) *series {
 		out.Series = append(out.Series, line{Name: c.t("other parts", "其他部分"), Colour: others, Draw: "line", Values: rest})
 	}
 	if width > 1 {
-		defer func() {
-			out.Series = append(out.Series, line{Name: c.t("the longest", "最长"), Colour: 5, Draw: "over", Values: values[len(parts)].high})
-		}()
+		longest := line{Name: c.t("the longest", "最长"), Colour: 5, Draw: "over", Values: values[len(parts)].high}
+		out.Series = append(out.Series, longest)
 	}
+	out.Series = append(out.Series, top...)
 	for _, slow := range w.Slow {
 		if at := slow.Of.Iteration; at.OK && len(out.Marks) < 200 {
 			out.Marks = append(out.Marks, mark{number(floor(at.N, width) * width), spans.SeverityBad})
@@ -86,7 +87,7 @@ func (c *composer) breakdown(w *digest.Window) *series {
 	return out
 }
 
-// plus adds known values.
+// plus adds values to values, place by place; NaN is unknown, and adds nothing. to nil: all are unknown. to is changed.
 func plus(to, values numbers) numbers {
 	if to == nil {
 		return slices.Clone(values)
@@ -102,7 +103,7 @@ func plus(to, values numbers) numbers {
 	return to
 }
 
-// part is a part's name in a sentence.
+// part is the name of a part in the language of the report.
 func (c *composer) part(name string) string {
 	if name == spans.PartUnattributed {
 		return c.t("unattributed", "未归因")
@@ -113,7 +114,7 @@ func (c *composer) part(name string) string {
 // average is the number of steps of the moving averages: 004's.
 const average = 20
 
-// training is the training logs' values of steps.
+// training has charts of what training logs state of steps: times, losses, throughput, FLOP/s, MFU, memory, then tables. Charts without values are left out.
 func (c *composer) training(j *digest.Job) section {
 	s := section{Title: c.t("Training", "训练")}
 	logs := j.Steps.Rows()
@@ -143,13 +144,14 @@ var units = map[digest.Figure]string{
 	digest.StepTime: "s", digest.TokenThroughput: "{token}/s", digest.SampleThroughput: "{sample}/s", digest.DeviceFlopThroughput: "{flop}/s", digest.MFU: "1",
 }
 
-// smooth says how figures are drawn: the first with a moving average; low: values below P10 are marked.
+// smooth says how measured draws figures. unit is their unit; "": none, and the axis is as long as the values need.
 type smooth struct {
 	unit string
-	low  bool
+	low  bool // values of the first figure below P10 are marked
 }
 
-// measured draws figures of a log over steps.
+// measured draws figures of a log over steps, those with values. The first gets a moving average if there are enough points; a learning rate beside another
+// figure gets an axis of its own; validation losses are points.
 func (c *composer) measured(title string, l *digest.Log, how smooth, figures ...digest.Figure) *series {
 	step := c.t("step", "步")
 	out := &series{head: head{Kind: "series", Title: title}, XLabel: step, Axes: []axis{{Unit: how.unit, Wide: how.unit != ""}}, Sync: c.job + step}

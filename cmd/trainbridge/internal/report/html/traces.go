@@ -35,14 +35,14 @@ type choice struct {
 	step  view.Int // the step's number, of a trace of a step
 
 	mu      sync.Mutex
-	spans   ptrace.Traces
-	n       int
-	details int
-	left    int // spans without room
+	spans   ptrace.Traces // kept by keep
+	n       int           // how many they are
+	details int           // how many of them are details
+	left    int           // spans without room
 }
 
-// choose picks the traces to draw: of the windows the slowest above the limit, the longest and a typical window; without windows, the slowest steps, calls
-// and collectives.
+// choose picks the traces to draw of each job, mostTraces or fewer: of each kind of window three slow ones, the longest and a typical one; then, as far as
+// there is room, the slowest steps, calls of functions and RPCs, and the collectives with the latest rank and of the longest time.
 func choose(jobs []*digest.Job, chinese bool) map[*digest.Job][]*choice {
 	c := composer{chinese: chinese}
 	out := map[*digest.Job][]*choice{}
@@ -50,6 +50,7 @@ func choose(jobs []*digest.Job, chinese bool) map[*digest.Job][]*choice {
 	each := max(1, min(mostTraces, allTraces/max(1, len(jobs))))
 	for _, j := range jobs[:min(len(jobs), allTraces)] {
 		var list []*choice
+		// A trace is drawn once, for the first reason.
 		add := func(at digest.At, step view.Int, title, note string) {
 			if len(list) < each && !slices.ContainsFunc(list, func(o *choice) bool { return o.id == at.Trace }) {
 				list = append(list, &choice{id: at.Trace, title: title, note: note, step: step, spans: ptrace.NewTraces()})
@@ -60,21 +61,21 @@ func choose(jobs []*digest.Job, chinese bool) map[*digest.Job][]*choice {
 			for i, slow := range w.Slow {
 				if i < 3 {
 					n := slow.Of.Iteration
-					add(slow.At, n, fmt.Sprintf(c.t("Slow %s%s: %s", "慢的%s%s：%s"), one, number1(n), human.Seconds(slow.Of.Took)), slow.Of.Reason)
+					add(slow.At, n, fmt.Sprintf(c.t("Slow %s%s: %s", "慢的%s%s：%s"), one, numbered(n), human.Seconds(slow.Of.Took)), slow.Of.Reason)
 				}
 			}
 			if len(w.Longest) > 0 {
 				top := w.Longest[0]
-				add(top.At, top.Of, fmt.Sprintf(c.t("The longest %s%s: %s", "最长的%s%s：%s"), one, number1(top.Of), human.Seconds(top.Weight)), "")
+				add(top.At, top.Of, fmt.Sprintf(c.t("The longest %s%s: %s", "最长的%s%s：%s"), one, numbered(top.Of), human.Seconds(top.Weight)), "")
 			}
 			if at, iteration, ok := w.Typical(); ok {
-				add(at, iteration, fmt.Sprintf(c.t("A typical %s%s", "典型的%s%s"), one, number1(iteration)), "")
+				add(at, iteration, fmt.Sprintf(c.t("A typical %s%s", "典型的%s%s"), one, numbered(iteration)), "")
 			}
 		}
 		for _, l := range j.Steps.Rows() {
 			if len(l.Slowest) > 0 {
 				top := l.Slowest[0]
-				add(top.At, top.Of, fmt.Sprintf(c.t("The slowest step%s: %s", "最慢的步%s：%s"), number1(top.Of), human.Seconds(top.Weight)), "")
+				add(top.At, top.Of, fmt.Sprintf(c.t("The slowest step%s: %s", "最慢的步%s：%s"), numbered(top.Of), human.Seconds(top.Weight)), "")
 			}
 		}
 		for _, f := range slices.SortedFunc(slices.Values(j.Functions.Rows()), func(a, b *digest.Function) int { return cmp.Compare(b.Took.Sum(), a.Took.Sum()) }) {
@@ -98,8 +99,8 @@ func choose(jobs []*digest.Job, chinese bool) map[*digest.Job][]*choice {
 	return out
 }
 
-// number1 is a number behind a noun.
-func number1(n view.Int) string {
+// numbered is a number behind a noun, " 12"; "": not known.
+func numbered(n view.Int) string {
 	if !n.OK {
 		return ""
 	}
@@ -134,7 +135,8 @@ func (w *Page) spans(ctx context.Context, chosen map[*digest.Job][]*choice) erro
 	return err
 }
 
-// keep copies a span, up to a bound. Spans below calls and collectives leave room for the rest, such as step_join's spans at the end of a step.
+// keep copies a span of the chosen trace, up to a bound. Details, the spans below calls and collectives, leave room for the rest, such as step_join's spans at
+// the end of a step. to has the copies of the resource at hand, by trace: a resource is copied with its first span.
 func (c *choice) keep(rs ptrace.ResourceSpans, s ptrace.Span, to *map[*choice]ptrace.SpanSlice) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -160,7 +162,7 @@ func (c *choice) keep(rs ptrace.ResourceSpans, s ptrace.Span, to *map[*choice]pt
 	s.CopyTo(list.AppendEmpty())
 }
 
-// traces are waterfalls.
+// traces has the waterfalls of the chosen traces.
 func (c *composer) traces(chosen []*choice) section {
 	s := section{Title: c.t("Traces", "调用链")}
 	for _, one := range chosen {
@@ -171,6 +173,7 @@ func (c *composer) traces(chosen []*choice) section {
 	return s
 }
 
+// waterfall draws a chosen trace as `trainbridge show` does, c.rows rows of it; nil: there is nothing to draw.
 func (c *composer) waterfall(one *choice) *waterfall {
 	traces := tree.Build(one.spans)
 	if len(traces) == 0 {
@@ -209,6 +212,7 @@ func (c *composer) waterfall(one *choice) *waterfall {
 	return out
 }
 
+// joined puts a note behind another, either of which may be empty.
 func joined(a, b string) string {
 	if a == "" {
 		return b

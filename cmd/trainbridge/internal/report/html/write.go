@@ -19,8 +19,8 @@ var scripts = []string{"dom", "units", "series", "figures", "waterfall", "page",
 
 // Frame is the page around its data.
 type Frame struct {
-	before string
-	after  []byte
+	before string // up to the attributes of the element of the data
+	after  []byte // from the end of that element on
 	Policy string // Content-Security-Policy: only the scripts and styles of the page run, and only the frame's requests go to a network
 }
 
@@ -29,10 +29,13 @@ var Served = sync.OnceValue(func() *Frame {
 	return newFrame("; connect-src 'self'", append(scripts[:len(scripts):len(scripts)], "live"))
 })
 
+// ofFile is the frame of a page in a file.
 var ofFile = sync.OnceValue(func() *Frame { return newFrame("", scripts) })
 
+// newFrame makes a frame with some scripts. connect is the part of the policy about requests of the page; "": none is allowed.
 func newFrame(connect string, scripts []string) *Frame {
 	chart := file("vendor/uPlot.iife.min.js")
+	// Our scripts in one function: their names are no globals.
 	var own strings.Builder
 	own.WriteString("(() => {\n\"use strict\";\n")
 	for _, name := range scripts {
@@ -81,6 +84,7 @@ func file(name string) string {
 	return string(text)
 }
 
+// hash is the source expression by which a policy allows a script or style.
 func hash(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"

@@ -8,17 +8,18 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// clock is how far the clock of a host is ahead of the reference host's, as a rank of a collective says, s.
+// clock is how far the clock of a host is ahead of the reference host's, as a span of a rank in a collective says.
 type clock struct {
-	offset, uncertainty float64
-	at                  int64 // when: ns since the Unix epoch
+	offset, uncertainty float64 // s
+	at                  int64   // when: ns since the Unix epoch
 	known               bool
 }
 
 // clockEvery is how far instants about a clock are apart at least, ns: clocks drift.
 const clockEvery = 1e9
 
-// news says whether a measurement differs from the last written offset by more than the errors of both.
+// news says whether a measurement is worth an instant: the first, or one that differs from the last written offset by more than the errors of both, clockEvery
+// or more after.
 func (c clock) news(last clock) bool {
 	if !last.known {
 		return true
@@ -27,8 +28,8 @@ func (c clock) news(last clock) bool {
 	return (apart >= clockEvery || apart <= -clockEvery) && math.Abs(c.offset-last.offset) > c.uncertainty+last.uncertainty
 }
 
-// clock writes an instant on the clock track of the rank's host, the first time and at each change of the offset. Without a host in the log, each rank has
-// its own clock.
+// clock writes an instant about the offset c, which the span of a rank states, on the clock track of the rank's host, if it is news. Without a host in the log,
+// each rank counts as a host of its own.
 func (w *Writer) clock(it *item, s *source, c clock) {
 	if !spans.Finite(c.uncertainty) {
 		c.uncertainty = 0
@@ -47,7 +48,7 @@ func (w *Writer) clock(it *item, s *source, c clock) {
 		return
 	}
 	*last = c
-	o.host = ""
+	o.host = "" // the process of the whole job has the reference host
 	job := w.tracks.process(o)
 	uuid := w.tracks.single(who{process: p, what: clocks, number: -1})
 	w.beginAt(it.start)

@@ -33,6 +33,7 @@ func (w *Writer) ConsumeMetrics(_ context.Context, md pmetric.Metrics) error {
 	return w.err
 }
 
+// points writes the points of a metric, each as a value of the counter of its series.
 func (w *Writer) points(s *source, m pmetric.Metric) {
 	for _, dp := range spans.Points(m).All() {
 		whole := dp.ValueType() == pmetric.NumberDataPointValueTypeInt
@@ -72,8 +73,8 @@ func (w *Writer) noNumber(s *source, m pmetric.Metric, dp pmetric.NumberDataPoin
 	w.end()
 }
 
-// counter is the uuid of the track of a series. Its name is the metric's, with the attributes of the points in braces, except the attributes of the track
-// above.
+// counter is the uuid of the counter track of a series, which is described if new. Its name is the metric's with the attributes of the point in braces, such as
+// "ml.loss{stage=train}"; host and GPU are not among them, because they decide the track above.
 func (w *Writer) counter(s *source, m pmetric.Metric, attrs pcommon.Map) uint64 {
 	o := s.owner
 	device, id := "", ""
@@ -106,6 +107,7 @@ func (w *Writer) counter(s *source, m pmetric.Metric, attrs pcommon.Map) uint64 
 			device = "GPU " + id
 		}
 	}
+	// The key of the series: the name, and behind it, not shown, what decides the track above.
 	shown := len(label)
 	for _, text := range [...]string{o.service, o.run, o.host, device, m.Unit()} {
 		label = append(append(label, 0), text...)

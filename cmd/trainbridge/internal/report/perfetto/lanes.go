@@ -35,12 +35,12 @@ type slice struct {
 	id  pcommon.SpanID
 }
 
-// place finds the lane for a slice: the lane with its parent innermost, else an idle lane; nil without a lane.
+// place puts a slice on a lane where it has room: the lane on which its parent is the innermost open slice, else an idle lane; nil: no lane has room.
 func (t *track) place(id, parent pcommon.SpanID, start, end int64) *lane {
-	free := -1
+	free := -1 // the first idle lane
 	for i := range t.lanes {
 		l := &t.lanes[i]
-		if start < l.last {
+		if start < l.last { // a slice written before begins later, or ended later
 			continue
 		}
 		l.pop(start)
@@ -74,12 +74,13 @@ func (l *lane) pop(until int64) {
 	l.open = l.open[:n]
 }
 
+// push opens a slice, the innermost of the lane.
 func (l *lane) push(id pcommon.SpanID, start, end int64) {
 	l.last = start
 	l.open = append(l.open, slice{end, id})
 }
 
-// add adds a lane with its first slice, in place of another at the bound.
+// add adds a lane with its first slice. A track with maxLanes forgets the lane that was not used for the longest.
 func (t *track) add(uuid uint64, id pcommon.SpanID, start, end int64) *lane {
 	var l *lane
 	if len(t.lanes) < maxLanes {

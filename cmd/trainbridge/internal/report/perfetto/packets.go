@@ -31,17 +31,17 @@ type packets struct {
 	deflate *zlib.Writer
 
 	origin  int64 // 0 of the clock of the packets, ns since the Unix epoch
-	begun   bool
-	at      int  // where the packet began, in raw
-	cleared bool // the next packet clears the interned texts
+	begun   bool  // origin is set, and its packet written
+	at      int   // where the content of the packet at hand begins, in raw
+	cleared bool  // the next packet clears the interned texts
 
-	texts    [4]map[string]uint64
-	size     int    // bytes of texts
-	count    int    // of texts
-	interned []byte // new entries of the packet
+	texts    [4]map[string]uint64 // the interned texts of each table, by number
+	size     int                  // bytes of texts
+	count    int                  // of texts
+	interned []byte               // new entries of the packet
 }
 
-// The tables of texts.
+// The tables of interned texts: a text is written once, and then named by a number.
 const (
 	categories = iota
 	names
@@ -51,6 +51,7 @@ const (
 
 var tables = [4]protowire.Number{categories: internedCategories, names: internedNames, annotationNames: internedAnnotationNames, strs: internedStrings}
 
+// begins begins the trace.
 func (p *packets) begins(out io.Writer) {
 	p.out = out
 	p.deflate, _ = zlib.NewWriterLevel(&p.block, zlib.BestSpeed) // the level is valid
@@ -65,7 +66,7 @@ func (p *packets) forget() {
 	p.count, p.size, p.cleared = 0, 0, true
 }
 
-// begin begins a packet without a time.
+// begin begins a packet without a time: the caller appends fields to raw, then calls end.
 func (p *packets) begin() {
 	if p.count >= maxInterned || p.size >= maxInternedBytes {
 		p.forget()
@@ -73,7 +74,8 @@ func (p *packets) begin() {
 	p.raw, p.at = open(p.raw, tracePacket)
 }
 
-// beginAt begins a packet of a time, ns since the Unix epoch.
+// beginAt begins a packet of a time, ns since the Unix epoch. The first packet with a time sets the origin; times before the origin are written on the clock of
+// the Unix epoch.
 func (p *packets) beginAt(ns int64) {
 	if !p.begun {
 		p.snapshot(ns)
@@ -87,14 +89,14 @@ func (p *packets) beginAt(ns int64) {
 	p.raw = appendUint(p.raw, packetClock, clockRealtime)
 }
 
-// end ends the packet.
+// end ends the packet: it adds the texts that are new in the packet, and flags. A full block is flushed.
 func (p *packets) end() {
 	if len(p.interned) > 0 {
 		p.raw = protowire.AppendBytes(protowire.AppendTag(p.raw, packetInterned, protowire.BytesType), p.interned)
 		p.interned = p.interned[:0]
 	}
 	flags := uint64(flagNeeds)
-	if p.cleared {
+	if p.cleared { // Perfetto forgets its texts, and with them the default clock
 		p.cleared = false
 		flags |= flagCleared
 		var at int
@@ -108,7 +110,8 @@ func (p *packets) end() {
 	}
 }
 
-// snapshot is the origin of the times of packets: a time before the first. Times of an hour take two bytes less than times since the epoch.
+// snapshot writes the packet that says what the clock of the packets is: ns since an origin, lead before the first time. Times since the origin take two bytes
+// less than times since the epoch, for an hour.
 func (p *packets) snapshot(first int64) {
 	p.begun, p.origin = true, max(first-lead, 0)
 	p.begin()
@@ -123,7 +126,7 @@ func (p *packets) snapshot(first int64) {
 	p.end()
 }
 
-// flush writes the packets.
+// flush writes the block: a packet whose only field is the deflated packets. After an error of out the block is dropped.
 func (p *packets) flush() {
 	if len(p.raw) == 0 || p.err != nil {
 		p.raw = p.raw[:0]
@@ -145,7 +148,7 @@ func (p *packets) flush() {
 	p.raw = p.raw[:0]
 }
 
-// intern is the number of a text in a table; a new text is added by the packet.
+// intern is the number of a text, cut to limit, in a table. A new text gets the next number, and goes into the packet at hand.
 func (p *packets) intern(table int, text string, limit int) uint64 {
 	if len(text) > limit {
 		text = bounded(text, limit)
@@ -173,6 +176,7 @@ func (p *packets) event(kind, track uint64) (at int) {
 	return at
 }
 
+// name, category and flow add fields to the event of the packet.
 func (p *packets) name(text string) {
 	p.raw = appendUint(p.raw, eventNameID, p.intern(names, text, maxName))
 }
@@ -192,7 +196,7 @@ func (p *packets) annotation(name string) (at int) {
 	return at
 }
 
-// text adds the value of an annotation.
+// text adds the value of an annotation; short texts are interned.
 func (p *packets) text(s string) {
 	if len(s) <= maxInternedText {
 		p.raw = appendUint(p.raw, annotationStringID, p.intern(strs, s, maxInternedText))
@@ -201,6 +205,7 @@ func (p *packets) text(s string) {
 	}
 }
 
+// textAnnotation, doubleAnnotation and boolAnnotation add an annotation with its value.
 func (p *packets) textAnnotation(name, s string) {
 	at := p.annotation(name)
 	p.text(s)

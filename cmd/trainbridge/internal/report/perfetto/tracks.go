@@ -35,37 +35,38 @@ type process struct {
 	corrected bool
 }
 
-// who identifies a track of a process.
+// who identifies a track of a process by who did the work on it.
 type who struct {
 	process *process
 	what    what
-	number  int64 // a rank, a process id; −1: not known
-	text    string
+	number  int64  // a rank, a process id; −1: not known
+	text    string // a communicator, a format of logs, a GPU, by what; "": none
 }
 
+// what is the kind of a track.
 type what uint8
 
 const (
-	job what = iota
-	worker
-	steps
-	stepRank
-	client
-	server
-	communicator
-	rank
-	joined
-	breakdowns
-	proxy
-	other
-	verdicts
+	job          what = iota
+	worker            // of TransferQueue, by process id
+	steps             // of a training log, by rank and format
+	stepRank          // the parts of steps of a single rank
+	client            // of RPCs, by process id
+	server            // likewise
+	communicator      // its collectives
+	rank              // of a communicator
+	joined            // spans that step_join has made, by name
+	breakdowns        // of windows
+	proxy             // a network proxy of NCCL, by process id
+	other             // spans of any other kind
+	verdicts          // instants, likewise the next two
 	events
 	clocks
-	gpu
-	values
+	gpu    // the counters of a GPU
+	values // counters of no GPU
 )
 
-// name is the visible name.
+// name is the visible name of the track.
 func (w *who) name() string {
 	number := ""
 	if w.number >= 0 {
@@ -111,6 +112,7 @@ func (w *who) name() string {
 	return "spans" + number
 }
 
+// of is text with before, or "" for no text.
 func of(before, text string) string {
 	if text == "" {
 		return ""
@@ -125,12 +127,13 @@ type tracks struct {
 	processes map[owner]*process
 	known     map[who]*track
 	counters  map[string]uint64
-	kept      int // tracks, lanes and counters
-	used      uint64
-	// The tracks of spans with possible children, current and previous.
+	kept      int    // tracks, lanes and counters
+	used      uint64 // slices so far, the clock for the use of lanes
+	// The tracks of spans with possible children, current and previous: when homes is full, it becomes before, and the former before is forgotten.
 	homes, before map[pcommon.SpanID]*track
 }
 
+// init makes the tracks empty.
 func (t *tracks) init(p *packets) {
 	t.packets = p
 	t.processes = make(map[owner]*process)
@@ -138,6 +141,7 @@ func (t *tracks) init(p *packets) {
 	t.forgetTracks()
 }
 
+// forgetTracks forgets all but the processes: see maxTracks.
 func (t *tracks) forgetTracks() {
 	t.known, t.counters, t.kept = make(map[who]*track), make(map[string]uint64), 0
 }
@@ -150,6 +154,7 @@ func (t *tracks) grow() {
 	t.kept++
 }
 
+// next is a new uuid of a track.
 func (t *tracks) next() uint64 {
 	t.uuid++
 	return t.uuid
@@ -158,7 +163,8 @@ func (t *tracks) next() uint64 {
 const timesAsLogged = "Times are as the logs have them, on one axis. Where the clocks of hosts were compared, the track \"clock\" says how " +
 	"far apart they are; no time is moved by it unless nccl.clock.corrected says so."
 
-// process finds the process track of an owner, or describes the track.
+// process finds the process track of an owner. If there is none, it writes a packet that describes a new track to Perfetto. Beyond maxProcesses owners share a
+// track.
 func (t *tracks) process(o owner) *process {
 	if p := t.processes[o]; p != nil {
 		return p
@@ -188,7 +194,8 @@ func (t *tracks) process(o owner) *process {
 	return p
 }
 
-// describe describes a track below another and returns its uuid. With a unit the track is a counter.
+// describe writes a packet that describes a new track below another to Perfetto, and returns its uuid. counter: the track is a counter in the unit, else of
+// slices.
 func (t *tracks) describe(parent uint64, name, unit string, counter bool) uint64 {
 	uuid := t.next()
 	t.begin()
@@ -206,19 +213,19 @@ func (t *tracks) describe(parent uint64, name, unit string, counter bool) uint64
 	return uuid
 }
 
-// track finds a track. Its lanes are described on demand.
+// track finds the track of who, or makes one. Nothing is written: lanes are described when their first slice comes.
 func (t *tracks) track(w who) *track {
 	if of := t.known[w]; of != nil {
 		return of
 	}
 	t.grow()
 	of := &track{parent: w.process.uuid, name: w.name(), peers: w.text}
-	w.text = string([]byte(w.text)) // not the whole message
+	w.text = string([]byte(w.text)) // a copy: the text is a part of the message, whose memory a key of the map would keep
 	t.known[w] = of
 	return of
 }
 
-// lane is the uuid of the lane for a slice of a track.
+// lane is the uuid of a lane of the track where the slice of a span has room, a new one if none has.
 func (t *tracks) lane(of *track, id, parent pcommon.SpanID, start, end int64) uint64 {
 	l := of.place(id, parent, start, end)
 	if l == nil {
@@ -232,7 +239,7 @@ func (t *tracks) lane(of *track, id, parent pcommon.SpanID, start, end int64) ui
 	return l.uuid
 }
 
-// single is the uuid of a track without lanes.
+// single is the uuid of a track of instants or counters, which needs a single lane.
 func (t *tracks) single(w who) uint64 {
 	of := t.track(w)
 	if len(of.lanes) == 0 {
@@ -252,7 +259,7 @@ func (t *tracks) home(id pcommon.SpanID) *track {
 	return t.before[id]
 }
 
-// settle notes the track of a span with possible children.
+// settle notes the track of a span, for the children that may come.
 func (t *tracks) settle(id pcommon.SpanID, of *track) {
 	if len(t.homes) >= maxHomes {
 		t.homes, t.before = t.before, t.homes
@@ -261,14 +268,14 @@ func (t *tracks) settle(id pcommon.SpanID, of *track) {
 	t.homes[id] = of
 }
 
-// source is the resource's part of the identity of spans.
+// source is what a resource says of who did the work of its spans.
 type source struct {
 	owner
-	process *process // nil: not asked for yet
-	pid     int64
+	process *process // of owner; nil: not asked for yet
+	pid     int64    // −1: not known, likewise rank
 	rank    int64
-	format  string
-	time    string
+	format  string // of the log
+	time    string // where times come from
 }
 
 func (s *source) read(attrs pcommon.Map) {
@@ -293,14 +300,16 @@ func (s *source) read(attrs pcommon.Map) {
 	}
 }
 
-// where is the span's own part of the identity of its worker.
+// where is what a span itself, else its resource, says of who did its work.
 type where struct {
-	host, comm, format  string
-	pid, rank, commRank int64
-	reference           string
-	corrected, joined   bool
+	host, comm, format  string // comm: the communicator
+	pid, rank, commRank int64  // commRank: the rank in the communicator; −1: not known
+	reference           string // the host whose clock others are compared with, of a collective; "": none
+	corrected           bool   // times were moved by the clocks
+	joined              bool   // step_join has made the span
 }
 
+// read reads the attributes of a span of the resource s.
 func (w *where) read(attrs pcommon.Map, s *source) {
 	*w = where{host: s.host, pid: s.pid, rank: s.rank, format: s.format, commRank: -1}
 	for name, v := range attrs.All() {
@@ -329,7 +338,8 @@ func (w *where) read(attrs pcommon.Map, s *source) {
 	}
 }
 
-// of decides the track of a span.
+// of decides the track of a span: parts of a call or collective are on the track of their parent, if that is known; everything else on the track of who did the
+// work.
 func (t *tracks) of(span ptrace.Span, kind view.Kind, s *source) *track {
 	home := t.home(span.ParentSpanID())
 	if home != nil && below(span, kind) {
@@ -340,11 +350,11 @@ func (t *tracks) of(span ptrace.Span, kind view.Kind, s *source) *track {
 	}
 	var at where
 	at.read(span.Attributes(), s)
-	if kind == view.KindAggregate && home != nil && !at.joined {
+	if kind == view.KindAggregate && home != nil && !at.joined { // stands for siblings that have no spans
 		return home
 	}
 	w := at.who(span, kind)
-	if kind == view.KindRank && home != nil {
+	if kind == view.KindRank && home != nil { // the collective alone has the communicator
 		w.text = home.peers
 	}
 	w.process = s.process
@@ -356,7 +366,7 @@ func (t *tracks) of(span ptrace.Span, kind view.Kind, s *source) *track {
 			s.process = w.process
 		}
 	}
-	if kind == view.KindCollective && at.reference != "" {
+	if kind == view.KindCollective && at.reference != "" { // clock needs it for the ranks of any host
 		all := t.process(owner{service: s.service, run: s.run})
 		all.reference, all.corrected = at.reference, at.corrected
 	}

@@ -83,7 +83,7 @@ const (
 	counterUnit = 6 // CounterDescriptor.unit_name, track_event/counter_descriptor.proto
 )
 
-// Maximal lengths of texts, in bytes.
+// Maximal lengths of texts, in bytes. Longer texts are cut.
 const (
 	maxName = 256
 	maxText = 1024
@@ -103,13 +103,14 @@ func appendText(b []byte, field protowire.Number, s string, limit int) []byte {
 	return protowire.AppendString(protowire.AppendTag(b, field, protowire.BytesType), bounded(s, limit))
 }
 
-// open begins a message within a message. The length is known at the end: most are shorter than 128 bytes, with a length of a byte.
+// open begins a message within a message: the tag of its field, and a byte for its length, enough for the many messages shorter than 128 bytes. at is where the
+// content begins; the caller appends the content to out and calls shut.
 func open(b []byte, field protowire.Number) (out []byte, at int) {
 	b = append(protowire.AppendTag(b, field, protowire.BytesType), 0)
 	return b, len(b)
 }
 
-// shut ends the message from a place of b.
+// shut ends the message whose content begins at at: it writes the length into the byte before, or makes room for a length of several bytes.
 func shut(b []byte, at int) []byte {
 	n := len(b) - at
 	if n < 0x80 {
@@ -119,7 +120,7 @@ func shut(b []byte, at int) []byte {
 	size := protowire.SizeVarint(uint64(n))
 	b = append(b, make([]byte, size-1)...)
 	copy(b[at+size-1:], b[at:at+n])
-	protowire.AppendVarint(b[:at-1], uint64(n))
+	protowire.AppendVarint(b[:at-1], uint64(n)) // in place, over the byte of open and the room behind
 	return b
 }
 

@@ -28,18 +28,19 @@ const (
 type Writer struct {
 	mu sync.Mutex
 	packets
-	tracks  tracks
-	sources []source
-	items   []item
-	label   []byte
+	tracks tracks
+	// Of the message at hand; kept for their memory.
+	sources []source // of each resource
+	items   []item   // of each span
+	label   []byte   // of a counter
 }
 
 // item is a span and its track.
 type item struct {
 	span       ptrace.Span
-	source     int32
+	source     int32 // the index of its resource in Writer.sources
 	kind       view.Kind
-	start, end int64
+	start, end int64 // ns since the Unix epoch; end is not before start
 	track      *track
 }
 
@@ -75,7 +76,8 @@ func (w *Writer) ConsumeTraces(_ context.Context, td ptrace.Traces) error {
 	return w.err
 }
 
-// collect finds the tracks of all spans of a message, in the order of writing: parents come before their children.
+// collect makes the items of all spans of a message, and finds their tracks. Within a message a parent comes before its children, whose track may be that of
+// the parent.
 func (w *Writer) collect(td ptrace.Traces) {
 	w.sources = w.sources[:0]
 	for _, rs := range td.ResourceSpans().All() {
@@ -92,7 +94,7 @@ func (w *Writer) collect(td ptrace.Traces) {
 	}
 }
 
-// write writes a span.
+// write writes a span: the begin and end of a slice on a lane of its track, an instant if it tells news of a clock, and its events.
 func (w *Writer) write(it *item) {
 	span, s := it.span, &w.sources[it.source]
 	uuid := w.tracks.lane(it.track, span.SpanID(), span.ParentSpanID(), it.start, it.end)
@@ -115,7 +117,8 @@ func (w *Writer) write(it *item) {
 	}
 }
 
-// flows ties the slice to others: the ranks to their collective, the server's work to the client's wait, a span to its links.
+// flows gives the slice the ids of its flows, which Perfetto draws as arrows between the slices with the same id: the ranks to their collective, the server's
+// work to the client's wait, a span to its links. The id of a flow is the hash of the span that the arrow leads from (flowOf).
 func (w *Writer) flows(it *item) {
 	span := it.span
 	if leads(it) {
@@ -130,8 +133,8 @@ func (w *Writer) flows(it *item) {
 	}
 }
 
-// leads says whether a span may be the target of a flow: linked to, or with events of its own. A flow id costs 9 bytes that cannot be deflated, so most spans
-// below calls and ranks have none.
+// leads says whether the slice of a span gets a flow of its own, to which other slices or the span's events may refer. A flow id costs 9 bytes that cannot be
+// deflated: most spans below calls and ranks have none.
 func leads(it *item) bool {
 	switch it.kind {
 	case view.KindCollective, view.KindFunction, view.KindStep, view.KindPass, view.KindSession, view.KindCalls, view.KindCall, view.KindRoot:
@@ -144,7 +147,7 @@ func leads(it *item) bool {
 	return it.span.Events().Len() > 0
 }
 
-// flowOf is the flow of a span: ids of traces and spans are hashes already.
+// flowOf is the id of the flow from a span. Ids of traces and spans are hashes already, so that XOR is enough.
 func flowOf(trace pcommon.TraceID, id pcommon.SpanID) uint64 {
 	return binary.LittleEndian.Uint64(trace[:8]) ^ binary.LittleEndian.Uint64(trace[8:]) ^ binary.LittleEndian.Uint64(id[:])
 }
@@ -159,7 +162,7 @@ func (w *Writer) describe(it *item, s *source) (c clock) {
 			w.traceID(it.span)
 		}
 	}
-	source, n := s.time, 0
+	source, n := s.time, 0 // where times come from: of the span, else of its resource; attributes so far
 	for name, v := range it.span.Attributes().All() {
 		switch name {
 		case spans.AttrKind, spans.AttrSummary: // the category; the other attributes
@@ -174,6 +177,7 @@ func (w *Writer) describe(it *item, s *source) (c clock) {
 		case spans.AttrNCCLClockUncertainty:
 			c.uncertainty = spans.ValueNumber(v)
 		default:
+			// Verdicts are instants of their own.
 			if strings.HasPrefix(name, spans.AttrVerdictPrefix) && name != spans.AttrVerdictSeverity {
 				continue
 			}
@@ -195,12 +199,13 @@ func (w *Writer) describe(it *item, s *source) (c clock) {
 	return c
 }
 
+// traceID writes the trace id of a span as an annotation. Ids seldom come twice, and are not interned.
 func (w *Writer) traceID(span ptrace.Span) {
 	at := w.annotation("trace_id")
 	w.raw = shut(appendText(w.raw, annotationString, span.TraceID().String(), maxText), at)
 }
 
-// values writes attributes.
+// values writes attributes as annotations, maxAttributes at most.
 func (w *Writer) values(attrs pcommon.Map) {
 	n := 0
 	for name, v := range attrs.All() {
@@ -210,7 +215,7 @@ func (w *Writer) values(attrs pcommon.Map) {
 	}
 }
 
-// value writes an attribute.
+// value writes an attribute as an annotation. Of a list maxElements are written.
 func (w *Writer) value(name string, v pcommon.Value) {
 	at := w.annotation(name)
 	if v.Type() == pcommon.ValueTypeSlice {
@@ -227,6 +232,7 @@ func (w *Writer) value(name string, v pcommon.Value) {
 	w.raw = shut(w.raw, at)
 }
 
+// scalar writes the value of an annotation.
 func (w *Writer) scalar(v pcommon.Value) {
 	switch v.Type() {
 	case pcommon.ValueTypeStr:
@@ -266,6 +272,7 @@ func (w *Writer) instant(it *item, s *source, e ptrace.SpanEvent) {
 	w.end()
 }
 
+// category is the category of events on a track of verdicts or events.
 func (w what) category() string {
 	if w == verdicts {
 		return "verdict"

@@ -11,12 +11,12 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// scale is the unit of a column beside the unit of the spans. A power of ten moves the decimal point of the printed number, so 0.98125 becomes 98.125 without
-// another rounding; a power of two divides without rounding.
+// scale turns a value in the unit of the spans into the unit of a column. A power of ten moves the decimal point of the printed number, so 0.98125 becomes
+// 98.125 without another rounding; a power of two divides without rounding.
 type scale struct {
 	tens int8  // the value times 10^tens
 	two  uint8 // the value through 2^two
-	size bool  // whole bytes printed by a log in the unit: with enough decimals to tell whole bytes apart
+	size bool  // the log printed whole bytes in this unit, with a few decimals: see through
 }
 
 var (
@@ -30,7 +30,7 @@ var (
 	gibi    = scale{two: 30}
 )
 
-// appendFloat writes the shortest number that reads back equal. A number that is not finite is written as pandas reads it.
+// appendFloat writes a number in the unit of s: the shortest text that reads back equal. A number that is not finite is written as pandas reads it.
 func appendFloat(dst []byte, x float64, s scale) []byte {
 	switch {
 	case math.IsNaN(x):
@@ -50,7 +50,8 @@ func appendFloat(dst []byte, x float64, s scale) []byte {
 	return appendShifted(dst, strconv.AppendFloat(buf[:0], x, 'e', -1, 64), int(s.tens))
 }
 
-// through divides by a power of two. A size printed by a log with two decimals comes out as printed: the reader has rounded to whole bytes.
+// through divides by a power of two. A size that a log has printed with few decimals, such as 1.21 KB, comes out as printed: the receiver has rounded to whole
+// bytes, so the shortest decimal that rounds to the same bytes is taken.
 func through(x float64, s scale) float64 {
 	whole := math.Ldexp(x, -int(s.two))
 	if s.size && x == math.Trunc(x) {
@@ -64,6 +65,7 @@ func through(x float64, s scale) float64 {
 	return whole
 }
 
+// appendInt writes a whole number in the unit of s, without rounding.
 func appendInt(dst []byte, n int64, s scale) []byte {
 	if s == asIs {
 		return strconv.AppendInt(dst, n, 10)
@@ -75,13 +77,14 @@ func appendInt(dst []byte, n int64, s scale) []byte {
 	return appendShifted(dst, strconv.AppendInt(buf[:0], n, 10), int(s.tens))
 }
 
-// appendShifted writes a number of the form -d.ddde±dd or -ddd times a power of ten with unchanged digits.
+// appendShifted writes a decimal number, of the form -d.ddde±dd or -ddd, times a power of ten. Its digits stay, the point moves; very large and small numbers
+// have an exponent.
 func appendShifted(dst, number []byte, tens int) []byte {
 	if number[0] == '-' {
 		dst, number = append(dst, '-'), number[1:]
 	}
 	var digits [32]byte
-	d, point := digits[:0], -1
+	d, point := digits[:0], -1 // the digits, and before which of them the point is
 	for i, c := range number {
 		switch c {
 		case '.':
@@ -94,12 +97,13 @@ func appendShifted(dst, number []byte, tens int) []byte {
 			d = append(d, c)
 			continue
 		}
-		break
+		break // behind the exponent
 	}
 	if point < 0 {
 		point = len(d)
 	}
 	point += tens
+	// Without zeros in front and behind.
 	for len(d) > 1 && d[0] == '0' {
 		d = d[1:]
 		point--
@@ -132,7 +136,8 @@ func appendShifted(dst, number []byte, tens int) []byte {
 	return append(append(append(dst, d[:point]...), '.'), d[point:]...)
 }
 
-// appendText writes a text as a single cell, and as no formula for any program: formulas begin with = + - @, a tab or a carriage return.
+// appendText writes a text as a single cell, in quotes if needed (RFC 4180), with an apostrophe before what a spreadsheet would take for a formula: = + - @, a
+// tab or a carriage return at the beginning.
 func appendText(dst []byte, s string) []byte {
 	if s == "" {
 		return dst
@@ -163,7 +168,8 @@ func appendText(dst []byte, s string) []byte {
 	return append(dst, '"')
 }
 
-// seen keeps control characters of terminals and spreadsheets out of a cell. A text may have several lines, and columns. Invalid UTF-8 comes as a RuneError.
+// seen replaces characters that a terminal or spreadsheet would obey instead of show. A text may have several lines, and tabs. Invalid UTF-8 comes as a
+// RuneError.
 func seen(r rune) rune {
 	if spans.Hidden(r) && r != '\n' && r != '\t' {
 		return utf8.RuneError
@@ -171,7 +177,7 @@ func seen(r rune) rune {
 	return r
 }
 
-// appendValue writes a value of a span.
+// appendValue writes the value of an attribute: numbers in the unit of s, a list as a text with spaces between.
 func appendValue(dst []byte, v pcommon.Value, s scale) []byte {
 	switch v.Type() {
 	case pcommon.ValueTypeInt:

@@ -28,7 +28,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// byKind are the tables whose rows are spans of a kind.
+// byKind are the tables whose rows are spans of a kind, by view.Kind. Its initialization also completes the tables: the columns by attribute.
 var byKind = func() (out [256][]*table) {
 	for _, t := range tables {
 		t.of, t.other = make(map[string][]int), -1
@@ -65,9 +65,9 @@ type Tables struct {
 	scratch sync.Pool
 
 	mu    sync.Mutex
-	roots map[pcommon.SpanID]*inherited
-	known []pcommon.SpanID // of roots, as a ring
-	next  int
+	roots map[pcommon.SpanID]*inherited // the last collectives, for the rows of their ranks
+	known []pcommon.SpanID              // of roots, as a ring
+	next  int                           // the place in known of the next, where the oldest stands
 }
 
 // New makes empty tables. temp is the directory of temporary files; only: the wanted tables, all if empty.
@@ -95,7 +95,7 @@ func (t *Tables) Sink() offline.Sink {
 	return offline.Sink{Traces: traces, Metrics: metrics, NoParts: true}
 }
 
-// scratch is the memory of a row in the making.
+// scratch is the memory of a row in the making, for reuse.
 type scratch struct {
 	row
 	key, text []byte
@@ -110,10 +110,12 @@ var (
 	accounts  = tableNamed("accounts")
 )
 
+// tableNamed is the table of a name, which must exist.
 func tableNamed(name string) *table {
 	return tables[slices.IndexFunc(tables, func(t *table) bool { return t.name == name })]
 }
 
+// traces implements consumer.Traces. The collectives of the message are remembered first, because the rows of their ranks need them.
 func (t *Tables) traces(_ context.Context, td ptrace.Traces) error {
 	r := t.scratch.Get().(*scratch)
 	defer t.scratch.Put(r)
@@ -133,11 +135,11 @@ func (t *Tables) traces(_ context.Context, td ptrace.Traces) error {
 			}
 		}
 	}
-	r.row = row{slots: r.slots}
+	r.row = row{slots: r.slots} // keep the memory, not the message
 	return nil
 }
 
-// span adds the rows of a span.
+// span adds the rows of a span: to the tables of its kind, and for a breakdown and for verdicts a row per cause and verdict. r.span is the span.
 func (t *Tables) span(r *scratch, resource pcommon.Map) {
 	kind := view.KindOf(r.span)
 	r.root = nil
@@ -182,7 +184,7 @@ func (t *Tables) Accounts(read *offline.Reading) {
 	}
 }
 
-// summary adds a row per statistic.
+// summary adds a row per statistic of a log's own summary: its attributes, but for those that say where the summary stands.
 func (t *Tables) summary(r *scratch, resource pcommon.Map) {
 	if t.rows[summaries] == nil {
 		return
@@ -213,7 +215,7 @@ func (t *Tables) collectives(td ptrace.Traces) {
 	}
 }
 
-// remember keeps a collective's values for its ranks.
+// remember keeps a collective's values for the rows of its ranks, in place of those of the oldest collective. Texts are copied: they are parts of the message.
 func (t *Tables) remember(s ptrace.Span) {
 	var c view.Collective
 	c.Read(s)
@@ -230,12 +232,14 @@ func (t *Tables) remember(s ptrace.Span) {
 	t.roots[s.SpanID()] = root
 }
 
+// rootOf is what is remembered of the collective of a rank's span; nil: nothing.
 func (t *Tables) rootOf(s ptrace.Span) *inherited {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.roots[s.ParentSpanID()]
 }
 
+// metrics implements consumer.Metrics: a row per point.
 func (t *Tables) metrics(_ context.Context, md pmetric.Metrics) error {
 	if t.rows[metrics] == nil {
 		return nil
@@ -261,8 +265,8 @@ func (t *Tables) metrics(_ context.Context, md pmetric.Metrics) error {
 	return nil
 }
 
-// learned says whether a metric is nccl's running estimate, batch by batch: the number of points depends on the reading. The estimate for a record stands in
-// the row of the rank.
+// learned says whether a metric is an estimate that the nccl receiver makes anew with each batch. How many points it has depends on the reading, and the same
+// logs must make the same table. The estimate for a record stands in the row of the rank.
 func learned(name string) bool {
 	switch name {
 	case spans.MetricNCCLClockOffset, spans.MetricNCCLClockUncertainty, spans.MetricNCCLLinkBandwidth, spans.MetricNCCLLinkIO, spans.MetricNCCLNodeIO,
@@ -272,11 +276,13 @@ func learned(name string) bool {
 	return false
 }
 
-// add writes a row.
+// add adds a row to a table: a cell per column, from the attributes of r.span, else of its resource, or by the column's function. at is the time by which rows
+// are in order.
 func (t *Tables) add(of *table, r *scratch, resource pcommon.Map, at pcommon.Timestamp) {
 	r.slots = append(r.slots[:0], make([]pcommon.Value, len(of.columns))...)
-	var others map[string]any
+	var others map[string]any // attributes of the span for the column of fields
 	if r.span != (ptrace.Span{}) && len(of.of) > 0 {
+		// own: the attributes are the span's. The first value of a column stays, so the span comes before its resource.
 		take := func(attrs pcommon.Map, own bool) {
 			for name, v := range attrs.All() {
 				columns, ok := of.of[name]
@@ -296,6 +302,7 @@ func (t *Tables) add(of *table, r *scratch, resource pcommon.Map, at pcommon.Tim
 		take(r.span.Attributes(), true)
 		take(resource, false)
 	}
+	// The line.
 	text := r.text[:0]
 	for i := range of.columns {
 		c := &of.columns[i]
@@ -312,7 +319,8 @@ func (t *Tables) add(of *table, r *scratch, resource pcommon.Map, at pcommon.Tim
 		}
 		text = append(text, ',')
 	}
-	text[len(text)-1] = '\n'
+	text[len(text)-1] = '\n' // in place of the last comma
+	// Its key; rows of metrics and accounts have no span.
 	key := r.key[:0]
 	if r.span == (ptrace.Span{}) {
 		key = format.Key(key, r.res.Run, at, pcommon.TraceID{}, pcommon.SpanID{})
@@ -342,7 +350,7 @@ func (t *Tables) Write(name string, w io.Writer) error {
 	})
 }
 
-// WriteDir writes each table into a file of a new directory. The files are put in place after all are written.
+// WriteDir writes each table into a file of a directory, which is made if missing. The files are put in place after all are written.
 func (t *Tables) WriteDir(dir string) error {
 	if err := os.Mkdir(dir, 0o777); err != nil && !errors.Is(err, os.ErrExist) { //nolint:gosec // less the umask, as any new directory
 		return fmt.Errorf("report: -o %s: %w", dir, cmp.Or(errors.Unwrap(err), err))

@@ -22,8 +22,8 @@ import (
 // table is a kind of record.
 type table struct {
 	name, means string
-	kinds       []view.Kind // of the spans of its rows; empty: rows are added by name
-	only        func(ptrace.Span) bool
+	kinds       []view.Kind            // of the spans of its rows; empty: rows are added by name
+	only        func(ptrace.Span) bool // which of these spans are rows; nil: all
 	columns     []column
 
 	of    map[string][]int // columns by attribute
@@ -33,22 +33,23 @@ type table struct {
 // column is a value of a record: an attribute of the span (or else of the resource), or the result of write for the row.
 type column struct {
 	name, unit, means string
-	attr              string
+	attr              string // the attribute; "": the cells come from write or fields
 	scale             scale
 	number            bool
 	fields            string // the prefix of attributes without a column of their own; they are a JSON object
 	write             func(dst []byte, r *row) []byte
 }
 
-// row is the source of a row.
+// row is what the cells of a row are made of.
 type row struct {
 	res   view.Resource
-	span  ptrace.Span
+	span  ptrace.Span // the zero value of a row about no span
 	at    format.Place
-	name  func(path string) string
-	slots []pcommon.Value
-	root  *inherited // of the rank's collective
+	name  func(path string) string // of a log
+	slots []pcommon.Value          // the attribute of each column
+	root  *inherited               // of the rank's collective; nil: not known
 
+	// Of rows of single tables.
 	verdict   view.Verdict
 	cause     view.Cause
 	metric    pmetric.Metric
@@ -58,14 +59,15 @@ type row struct {
 	account   *account.Account
 }
 
-// inherited is the root's part of the rows of its ranks.
+// inherited is what the rows of ranks have from their collective, whose span has it once for all.
 type inherited struct {
 	operation, algorithm, comm string
 	sequence                   view.Int
-	size                       float64
-	errors, retries            bool
+	size                       float64 // By; NaN: not known
+	errors, retries            bool    // the log counts them
 }
 
+// text, number and made are columns of an attribute that is a text, of an attribute that is a number, and of what write makes of the row.
 func text(name, attr, means string) column { return column{name: name, attr: attr, means: means} }
 
 func number(name, unit, attr string, s scale, means string) column {
@@ -86,10 +88,12 @@ func took(name, unit string, s scale, means string) column {
 	return made(name, unit, means, func(dst []byte, r *row) []byte { return appendLength(dst, r, s) })
 }
 
+// fields is the column of all attributes with a prefix and without a column of their own.
 func fields(prefix string) column {
 	return column{name: "fields", fields: prefix, means: "Fields of the log that no column has, as a JSON object"}
 }
 
+// head is the first columns of all tables of spans.
 var head = []column{
 	said("run", "The job: ml.run.id", func(r *row) string { return r.res.Run }),
 	made("time", "", "When the record begins, RFC 3339 in UTC with nanoseconds", func(dst []byte, r *row) []byte {
@@ -118,7 +122,7 @@ var head = []column{
 	}),
 }
 
-// tail is the common columns of spans of any kind.
+// tail is the last columns of tables whose rows are spans.
 var tail = []column{
 	text("time_source", spans.AttrTimeSource, "Where the times come from: logged, derived, anchored, anchored_second, observed, synthetic"),
 	text("incomplete", spans.AttrIncompleteReason, "Why the record is incomplete"),
@@ -126,6 +130,7 @@ var tail = []column{
 	text("verdicts", spans.AttrVerdict, "The names of its verdicts, between spaces"),
 }
 
+// columnsOf is the columns of a table whose rows are spans.
 func columnsOf(own ...column) []column {
 	return append(append(append([]column{}, head...), own...), tail...)
 }
@@ -140,11 +145,11 @@ var (
 	iteration = number("iteration", "{iteration}", spans.AttrIteration, asIs, "The iteration as printed")
 )
 
-// nano is a scale of s, of ns.
+// nano is the scale that makes of ns what s makes of seconds.
 func nano(s scale) scale { s.tens -= 9; return s }
 
-// nanoseconds is the duration of a record. The span of the last rank of a collective begins with the collective, so that spans end in its path: the record's
-// own values stand in attributes.
+// nanoseconds is the duration of a record: of its span, but for the last rank of a collective. The span of the last rank is drawn as long as the collective,
+// and its own duration and lateness stand in attributes.
 func nanoseconds(r *row) int64 {
 	if own, ok := r.last(spans.AttrNCCLDuration); ok {
 		return own
@@ -152,7 +157,7 @@ func nanoseconds(r *row) int64 {
 	return int64(r.span.EndTimestamp() - r.span.StartTimestamp())
 }
 
-// begins is when a record begins, likewise.
+// begins is when a record begins: with its span, but for the last rank of a collective, which came late.
 func (r *row) begins() pcommon.Timestamp {
 	if late, ok := r.last(spans.AttrNCCLLate); ok {
 		return r.span.StartTimestamp() + pcommon.Timestamp(collectives.Ahead+late)
@@ -160,7 +165,7 @@ func (r *row) begins() pcommon.Timestamp {
 	return r.span.StartTimestamp()
 }
 
-// last is a time of the last rank of a collective, ns; false: the span is of no such rank.
+// last is an attribute, in s, of the span of the last rank of a collective, as ns; ok is false if the span is of no such rank.
 func (r *row) last(name string) (ns int64, ok bool) {
 	if r.span == (ptrace.Span{}) || !spans.IsNCCLRank(r.span.Name()) {
 		return 0, false
@@ -522,12 +527,12 @@ var tables = []*table{
 	},
 }
 
-// ofAccount is a number of the account.
+// ofAccount is a column of a number of the account.
 func ofAccount(name, unit, means string, of func(*account.Account) float64) column {
 	return made(name, unit, means, func(dst []byte, r *row) []byte { return appendGiven(dst, of(r.account)) })
 }
 
-// states makes the columns of all states, and of the sums.
+// states makes the columns of the account: the seconds in each state, then sums, goodput and counts.
 func states() (columns []column) {
 	for s := range account.States {
 		columns = append(columns, ofAccount(s.String()+"_s", "s", "Of it in the state "+s.String(), func(a *account.Account) float64 { return a.Seconds[s] }))
@@ -558,7 +563,7 @@ func states() (columns []column) {
 	)
 }
 
-// breakdown makes the columns of all parts, exclusive times first.
+// breakdown makes the columns of breakdowns: for each part its exclusive time, then the sum of its spans, then their union; last what GPUs did.
 func breakdown() []column {
 	columns := []column{
 		text("window", spans.AttrStepWindow, "step, batch or pass: they lie within each other, so add up only times of one"),
@@ -575,7 +580,7 @@ func breakdown() []column {
 			spans.PartEvaluation, spans.PartRPCSerialize, spans.PartRPCSend, spans.PartRPCReceive, spans.PartRPCServer, spans.PartRPCDeserialize,
 			spans.PartRPCUnattributed, spans.PartUnattributed,
 		} {
-			if part == spans.PartUnattributed && kind.prefix != spans.StepTimePrefix {
+			if part == spans.PartUnattributed && kind.prefix != spans.StepTimePrefix { // a rest, without spans
 				continue
 			}
 			columns = append(columns, number(kind.name+"_"+strings.ReplaceAll(part, ".", "_")+"_s", "s", kind.prefix+part, asIs, part+", "+kind.means))
@@ -588,12 +593,14 @@ func breakdown() []column {
 	)
 }
 
+// appendLength writes the duration of a record.
 func appendLength(dst []byte, r *row, s scale) []byte { return appendInt(dst, nanoseconds(r), nano(s)) }
 
 func appendTime(dst []byte, t pcommon.Timestamp) []byte {
 	return t.AsTime().AppendFormat(dst, "2006-01-02T15:04:05.000000000Z07:00")
 }
 
+// appendWhole writes a number if it is known.
 func appendWhole(dst []byte, n view.Int) []byte {
 	if !n.OK {
 		return dst
@@ -601,6 +608,7 @@ func appendWhole(dst []byte, n view.Int) []byte {
 	return strconv.AppendInt(dst, n.N, 10)
 }
 
+// appendGiven writes a number unless it is NaN, not known.
 func appendGiven(dst []byte, x float64) []byte {
 	if math.IsNaN(x) {
 		return dst
@@ -608,6 +616,7 @@ func appendGiven(dst []byte, x float64) []byte {
 	return appendFloat(dst, x, asIs)
 }
 
+// hostOf is the host of a row, by its span, else by its resource.
 func hostOf(r *row) string {
 	if r.span == (ptrace.Span{}) {
 		return r.res.Host
@@ -617,7 +626,7 @@ func hostOf(r *row) string {
 
 func kindOf(r *row) string { return view.KindOf(r.span).String() }
 
-// appendFirst writes the first attribute with a value.
+// appendFirst writes the first of some attributes that the span has.
 func appendFirst(dst []byte, r *row, names ...string) []byte {
 	for _, name := range names {
 		if v, ok := r.span.Attributes().Get(name); ok {
@@ -627,6 +636,8 @@ func appendFirst(dst []byte, r *row, names ...string) []byte {
 	return dst
 }
 
+// appendStepTime writes the time of one step: as logged, else the length of the record's span, by the number of its steps if they are several. A record of a
+// point in time tells of no duration.
 func appendStepTime(dst []byte, r *row, s scale) []byte {
 	attrs := r.span.Attributes()
 	if v, ok := attrs.Get(spans.AttrStepDuration); ok {
@@ -643,6 +654,7 @@ func appendStepTime(dst []byte, r *row, s scale) []byte {
 	return appendLength(dst, r, s)
 }
 
+// loggedTrace is TransferQueue's trace id as logged. An id that was a UUID has become the trace id of the span, without its hyphens.
 func loggedTrace(r *row) string {
 	if t := spans.AttrText(r.span.Attributes(), spans.AttrTQTraceID); t != "" {
 		return t
@@ -651,7 +663,8 @@ func loggedTrace(r *row) string {
 	return id[:8] + "-" + id[8:12] + "-" + id[12:16] + "-" + id[16:20] + "-" + id[20:]
 }
 
-// appendShare writes the time of a stage as a share of the function's. A logged share has too few digits.
+// appendShare writes the time of a stage: its share, an attribute, of the function's duration. A share that the log has printed (source is set) has too few
+// digits, and nothing is written.
 func appendShare(dst []byte, r *row, share, source string) []byte {
 	v, ok := r.span.Attributes().Get(share)
 	if _, reported := r.span.Attributes().Get(source); !ok || reported || math.IsNaN(spans.ValueNumber(v)) {
@@ -660,12 +673,14 @@ func appendShare(dst []byte, r *row, share, source string) []byte {
 	return appendInt(dst, int64(math.Round(spans.ValueNumber(v)*float64(nanoseconds(r)))), nano(asIs))
 }
 
+// stageOf is the name of a stage or client operation.
 func stageOf(r *row) string {
 	var s view.Stage
 	s.Read(r.span)
 	return s.Stage.String()
 }
 
+// operationOf is the collective operation of a row, from the span, the collective of its rank, or the name of the collective's span.
 func operationOf(r *row) string {
 	name := spans.AttrText(r.span.Attributes(), spans.AttrNCCLOperation)
 	if name == "" && r.root != nil {
@@ -677,7 +692,7 @@ func operationOf(r *row) string {
 	return strings.ToLower(name)
 }
 
-// appendBandwidth writes the number as logged. Spans have By/s, by the fitting unit.
+// appendBandwidth writes the bandwidth as logged, in GB/s or Gbit/s by the unit that the numbers of the log fit. Spans have By/s.
 func appendBandwidth(dst []byte, r *row) []byte {
 	v, ok := r.span.Attributes().Get(spans.AttrNCCLBandwidthAlgorithmReported)
 	if !ok {
@@ -696,7 +711,7 @@ func appendBandwidth(dst []byte, r *row) []byte {
 	return appendFloat(dst, x, giga)
 }
 
-// appendCount writes a count. Spans have no zeros; the root says whether the log counts.
+// appendCount writes a count of errors or retries. Spans have no zeros: a missing count is 0 if the log counts (counted), else not known.
 func appendCount(dst []byte, r *row, name string, counted bool) []byte {
 	if v, ok := r.span.Attributes().Get(name); ok {
 		return appendNumber(dst, v, asIs)
@@ -707,7 +722,8 @@ func appendCount(dst []byte, r *row, name string, counted bool) []byte {
 	return dst
 }
 
-// appendObject writes a JSON object, names in order.
+// appendObject writes a JSON object, names in order, as a text; nothing for an empty one. NaN and infinite numbers, which JSON cannot have, become texts in of
+// itself.
 func appendObject(dst []byte, of map[string]any) []byte {
 	if len(of) == 0 {
 		return dst

@@ -26,8 +26,8 @@ type Sorted struct {
 	dir  string // of the temporary file
 	mu   sync.Mutex
 	n    int64
-	rows []byte // a row: the lengths of key and text, 4 bytes each; key; text
-	at   []int  // the beginnings of rows
+	rows []byte // the rows in memory, each: the lengths of key and text, 4 bytes each; key; text
+	at   []int  // where the rows in memory begin
 	size int64  // of the file
 	file *os.File
 	ends []int64 // of the pieces in the file
@@ -56,6 +56,7 @@ func (s *Sorted) Add(key, text []byte) {
 	s.rows = append(append(s.rows, key...), text...)
 }
 
+// keyOf and textOf read a row at the beginning of row, which may be longer.
 func keyOf(row []byte) []byte { return row[rowHead : rowHead+binary.BigEndian.Uint32(row)] }
 
 func textOf(row []byte) []byte {
@@ -63,6 +64,7 @@ func textOf(row []byte) []byte {
 	return row[rowHead+key : rowHead+key+binary.BigEndian.Uint32(row[4:])]
 }
 
+// compare orders rows by key, then text.
 func compare(a, b []byte) int {
 	if c := bytes.Compare(keyOf(a), keyOf(b)); c != 0 {
 		return c
@@ -70,11 +72,12 @@ func compare(a, b []byte) int {
 	return bytes.Compare(textOf(a), textOf(b))
 }
 
+// sort puts the rows in memory in order.
 func (s *Sorted) sort() {
 	slices.SortFunc(s.at, func(a, b int) int { return compare(s.rows[a:], s.rows[b:]) })
 }
 
-// spill moves the rows in memory to the file.
+// spill appends the rows in memory to the file as a sorted piece, and forgets them, also after an error, which Each returns.
 func (s *Sorted) spill() {
 	defer func() { s.rows, s.at = s.rows[:0], s.at[:0] }()
 	if s.err != nil {
@@ -118,7 +121,7 @@ func (s *Sorted) Each(f func(text []byte) error) error {
 	return s.merge(f)
 }
 
-// merge goes through the sorted pieces of the file at once.
+// merge calls f with the rows of the file in order: the next row is the least of the next rows of all sorted pieces.
 func (s *Sorted) merge(f func(text []byte) error) error {
 	var all pieces
 	begin := int64(0)

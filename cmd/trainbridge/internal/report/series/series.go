@@ -47,7 +47,7 @@ var figures = []figure{
 	}},
 }
 
-// writer collects the steps, in the order of run and time.
+// writer collects the steps as rows, in the order of run and time, and writes an event file for each run.
 type writer struct {
 	format.Request
 	steps *rows.Sorted
@@ -77,7 +77,8 @@ func (w *writer) Sink() offline.Sink {
 	return offline.Sink{Traces: traces, NoParts: true}
 }
 
-// add keeps a step: when it ended, its number, and its values.
+// add keeps a step as the text of a row: the run and a 0, then 8 bytes each: the end in ns, the number of the step, the values of figures. Steps without a
+// number have no place in TensorBoard and are left out.
 func (w *writer) add(s ptrace.Span, run string, step *view.Step) {
 	n := step.Step().Or(-1)
 	if n < 0 {
@@ -92,16 +93,16 @@ func (w *writer) add(s ptrace.Span, run string, step *view.Step) {
 	w.steps.Add(format.Key(nil, run, s.EndTimestamp(), s.TraceID(), s.SpanID()), text)
 }
 
-// Finish implements format.Writer.
+// Finish implements format.Writer. The rows come run by run: at the first of another run the file is put in place, and the next begun.
 func (w *writer) Finish(context.Context, *offline.Reading) error {
 	if err := makeDir(w.Dir); err != nil {
 		return err
 	}
 	var run string
-	var to *file
+	var to *file // of the run; nil: none is begun
 	defer func() { to.close() }()
 	err := w.steps.Each(func(text []byte) error {
-		i := bytes.IndexByte(text, 0)
+		i := bytes.IndexByte(text, 0) // the end of the run's id; see add
 		at, b := float64(binary.BigEndian.Uint64(text[i+1:]))/1e9, text[i+9:]
 		if to == nil || run != string(text[:i]) {
 			if err := to.commit(); err != nil {
@@ -131,14 +132,14 @@ func (w *writer) Finish(context.Context, *offline.Reading) error {
 // Close gives the temporary file back.
 func (w *writer) Close() error { return w.steps.Close() }
 
-// file is an event file in the making.
+// file is an event file in the making. Its methods commit and close allow for nil.
 type file struct {
 	*outfile.File
 	buffer bytes.Buffer
 	events *tfevents.Writer
 }
 
-// begin begins the file of a run.
+// begin begins the file of a run in a directory of its own, named as TensorBoard wants by the time of the first step, s.
 func begin(dir string, at float64) (*file, error) {
 	if err := makeDir(dir); err != nil {
 		return nil, err
@@ -152,6 +153,7 @@ func begin(dir string, at float64) (*file, error) {
 	return f, err
 }
 
+// commit writes the file and puts it in place.
 func (f *file) commit() error {
 	if f == nil {
 		return nil
@@ -169,12 +171,14 @@ func (f *file) commit() error {
 	return nil
 }
 
+// close drops what commit has not put in place.
 func (f *file) close() {
 	if f != nil {
 		_ = f.Close()
 	}
 }
 
+// makeDir makes a directory unless there is one.
 func makeDir(dir string) error {
 	if err := os.Mkdir(dir, 0o777); err != nil && !errors.Is(err, os.ErrExist) { //nolint:gosec // less the umask, as any new directory
 		return fmt.Errorf("report: -o %s: %w", dir, cmp.Or(errors.Unwrap(err), err))

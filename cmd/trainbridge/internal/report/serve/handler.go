@@ -15,14 +15,17 @@ import (
 type handler struct {
 	listener *Listener
 	page     *page
-	cookie   string
+	cookie   string // the name of the cookie with the token
 }
 
+// newHandler makes the handler of a page.
 func newHandler(l *Listener, p *page) *handler {
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	return &handler{l, p, "trainbridge_" + port} // a browser gives a cookie to all ports of a host
 }
 
+// ServeHTTP implements http.Handler: it refuses requests under foreign host names, from pages of other origins, with other methods than GET and HEAD, and
+// without the token, in this order, and answers the rest.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	head := w.Header()
 	head.Set("Content-Security-Policy", html.Served().Policy+"; frame-ancestors 'none'")
@@ -74,6 +77,7 @@ func (h *handler) admitted(w http.ResponseWriter, r *http.Request) bool {
 	return err == nil && is(c.Value)
 }
 
+// answer answers an admitted request. Requests for the page and for the progress show that somebody looks on: they have the logs looked at.
 func (h *handler) answer(w http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
 	case "/":

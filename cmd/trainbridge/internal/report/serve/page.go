@@ -29,14 +29,14 @@ type page struct {
 	paths  []string
 	req    format.Request
 	log    io.Writer     // for errors
-	wanted chan struct{} // somebody looks on
+	wanted chan struct{} // has an element if somebody has looked since the last reading began
 
 	mu    sync.Mutex
 	data  []byte // from html.Page.Data; never changed
 	tag   string // of the data, quoted
 	state state
 
-	seen uint64 // the state of the files behind the data; 0: nothing was read
+	seen uint64 // of run alone: looks of the files behind the data; 0: nothing was read
 }
 
 // state is the progress of reading. Times are in RFC 3339, sizes in bytes, twice the size of the logs: a reading for the figures and a reading for the drawn
@@ -50,6 +50,7 @@ type state struct {
 	Trouble string    `json:"trouble,omitempty"`
 }
 
+// newPage makes a page without content, for requests before the first reading.
 func newPage(paths []string, req format.Request, log io.Writer) (*page, error) {
 	p := &page{paths: paths, req: req, log: log, wanted: make(chan struct{}, 1)}
 	data, err := html.NewPage(req).Empty()
@@ -61,7 +62,7 @@ func newPage(paths []string, req format.Request, log io.Writer) (*page, error) {
 	return p, nil
 }
 
-// want has the logs looked at.
+// want has run look at the logs. It does not wait.
 func (p *page) want() {
 	select {
 	case p.wanted <- struct{}{}:
@@ -69,6 +70,7 @@ func (p *page) want() {
 	}
 }
 
+// now is the data of the page, its tag, and the progress of the reading.
 func (p *page) now() (data []byte, tag string, s state) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -77,6 +79,7 @@ func (p *page) now() (data []byte, tag string, s state) {
 	return p.data, p.tag, s
 }
 
+// set replaces the data.
 func (p *page) set(data []byte) {
 	sum := sha256.Sum256(data)
 	p.mu.Lock()
@@ -84,13 +87,14 @@ func (p *page) set(data []byte) {
 	p.data, p.tag = data, fmt.Sprintf(`"%x"`, sum[:8])
 }
 
+// change changes the state under its lock.
 func (p *page) change(f func(*state)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	f(&p.state)
 }
 
-// run reads the logs again and again.
+// run looks at the logs whenever the page is wanted, and waits in between (soonest, share), until the context ends.
 func (p *page) run(ctx context.Context) {
 	for {
 		select {
@@ -112,7 +116,7 @@ func (p *page) run(ctx context.Context) {
 	}
 }
 
-// end of a reading.
+// end notes that a reading has ended, with its error, if any. The log gets a line about an error unless the reading before had the same.
 func (p *page) end(err error) {
 	trouble := ""
 	if err != nil {
@@ -126,7 +130,7 @@ func (p *page) end(err error) {
 	})
 }
 
-// read makes the page of changed logs.
+// read makes the page anew if the logs have changed since the last reading. The error also says which paths name no file: the page is of the others.
 func (p *page) read(ctx context.Context, began time.Time) error {
 	in, err := offline.Open(p.paths, nil)
 	if err != nil {
@@ -138,6 +142,7 @@ func (p *page) read(ctx context.Context, began time.Time) error {
 		return errors.Join(in.Missing...)
 	}
 	passed := int64(0) // in the first reading
+	// The logs are read twice, for the figures and for the drawn traces.
 	tell := func(done, total int64) {
 		p.change(func(s *state) { s.Reading, s.Done, s.Total = true, passed+min(done, total), 2*total })
 	}
@@ -179,5 +184,5 @@ func looks(files []string) uint64 {
 			maphash.WriteComparable(&h, fi.ModTime().UnixNano())
 		}
 	}
-	return h.Sum64() | 1
+	return h.Sum64() | 1 // 0 means that nothing was read
 }

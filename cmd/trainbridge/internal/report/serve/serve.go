@@ -30,7 +30,7 @@ type Listener struct {
 	net.Listener
 
 	host  string // of the address as given
-	token string
+	token string // random, in the printed address: who knows it may read the page
 }
 
 // Listen listens at HOST:PORT. Port 0 is any that is free.
@@ -51,7 +51,7 @@ func Listen(ctx context.Context, address string) (*Listener, error) {
 // URL is the address of the page, with the token that opens it.
 func (l *Listener) URL() string { return "http://" + l.address() + "/?token=" + l.token }
 
-// address is the listener's for other hosts: of an address without a host, the name of the own host.
+// address is HOST:PORT as other hosts reach it: for an address without a host, or of all interfaces, the name of this host.
 func (l *Listener) address() string {
 	at := l.Addr().(*net.TCPAddr)
 	host := l.host
@@ -72,7 +72,7 @@ func (l *Listener) Serve(ctx context.Context, paths []string, req format.Request
 	if err != nil {
 		return err
 	}
-	read := make(chan struct{})
+	read := make(chan struct{}) // closed when the last reading has ended
 	go func() {
 		defer close(read)
 		p.run(ctx)
@@ -97,7 +97,7 @@ func (l *Listener) Serve(ctx context.Context, paths []string, req format.Request
 		}
 		err = <-served
 	}
-	stop()
+	stop() // of the reading, if the server failed
 	<-read
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
