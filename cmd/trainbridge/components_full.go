@@ -15,7 +15,7 @@ import (
 	"go.opentelemetry.io/collector/receiver"
 )
 
-// `make build-full` sets the build tag.
+// init gives the full build its further components; `make build-full` sets the build tag.
 func init() {
 	full.receivers = []receiver.Factory{
 		filelogreceiver.NewFactory(),

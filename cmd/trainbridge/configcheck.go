@@ -49,7 +49,8 @@ func (c *configChecker) explain(err error) error {
 	return err
 }
 
-// resolve returns the configuration made of files, or the built-in one without files, and the verdict of `validate`. A configuration may come with an error.
+// resolve returns the configuration made of files, or the built-in one without files, and the error of `validate`, for `trainbridge check`. With an error there
+// may be a configuration all the same: its paths can be checked.
 func (c *configChecker) resolve(ctx context.Context, files []string) (map[string]any, error) {
 	set := settings(c)
 	if len(files) > 0 {

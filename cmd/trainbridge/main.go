@@ -196,6 +196,7 @@ func logsOfAnyKind() {
 	}
 }
 
+// main prepares memory and environment before the collector reads its configuration, then runs the command line.
 func main() {
 	root := command()
 	garbage, large := uint64(maxGarbage), uint64(math.MaxUint64)

@@ -57,7 +57,7 @@ func (j *judge) dumps(e *Event) (end End, ok bool) {
 		end.Kind = string(events.ClassMismatch)
 		var differ []int64
 		for i := range mismatch.Differ {
-			if mismatch.Differ[i].What != flightrecorder.State {
+			if mismatch.Differ[i].What != flightrecorder.State { // how far a rank has come is no other call
 				differ = append(differ, int64(mismatch.Differ[i].Rank))
 			}
 		}

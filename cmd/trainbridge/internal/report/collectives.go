@@ -12,7 +12,8 @@ import (
 
 const mostRows = 10 // of tables that grow with the job
 
-// collectives has the contents of the scripts in VCCL's document: bandwidth and latency per operation, message sizes, errors, topology, hot links.
+// collectives writes what the scripts in VCCL's document print: bandwidth and latency per operation, message sizes, errors, topology, hot links. Ranks that the
+// others waited for come last.
 func (p *page) collectives(job *digest.Job) {
 	operations := job.Collectives.Operations()
 	if len(operations) == 0 {
@@ -29,7 +30,8 @@ func (p *page) collectives(job *digest.Job) {
 	}
 }
 
-// bandwidth has the records of ranks, as seen by a script that reads the logs line by line, then the joined collectives.
+// bandwidth writes two tables by operation: the records of single ranks in the logs' own numbers, as a script that reads line by line sees them, then
+// collectives over all of their ranks.
 func (p *page) bandwidth(operations []*digest.Collective) {
 	gb := func(x float64) string { return human.Fixed(x/1e9, 2) }
 	us := func(x float64) string { return human.Fixed(x*1e6, 2) }

@@ -30,7 +30,7 @@ func (c *conclusion) proofOf(s *account.Step, took float64) proof {
 	return proof{what, c.job.Placed(s.Place())}
 }
 
-// warmUp tells of a first step that takes much longer: compiling, allocating, connecting.
+// warmUp adds a claim for a first step that takes much longer than usual: it compiles, allocates, connects.
 func (c *conclusion) warmUp(steps []account.Step, run *regimes.Run, ranks float64) {
 	if len(run.Steps) == 0 || run.Steps[0].State != regimes.First {
 		return

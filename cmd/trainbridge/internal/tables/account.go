@@ -21,6 +21,7 @@ var stateTexts = [account.States]struct{ english, chinese string }{
 	account.Stalled: {"stalled", "停滞"}, account.Unexplained: {"between steps, unexplained", "步间，原因未知"}, account.AfterEnd: {"after the last step", "末步之后"},
 }
 
+// stateColumns are the columns of Account.
 func stateColumns(chinese bool) []Column[*inState] {
 	return []Column[*inState]{
 		text("state", "状态", "", func(s *inState) string {
@@ -94,6 +95,7 @@ type definition struct {
 	share                float64
 }
 
+// definitionColumns are the columns of Goodput.
 func definitionColumns(chinese bool) []Column[*definition] {
 	return []Column[*definition]{
 		text("goodput by", "有效时间比，按", "", func(d *definition) string { return d.by }),

@@ -24,7 +24,7 @@ func AddAll[T any](o *Object, key string, list []T) {
 	}
 }
 
-// MarshalJSON implements json.Marshaler.
+// MarshalJSON implements json.Marshaler; a map would have its keys sorted.
 func (o Object) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteByte('{')

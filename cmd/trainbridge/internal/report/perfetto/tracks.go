@@ -278,6 +278,7 @@ type source struct {
 	time    string // where times come from
 }
 
+// read reads the attributes of a resource.
 func (s *source) read(attrs pcommon.Map) {
 	*s = source{pid: -1, rank: -1}
 	for name, v := range attrs.All() {

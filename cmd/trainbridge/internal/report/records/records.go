@@ -199,7 +199,7 @@ func (t *Tables) summary(r *scratch, resource pcommon.Map) {
 	}
 }
 
-// collectives remembers the collectives of a message. They may stand behind their ranks, by resource.
+// collectives remembers the collectives of a message, ahead of the rows of their ranks: a rank's resource may come before the resource of the collective.
 func (t *Tables) collectives(td ptrace.Traces) {
 	if t.rows[ranks] == nil {
 		return
