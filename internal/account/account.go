@@ -360,7 +360,7 @@ func (t *builder) goesOn(s *Step) bool {
 	return s.Number == t.last.Number && s.Writer == t.last.Writer && s.Attempt == t.last.Attempt && s.Start-t.at < beganSeconds*1e9
 }
 
-// more adds a record to the last step, which now ends with the record.
+// more adds a record to the last step, whose number it has (goesOn): the step now ends with the record, and the time in between is a gap like any.
 func (t *builder) more(s *Step) {
 	t.gap(s.Start, nil)
 	of := InStep

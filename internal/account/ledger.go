@@ -118,7 +118,7 @@ type Ledger struct {
 // Ref refers to a step of a ledger, until the next merge, which moves steps.
 type Ref struct{ merges, index int32 }
 
-// Add adds a step, with its values brought within bounds: times of no clock, negative durations.
+// Add adds a step and returns a reference to it. Values beyond their bounds, such as times of no clock or negative durations, are brought within.
 func (l *Ledger) Add(s Step) Ref {
 	s.Steps, s.Number, s.Ranks = max(1, s.Steps), min(max(s.Number, -1), latest), max(0, s.Ranks)
 	s.Start = instant(s.Start)

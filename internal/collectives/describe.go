@@ -71,7 +71,7 @@ func (c *Collective) identity(m pcommon.Map) {
 	}
 }
 
-// measures writes durations and bandwidths.
+// measures writes durations and bandwidths of the collective as a whole, and for a low bandwidth the baseline and the deviation; unknown values are left out.
 func (c *Collective) measures(m pcommon.Map) {
 	if !c.undrawn {
 		putText(m, spans.AttrNCCLTiming, c.parts[0].how.timing)

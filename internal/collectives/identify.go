@@ -156,7 +156,7 @@ func (j *joiner) newTrack(comm *communicator) *track {
 // maxHows bounds hows; dropped ones may be made again.
 const maxHows = 256
 
-// howOf finds the shared how of the record; mostly the how of the record before.
+// howOf finds or makes the how that all records with the same values share; mostly the one of the record before.
 func (j *joiner) howOf(o *op.Op) *how {
 	h := j.lastHow
 	if h != nil && h.timing == string(o.Timing) && h.time == o.Time && h.global == o.Global && h.waits == o.Waits &&

@@ -155,7 +155,8 @@ const (
 
 var states = [...]string{"scheduled", "started", "completed"}
 
-// add copies the needed parts of a dump: its rank as a member of its groups, and the entries by group.
+// add takes over what the analysis needs of a dump: in each of the rank's groups the rank's counters (pg_status) and the rank's entries, as records without
+// their shapes. Entries without a group are left out.
 func (a *analysis) add(d *Dump) {
 	a.dumps[d.Rank] = len(d.Entries) > 0 && d.Entries[0].RecordID > 0
 	groups := a.groupsOf(d)

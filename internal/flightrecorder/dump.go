@@ -143,7 +143,8 @@ const maxRanks = 1 << 20
 // Ranks are the global ranks of a process group, in its order: "[0, 1]" in PyTorch's dumps, a list elsewhere. Empty: unknown.
 type Ranks []int32
 
-// UnmarshalJSON never returns an error.
+// UnmarshalJSON reads the numbers in b, whatever is between, in ascending order: "[0, 1]" as a text or a list. A minus, a number beyond 32 bits, or more than
+// maxRanks numbers leave the ranks unknown. UnmarshalJSON never returns an error.
 func (r *Ranks) UnmarshalJSON(b []byte) error {
 	*r = (*r)[:0]
 	for field := range bytes.FieldsFuncSeq(b, func(c rune) bool { return c < '0' || c > '9' }) {

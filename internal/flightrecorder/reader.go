@@ -129,7 +129,8 @@ func (r *Reader) length(v pickle.Value) int {
 	return n
 }
 
-// groups reads a dictionary of dictionaries, such as pg_config: set sets a member of a group by its key.
+// groups reads a dictionary of dictionaries, pg_config or pg_status, by the name of the group: set sets a member of a group, found under key. nil: another
+// value.
 func groups[T any](r *Reader, v pickle.Value, set func(key string, v pickle.Value, t *T)) map[string]T {
 	p := &r.pickle
 	if p.Kind(v) != pickle.Dict {
@@ -213,7 +214,7 @@ func (r *Reader) integer(v pickle.Value) Integer {
 	return Integer(n)
 }
 
-// text reads a text or a number, shared with earlier equal ones.
+// text reads a text or a number, shared with earlier equal ones; "" for other values. Long texts count as several of the values that may still be read.
 func (r *Reader) text(v pickle.Value) Text {
 	b := r.pickle.Text(v)
 	var digits [20]byte
@@ -234,7 +235,7 @@ func (r *Reader) text(v pickle.Value) Text {
 // longText is the number of bytes of a text that count as one value.
 const longText = 64
 
-// textList reads a list of texts, shared with earlier equal lists.
+// textList reads a list of texts, shared with earlier equal lists: dumps have few different ones. nil: no list.
 func (r *Reader) textList(v pickle.Value) []Text {
 	if !r.isList(v) {
 		return nil
@@ -297,7 +298,7 @@ func (r *Reader) sizes(v pickle.Value) [][]int64 {
 	return shape
 }
 
-// ranks reads ranks, a text as in Ranks.UnmarshalJSON or a list.
+// ranks reads ranks, a text as in Ranks.UnmarshalJSON or a list of numbers, in ascending order. nil: unknown, for another value or a number that is no rank.
 func (r *Reader) ranks(v pickle.Value) Ranks {
 	var ranks Ranks
 	if b := r.pickle.Text(v); b != nil {

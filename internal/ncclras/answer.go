@@ -137,7 +137,7 @@ type reader struct {
 	counts []uint64          // room for the counts of later ranks
 }
 
-// top reads a member of the answer.
+// top reads a member of the answer's outermost object, {"nccl_version": "2.29.7", …, "communicators": […], "ras": {…}}, into the Answer. name is the member's.
 func (r *reader) top(name []byte) (err error) {
 	a := r.answer
 	switch string(name) {
@@ -170,7 +170,7 @@ func (r *reader) top(name []byte) (err error) {
 	return err
 }
 
-// communicator reads an element of communicators.
+// communicator reads an element of communicators, {"hash": "0x…", "size": 8, "ranks": […], "missing_ranks": […], …}, and adds it to the Answer.
 func (r *reader) communicator() error {
 	if len(r.answer.Communicators) >= maxComms {
 		return errLarge
@@ -197,7 +197,8 @@ func (r *reader) communicator() error {
 	return err
 }
 
-// rank reads an element of ranks, a rank with a report.
+// rank reads an element of ranks, a rank with a report, {"rank": 3, "host": "10.0.0.1", "pid": 4711, …, "status": {…}, "collective_counts": {…}}, and adds it
+// to c.
 func (r *reader) rank(c *Communicator) error {
 	rank := Rank{Rank: -1, Process: Process{PID: -1}}
 	err := r.object(func(name []byte) (err error) {
@@ -215,7 +216,7 @@ func (r *reader) rank(c *Communicator) error {
 	return errors.Join(err, r.one(rank.Rank))
 }
 
-// status reads a member of a rank's status.
+// status reads a member of a rank's status, {"init_state": 0, "async_error": 0, "finalize_called": false, …}.
 func (r *reader) status(rank *Rank, name []byte) (err error) {
 	var n int64
 	switch string(name) {
@@ -237,7 +238,8 @@ func (r *reader) status(rank *Rank, name []byte) (err error) {
 	return err
 }
 
-// missing reads an element of missing_ranks, a rank without a report, with its status.
+// missing reads an element of missing_ranks, a rank without a report, {"rank": 3, …, "status": {"unresponsive": true, "considered_dead": false}}, and adds it
+// to c.
 func (r *reader) missing(c *Communicator) error {
 	rank := Missing{Rank: -1, Process: Process{PID: -1}}
 	err := r.object(func(name []byte) error {
@@ -294,7 +296,7 @@ func (r *reader) place(p *Process, rank *int32, name []byte) (err error) {
 	return err
 }
 
-// host reads the name of a host, shared by all its processes.
+// host reads the name of a host, as the same string for all its processes: an answer has as many names as ranks.
 func (r *reader) host() (string, error) {
 	text, err := r.raw()
 	if err != nil {

@@ -276,7 +276,7 @@ func (j *judge) judge(of int) {
 	j.run.Segments = append(j.run.Segments, segment)
 }
 
-// steady are the steps of a regime that are compared with: without bursts and possible warm-ups.
+// steady are the steps of a regime that say what is usual there: all but bursts and possible warm-ups.
 func (j *judge) steady(r *regime) []int {
 	steady := make([]int, 0, r.to-r.from)
 	burst := r.bursts

@@ -189,7 +189,7 @@ func recordData(record []byte) (data []byte, ok bool) {
 	return data, checksum(data) == binary.LittleEndian.Uint32(record[end:])
 }
 
-// record decodes a whole record.
+// record decodes a whole record b: counts it as an event, as corrupt (a wrong checksum) or as malformed, and moves Offset behind.
 func (d *Decoder) record(b []byte) {
 	d.counts.Records++
 	data, ok := recordData(b)

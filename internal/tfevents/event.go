@@ -55,7 +55,7 @@ type fields struct {
 	bad  bool   // the message ends amid a field, or is none
 }
 
-// next goes to the next field; false: none is left.
+// next reads the next field: its key, and its value into bits or data. false: none is left, or the message is bad.
 func (f *fields) next() bool {
 	if len(f.rest) == 0 {
 		return false
@@ -270,7 +270,7 @@ type tag struct {
 	holds holds
 }
 
-// of returns the tag with a name, added if new.
+// of returns the tag with a name, added if new. Invalid UTF-8 in the name is replaced.
 func (t *tags) of(name []byte) *tag {
 	if known := t.byName[string(name)]; known != nil {
 		return known

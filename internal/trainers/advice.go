@@ -24,7 +24,7 @@ type Flags struct {
 	Checkpoint string // asynchronous saving, or its frequency
 }
 
-// FlagsOf are the Flags of a source.
+// FlagsOf are the Flags of a source, the name of the log format with the steps ("megatron", "hf"). Empty flags: the trainer's names are not known.
 func FlagsOf(source string) Flags {
 	switch source {
 	case "megatron", "perf_monitor":

@@ -31,7 +31,8 @@ func Formats() []string {
 	return names
 }
 
-// detect makes the function that recognizes the records of all formats.
+// detect makes the function that says of a line, with its prefix, whether it is a record of any of the formats: tail reads a file by its content where the name
+// does not decide (include_by_content).
 func detect(string) tail.Detect {
 	var peeler envelope.Peeler
 	var prefix line.Prefix

@@ -11,7 +11,8 @@ import (
 
 const reasonNoMetrics = "no_metrics_pipeline"
 
-// neighbour takes a line without a [TQ-…] tag.
+// neighbour takes a line of verl or TransferQueue without a [TQ-…] tag: a cost time and the lines of a [Performance] record become points, the rest has nothing
+// that the tagged records lack. mine is false for any other line.
 func (h *handler) neighbour(b []byte, l *tail.Line) (v tail.Verdict, reason string, mine bool) {
 	kind := tqline.Classify(b)
 	switch kind {

@@ -66,7 +66,7 @@ const (
 	maxDetails = 1 << 14
 )
 
-// free puts the reader back into readers, without tables larger than the bounds.
+// free empties the reader and puts it back into readers; tables larger than the bounds are dropped.
 func (r *reader) free() {
 	if len(r.names) > maxNames {
 		r.names = nil

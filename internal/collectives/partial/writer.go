@@ -334,7 +334,7 @@ func integers(values []int64) bool {
 // unit finds the greatest common divisor: times in ns are mostly whole µs, bandwidths whole kB/s. 0: all numbers are 0.
 type unit struct{ gcd uint64 }
 
-// add adds a number whose divisors count.
+// add takes the number v into the divisor: afterwards gcd divides v and all numbers before.
 func (u *unit) add(v uint64) {
 	switch {
 	case u.gcd == 1 || v == 0: // no change

@@ -197,7 +197,8 @@ func (a *Assembler) Add(l *tqline.Line, at *At) Fate {
 	return fate
 }
 
-// Expire sends functions and operations whose first line was read before a time (ns), incomplete or not.
+// Expire sends functions and operations whose first line was read before a time (ns), as incomplete ones if they have not ended. Called now and then, so that
+// no line is held for good.
 func (a *Assembler) Expire(before int64) {
 	for a.first != nil && a.first.since < before {
 		g := a.first.g

@@ -564,7 +564,7 @@ func (a *Assembler) merge(f, o *function) {
 	a.free(o)
 }
 
-// unlink takes f out of everything but g.at.
+// unlink takes f out of the order of arrival and of g.all. The caller takes f out of g.at.
 func (a *Assembler) unlink(f *function) {
 	f.g.all.remove(f.first, f)
 	if f.prev != nil {

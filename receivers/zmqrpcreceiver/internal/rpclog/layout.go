@@ -248,7 +248,7 @@ func splitUnit(s string) (name string, u unit) {
 	return snake(s), unit{}
 }
 
-// snake writes a name in small letters and digits, with _ between the parts.
+// snake writes a name in small letters and digits, with _ between the parts: "GPU Compute" is gpu_compute.
 func snake(s string) string {
 	var b strings.Builder
 	gap := false
