@@ -174,14 +174,14 @@ func (g *google) add(s *Step, evaluated float64) bool {
 		if one.number == s.Number {
 			one.evaluated = evaluated
 		}
-		if len(g.starts) > 0 && one.number <= g.most && g.has(one.number) {
+		if len(g.starts) > 0 && one.number <= g.most && g.has(one.number) { // resumed here
 			g.close(one.number)
 		}
 		n := len(g.starts)
 		if n == 0 {
 			g.most = one.number
 		}
-		if n == 0 || one.number < g.starts[n-1].number {
+		if n == 0 || one.number < g.starts[n-1].number { // back to a number not seen before
 			g.runs = append(g.runs, n)
 		}
 		g.most = max(g.most, one.number)
@@ -205,7 +205,7 @@ func (g *google) has(number int64) bool {
 }
 
 // close adds to productive the time of the steps before number back, where the training resumed, and empties starts. A step lasts until the next one starts,
-// less evaluations. The first step counts no longer than the mean of the others: the library takes the rest for compilation.
+// less evaluations. The first step counts no longer than the mean of the others: the library takes the rest for start-up.
 func (g *google) close(back int64) {
 	total, first, others, counted := 0.0, 0.0, 0, 0 // s of all steps, s of the first, number of the others and of all
 	least := g.starts[0].number                     // the number of the first step
@@ -215,10 +215,10 @@ func (g *google) close(back int64) {
 	for i := 1; i < len(g.starts); i++ {
 		was, is := &g.starts[i-1], &g.starts[i]
 		g.steps++
-		if is.number > back {
+		if is.number > back { // done again later
 			continue
 		}
-		if is.number-1 != was.number {
+		if is.number-1 != was.number { // not all numbers are logged: how long was took is unknown
 			g.holes++
 			continue
 		}

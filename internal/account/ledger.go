@@ -352,7 +352,7 @@ func (l *Ledger) Ended(ns int64) { l.ends = append(l.ends, instant(ns)) }
 // reading.
 func order(steps []Step) {
 	by := func(a, b Step) int {
-		if a.Start == b.Start && (a.Start == a.End) != (b.Start == b.End) { // a step of unknown length ends as the next begins
+		if a.Start == b.Start && (a.Start == a.End) != (b.Start == b.End) { // a step of unknown length comes first: it ends as the next begins
 			return cmp.Compare(a.End, b.End)
 		}
 		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(b.End, a.End), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Writer, b.Writer),

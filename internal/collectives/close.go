@@ -121,6 +121,7 @@ func (c *closed) miss(since int64) {
 			}
 			if c.outcome == TimedOut && !c.track.beyond(rank, c.seq) {
 				comm.lose(rank)
+				// Only of remote collectors is known whether they still read.
 				if in := comm.inputs; len(in) > 0 && in[rank].alive < since && len(c.unheard) < MaxListed {
 					c.unheard = append(c.unheard, rank)
 				}

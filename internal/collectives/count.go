@@ -407,11 +407,12 @@ func (n countJoin) several(parts []part) bool {
 		next[parts[i].rank] = destination(&parts[i])
 	}
 	n.next = next
+	// Around the ring of the first rank.
 	first := parts[0].rank
 	at := first
 	for k := 1; k <= len(parts); k++ {
 		at = next[at]
-		if at < 0 || int(at) >= len(next) {
+		if at < 0 || int(at) >= len(next) { // no ring: the destination is unknown, or has no record
 			return false
 		}
 		if at == first {

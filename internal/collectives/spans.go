@@ -218,12 +218,13 @@ func (bd *builder) rank(c *Collective, p *part) {
 		}
 	}
 	p.describe(m, c)
-	if p.how.timing != c.parts[0].how.timing {
+	if p.how.timing != c.parts[0].how.timing { // the root has the first rank's
 		putText(m, spans.AttrNCCLTiming, p.how.timing)
 	}
 	if p.more != nil {
 		status(s, p.more.errors, p.more.retries, false)
 	}
+	// Phases, one after the other: late (the last rank only), waiting, transferring.
 	if c.phased() && !p.plain {
 		if last {
 			bd.phase(c, id, spans.SpanNCCLLate, start+Ahead, p.start)

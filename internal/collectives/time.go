@@ -124,7 +124,7 @@ func (c *closed) measure() {
 	if f, ok := busFactor(c.kind, c.among(), isInNetwork([]byte(c.algorithm))); ok {
 		c.factor = f
 	}
-	var sum, n float64
+	var sum, n float64 // of the ranks' own bus bandwidths
 	for i := range c.parts {
 		p := &c.parts[i]
 		if p.duration <= 0 || p.state != op.Completed {
@@ -151,7 +151,7 @@ func (c *closed) measure() {
 	if c.joined && n > 0 && !c.unconfirmed() {
 		c.busMean = sum / n
 	}
-	if c.total > 0 && c.transfer > 0 {
+	if c.total > 0 && c.transfer > 0 { // bus is NaN without a factor
 		c.alg = float64(c.total) / (float64(c.transfer) / 1e9)
 		c.bus = c.alg * c.factor
 	}

@@ -46,6 +46,7 @@ func bare(t reflect.Type, value any, key string) (errs []error) {
 		}
 		return errs
 	}
+	// Further down: t says what the keys below value mean. Keys that no field has are left to conf.Unmarshal.
 	switch v := value.(type) {
 	case map[string]any:
 		switch t.Kind() {
@@ -56,7 +57,7 @@ func bare(t reflect.Type, value any, key string) (errs []error) {
 		case reflect.Struct:
 			for f := range t.Fields() {
 				name, options, _ := strings.Cut(f.Tag.Get("mapstructure"), ",")
-				if strings.Contains(options, "squash") {
+				if strings.Contains(options, "squash") { // its keys are among the struct's own
 					errs = append(errs, bare(f.Type, v, key)...)
 				} else if x, ok := v[name]; ok {
 					errs = append(errs, bare(f.Type, x, join(key, name))...)

@@ -421,7 +421,7 @@ func (a *analysis) collectives(g *group) iter.Seq[*Collective] {
 			seq := int64(-1) // the least number of the next records
 			for i, rank := range g.ranks {
 				if m := g.members[rank]; m != nil && at[i] < len(m.entries[0]) && (seq < 0 || m.entries[0][at[i]].seq < seq) {
-					seq = max(0, m.entries[0][at[i]].seq)
+					seq = max(0, m.entries[0][at[i]].seq) // a number below 0 is no more than 0 is
 				}
 			}
 			if seq < 0 {
@@ -478,6 +478,7 @@ func (a *analysis) compare(g *group, seq int64, part, parts int, at []int) *Coll
 			continue
 		}
 		list := m.entries[0]
+		// A dump that lost its first entries may begin behind the collective, or amid its parts: no sign that the rank lacked it.
 		beginsLater := m.dropped && (len(list) == 0 || seq < list[0].seq)
 		beginsWithin := m.dropped && at[i] == 0 && countOf(list, seq) < parts
 		switch {

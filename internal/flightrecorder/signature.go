@@ -108,6 +108,7 @@ func (s *signature) differ(o *signature, n int64) What {
 	return Same
 }
 
+// equal says whether two lists of tensors have the same shapes.
 func equal(a, b [][]int64) bool { return slices.EqualFunc(a, b, slices.Equal[[]int64]) }
 
 // gathers says whether gathered has the elements of n shards: in one tensor, or in one for each rank.

@@ -78,7 +78,7 @@ func (s *scanner) quoted() error {
 				return nil
 			}
 			return s.unescape()
-		case b < ' ':
+		case b < ' ': // JSON has no control characters in texts
 			return errUnended
 		}
 		s.token = append(s.token, b)

@@ -78,7 +78,7 @@ func (d *Decoder) Decode(data []byte) (Value, error) {
 		op := data[d.pos]
 		d.next++
 		if op == opStop {
-			if len(d.marks) > 0 || d.height() != 1 {
+			if len(d.marks) > 0 || d.height() != 1 { // more or less than one value is left
 				return 0, d.fail(ErrMalformed)
 			}
 			return d.pop(), nil
@@ -248,7 +248,7 @@ func (d *Decoder) room(n int) (at int, err error) {
 
 // create makes a container and pushes it: empty, of the values above the last mark (DICT, LIST, TUPLE), or of the top one to three values (TUPLE1 …).
 func (d *Decoder) create(op byte) error {
-	kind, n := uint32(0), 0
+	kind, n := uint32(0), 0 // neither kind: a list; n is the number of values taken from the stack
 	switch op {
 	case opEmptyDict, opDict:
 		kind = kindDict

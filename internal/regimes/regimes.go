@@ -297,16 +297,16 @@ func (j *judge) byLoad(steps []int) []group {
 	if j.of.Loads == nil {
 		return []group{{steps: steps}}
 	}
-	by := map[Load][]int{}
+	by := map[Load][]int{} // steps of each load
 	for _, i := range steps {
 		by[j.of.Loads[i]] = append(by[j.of.Loads[i]], i)
 	}
 	if len(by) == 1 {
 		return []group{{steps: steps}}
 	}
-	var out []group
-	done := map[Load]bool{}
-	var rest []int
+	var out []group         // in order of their first steps: a map has none
+	done := map[Load]bool{} // loads in out
+	var rest []int          // steps of rare loads
 	for _, i := range steps {
 		of := j.of.Loads[i]
 		switch {
@@ -352,7 +352,7 @@ func (j *judge) compare(r *regime, g *group, all bool) {
 			window = slices.Delete(window, p, p+1)
 		}
 		j.run.of[i] = place{of, at}
-		own := 0
+		own := 0 // the step itself, if in the window: it is no neighbour
 		if at < len(g.steps) && g.steps[at] == i {
 			own = 1
 		}

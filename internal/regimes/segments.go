@@ -183,10 +183,10 @@ const (
 func (g *group) trend(j *judge) float64 {
 	n := len(g.steps)
 	count := min(n/blockSteps, trendBlocks)
-	if count < 5 {
+	if count < 5 { // too few pairs to be certain
 		return 0
 	}
-	medians := make([]float64, count)
+	medians := make([]float64, count) // of the blocks' durations, s
 	for b := range medians {
 		j.values = j.values[:0]
 		for _, i := range g.steps[b*n/count : (b+1)*n/count] {
@@ -194,8 +194,8 @@ func (g *group) trend(j *judge) float64 {
 		}
 		medians[b] = stat.Among(j.values)
 	}
-	var slopes []float64
-	up, down := 0, 0
+	var slopes []float64 // of all pairs of blocks, s a block
+	up, down := 0, 0     // pairs that rise, and that fall
 	for a := range medians {
 		for b := a + 1; b < count; b++ {
 			d := medians[b] - medians[a]

@@ -53,7 +53,7 @@ func (m *Memory) Open(ctx context.Context, host component.Host, id *component.ID
 	return nil
 }
 
-// Close closes the storage, at the last instance.
+// Close is called by each instance of the component; the last one closes the storage.
 func (m *Memory) Close(ctx context.Context) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -74,7 +74,7 @@ func (m *Memory) Save(ctx context.Context, log *zap.Logger) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	said, n := m.Of.Fresh()
-	if m.n > 0 {
+	if m.n > 0 { // with those of failed calls before them
 		said, n = append(m.unsaved, said...), m.n+n
 		m.unsaved, m.n = nil, 0
 	}
@@ -86,10 +86,10 @@ func (m *Memory) Save(ctx context.Context, log *zap.Logger) {
 		m.failing = false
 		return
 	}
-	if n <= m.Ring.Keep {
+	if n <= m.Ring.Keep { // else they are dropped: the ring has no room for more
 		m.unsaved, m.n = said, n
 	}
-	if !m.failing {
+	if !m.failing { // once until the storage works again
 		m.failing = true
 		log.Warn("Storage keeps nothing: spans that are sent again after a crash before it does may get other "+m.Purpose, zap.Error(err))
 	}

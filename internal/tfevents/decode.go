@@ -154,7 +154,7 @@ func (d *Decoder) recordSize(b []byte) int64 {
 	if most == 0 {
 		most = DefaultMaxRecord
 	}
-	if length > int64(most) {
+	if length > int64(most) { // Decode skips all of the record, of which rest may have a part
 		d.counts.Records++
 		d.counts.TooLong++
 		d.long, d.skip = size, size-int64(len(d.rest))

@@ -113,8 +113,8 @@ func (g *group) id(role string, key []byte) pcommon.SpanID {
 // apart decides the trace of a group whose calls carry ids: the most frequent id, and of several the first. Calls with other ids leave the group (g.left is
 // their number): for each of their traces apart returns a group of calls without a pass, made by empty. Calls without an id stay.
 func (g *group) apart(empty func() *group) (others []*group) {
-	var traces []pcommon.TraceID
-	counts := make(map[pcommon.TraceID]int)
+	var traces []pcommon.TraceID            // in order of appearance
+	counts := make(map[pcommon.TraceID]int) // calls of each
 	for i := range g.calls {
 		if t := g.calls[i].trace; !t.IsEmpty() {
 			if counts[t]++; counts[t] == 1 {
@@ -201,7 +201,7 @@ func (g *group) finish(why string) {
 	if !sharedMemory(g.transport) {
 		rank(g.calls, func(c *call) int64 { return c.sent + c.received }, func(i int, r uint8) { g.calls[i].largest = r })
 	}
-	room := maxSpans - maxAround - len(g.calls)
+	room := maxSpans - maxAround - len(g.calls) // spans for stages
 	need := 0
 	for i := range g.calls {
 		need += g.calls[i].stages()

@@ -93,7 +93,8 @@ func (e *Estimator) Offset(clock int32, at int64) (offset, uncertainty float64, 
 	}
 	s.fit()
 	y, variance := s.line.at(float64(at - s.base))
-	return float64(s.baseOffset) + y, math.Sqrt(width*width*variance + s.chain*s.chain), true
+	uncertainty = math.Sqrt(width*width*variance + s.chain*s.chain) // the line's, and that of the clocks in between
+	return float64(s.baseOffset) + y, uncertainty, true
 }
 
 // Observe takes the ends of a collective that all ranks leave together, in the order of the collectives. The clocks nearest to the reference, by their chains,

@@ -68,23 +68,24 @@ func (r *rank) forget() {
 
 // judge takes the evidence of a collective (steps 1 to 4 of the package), of at least two and of at least half of the ranks known. A collective too light to
 // count only adds its cost to the last rank's. r is the result so far: who was last.
-func (w *Window) judge(a []Arrival, b bounds, r *Result) {
-	others := w.medians(a)
-	interval, starts := w.interval(a, b.n)
-	timed := 2*starts >= b.n
+func (w *Window) judge(arrivals []Arrival, b bounds, r *Result) {
+	others := w.medians(arrivals)
+	interval, starts := w.interval(arrivals, b.n)
+	timed := 2*starts >= b.n // most ranks have a start
 	if timed && interval < 0 {
 		return // times exist, but not yet of two collectives
 	}
-	if timed != w.timed {
+	if timed != w.timed { // lateness has another unit from here on
 		w.weights = weights{}
 		w.restart(timed)
 	}
+	// Step 1: does the collective count?
 	weight := interval
 	if !timed { // the mean lateness
 		weight = 0
-		for i := range a {
-			if a[i].Duration >= 0 {
-				weight += min(math.Abs(others.behind(a[i].Duration)), w.cut)
+		for i := range arrivals {
+			if arrivals[i].Duration >= 0 {
+				weight += min(math.Abs(others.behind(arrivals[i].Duration)), w.cut)
 			}
 		}
 		weight /= float64(b.n)
@@ -103,6 +104,7 @@ func (w *Window) judge(a []Arrival, b bounds, r *Result) {
 		}
 		return
 	}
+	// Steps 2 to 4: each rank's lateness behind the median of the others, in the unit and clipped, goes into the rank's sums.
 	unit := 1. // of lateness, ns
 	if timed {
 		unit = max(interval, minWork*float64(b.shortest), 1)
@@ -113,16 +115,16 @@ func (w *Window) judge(a []Arrival, b bounds, r *Result) {
 	w.best = 0
 	var t tally
 	w.halves = w.halves[:0]
-	for i := range a {
-		if w.at[i] < 0 || a[i].Duration < 0 {
+	for i := range arrivals {
+		if w.at[i] < 0 || arrivals[i].Duration < 0 {
 			continue
 		}
-		x, cost := others.behind(a[i].Duration), int64(0)
+		late, cost := others.behind(arrivals[i].Duration), int64(0)
 		if w.at[i] == last {
 			cost = r.Cost
 		}
-		p := w.push(w.at[i], x, cost, w.works[i])
-		w.sum(p, max(-w.cut, min(x/unit, w.cut)), &t)
+		p := w.push(w.at[i], late, cost, w.works[i])
+		w.sum(p, max(-w.cut, min(late/unit, w.cut)), &t)
 		if p.median > 0 && (w.best == 0 || p.median < w.best) {
 			w.best = p.median
 		}

@@ -120,7 +120,7 @@ func (w *Window) addCost(at int32, cost int64) {
 func (w *Window) middle(at int32, n int, value func(*cell) (v float32, known bool)) float64 {
 	w.values = w.values[:0]
 	ring := w.rings[int(at)*w.size:][:w.size]
-	k := int(w.ranks[at].next)
+	k := int(w.ranks[at].next) // back from the latest cell
 	for range n {
 		if k--; k < 0 {
 			k = w.size - 1

@@ -157,10 +157,10 @@ func (l *Links) Slow() []Pair {
 	l.medians = l.medians[:0]
 	for i := range l.pairs {
 		p := &l.pairs[i]
-		if p.n < minSeen {
+		if p.n < minSeen { // too few for a judgement
 			continue
 		}
-		if p.stale {
+		if p.stale { // has new bandwidths
 			sorted := p.last
 			slices.Sort(sorted[:p.n])
 			p.Median, p.stale = stat.Median(sorted[:p.n]), false

@@ -88,7 +88,7 @@ func Listen(tb testing.TB, talk func(net.Conn)) string {
 	return l.Addr().String()
 }
 
-// talk is rasClientEventLoop: 2.28.9 lines 310-415, 2.30.7 lines 305-454.
+// talk answers the commands of a connection, a line each, until STATUS, as NCCL's rasClientEventLoop does: 2.28.9 lines 310-415, 2.30.7 lines 305-454.
 func (s *Server) talk(conn net.Conn) {
 	in := bufio.NewReaderSize(conn, 1024) // recvBuffer
 	json := false
@@ -164,6 +164,7 @@ func Write(to io.Writer, version string, a *ncclras.Answer) {
 	fmt.Fprintf(w, "}\n")
 }
 
+// writeComm prints an element of communicators, with its ranks.
 func writeComm(w *bytes.Buffer, version string, a *ncclras.Answer, c *ncclras.Communicator, first bool) {
 	// jsonStartCommunicator, 2.28.9 lines 1902-1912, 2.30.7 lines 1931-1941
 	if !first {
@@ -190,7 +191,7 @@ func writeComm(w *bytes.Buffer, version string, a *ncclras.Answer, c *ncclras.Co
 	fmt.Fprintf(w, "    }")
 }
 
-// writeRank is jsonWriteRankData: 2.28.9 lines 1915-1943, 2.30.7 lines 1944-1972.
+// writeRank prints an element of ranks, as jsonWriteRankData does: 2.28.9 lines 1915-1943, 2.30.7 lines 1944-1972.
 func writeRank(w *bytes.Buffer, a *ncclras.Answer, r *ncclras.Rank, first bool) {
 	if !first {
 		fmt.Fprintf(w, ",\n")
@@ -220,7 +221,8 @@ func writeRank(w *bytes.Buffer, a *ncclras.Answer, r *ncclras.Rank, first bool) 
 	fmt.Fprintf(w, "        }")
 }
 
-// writeMissing is jsonWriteMissingRank: 2.28.9 lines 1954-1971, without the comma behind nvml_dev, and 2.30.7 lines 1983-2000.
+// writeMissing prints an element of missing_ranks, as jsonWriteMissingRank does: 2.28.9 lines 1954-1971, without the comma behind nvml_dev, and 2.30.7 lines
+// 1983-2000.
 func writeMissing(w *bytes.Buffer, version string, m *ncclras.Missing, first bool) {
 	if !first {
 		fmt.Fprintf(w, ",\n")

@@ -268,7 +268,7 @@ func (a *Assembler) unusual(g *group, e tqline.Stage, t, start int64, name strin
 	if f, ok := g.at[prev].before(at, tol, lim, name, pid); ok {
 		return f, Used
 	}
-	// More lines were lost. If only one function can be at this point, take it.
+	// More lines were lost. If only one function has come to any earlier event and no further, take it.
 	var only *function
 	for k := range e {
 		for i, n := g.at[k].upper(at+tol)-1, 0; i >= 0 && n < maxScan; i, n = i-1, n+1 {
@@ -603,6 +603,7 @@ func (a *Assembler) leave(f *function, open bool) {
 		Who: Who{g.proc.Host, f.pid}, Trace: g.trace, Name: f.name, Source: source, BatchSize: f.batch, Ratios: f.ratios,
 		OpsFrom: len(a.Out.Ops), FieldsFrom: len(a.Out.Fields),
 	}
+	// The key is by the first of the lines FUNCTION_START, FUNCTION_END and any other: by the same line each time the log is read.
 	out.Key = f.keys[2]
 	for _, k := range f.keys[:2] {
 		if k.n > 0 {
