@@ -43,7 +43,7 @@ func Of(source, kind string) Loop {
 		return timed
 	case "deepspeed": // iter time, of the pipeline engine; other lines have no step time
 		return timed
-	case "nanogpt", "hf", "lightning", "torchtune":
+	case "nanogpt", "hf", "lightning", "torchtune", "slime":
 		return all
 	case "litgpt": // pretrain.py draws the batch before the timer starts, finetune/*.py behind
 		return Loop{Checkpoint: Between, Evaluation: Between}

@@ -27,6 +27,7 @@ func TestOf(t *testing.T) {
 		{"nemo", spans.DurationMean, trainers.Loop{Checkpoint: in, Evaluation: in, Data: in}},
 		{"openrlhf", spans.DurationStep, trainers.Loop{Checkpoint: between, Evaluation: between, Data: in}},
 		{"openrlhf", spans.DurationMean, trainers.Loop{Checkpoint: in, Evaluation: in, Data: in}},
+		{"slime", spans.DurationStep, trainers.Loop{Checkpoint: in, Evaluation: in, Data: in}},
 		{"deepspeed", spans.DurationMean, trainers.Loop{Checkpoint: between, Evaluation: between, Data: in}},
 		{"litgpt", spans.DurationStep, trainers.Loop{Checkpoint: between, Evaluation: between, Data: unknown}},
 		{"verl", spans.DurationStep, trainers.Loop{Checkpoint: unknown, Evaluation: unknown, Data: between}},

@@ -34,7 +34,7 @@ func TestConfig(t *testing.T) {
 		"train_log/zone":         "'timezone': unknown time zone Mars/Olympus: use an IANA name",
 		"train_log/include":      "'include'",
 		"train_log/dead_letter":  `'dead_letter': "/logs/refused.log" is read itself`,
-		"train_log/format":       "'format' must be auto, jsonl, openrlhf, hf, ",
+		"train_log/format":       "'format' must be auto, jsonl, openrlhf, slime, hf, ",
 		"train_log/metric":       "'fields::reward/mean::metric' must be the name of a metric",
 		"train_log/nothing":      "'fields::reward/mean::metric' must be the name of a metric",
 		"train_log/unit":         "'fields::my_loss::unit' must be left out",

@@ -19,6 +19,7 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/openrlhf"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/pairs"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/pattern"
+	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/slime"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/table"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/torchtitan"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/verl"
@@ -37,11 +38,12 @@ type format struct {
 	common bool
 }
 
-// formats are tried in order. NeMo's lines have Megatron's iterations and OpenRLHF's lines have dicts, so both come before Megatron and dicts; rules of blocks
-// are Megatron's too, so blocks come before; any program may print pairs, so pairs come last. To add a format, add its line.
+// formats are tried in order. NeMo's lines have Megatron's iterations and the lines of OpenRLHF and slime have dicts, so these come before Megatron and dicts;
+// rules of blocks are Megatron's too, so blocks come before; any program may print pairs, so pairs come last. To add a format, add its line.
 var formats = []format{
 	{name: "jsonl", open: func(f fields) reader { return reader{line: rows(jsonl.New(f).Line)} }, alone: openObjects},
 	{name: "openrlhf", open: func(f fields) reader { return reader{line: single(openrlhf.New(f).Parse)} }},
+	{name: "slime", open: openSlime},
 	{name: "hf", open: openDicts},
 	{name: "nemo", open: plain(nemo.Parse)},
 	{name: "block", open: openBlocks},
@@ -113,6 +115,7 @@ func openObjects(f fields) reader {
 	}}
 }
 
+// openMegatron opens Megatron's format.
 func openMegatron(f fields) reader {
 	p := new(megatronstep.Parser)
 	return withFields(reader{line: p.Line, memory: p}, f)
@@ -132,26 +135,37 @@ func openDeepSpeed(f fields) reader {
 	}}, f)
 }
 
+// openComposer opens Composer's format.
 func openComposer(f fields) reader {
 	p := new(composer.Parser)
 	return withFields(reader{line: func(text []byte, out step.Out) (tail.Verdict, string, bool) { return p.Line(text, out) }, memory: p}, f)
 }
 
+// openBlocks opens the format of blocks.
 func openBlocks(f fields) reader {
 	p := block.New(f)
 	return reader{line: func(text []byte, out step.Out) (tail.Verdict, string, bool) { return p.Line(text, out) }, memory: p}
 }
 
+// openBars opens the format of tqdm's bars.
 func openBars(f fields) reader {
 	p := bar.New(f)
 	return reader{line: func(text []byte, out step.Out) (tail.Verdict, string, bool) { return p.Line(text, out) }, others: p.Others, memory: p}
 }
 
+// openPairs opens the format of key=value lines.
 func openPairs(f fields) reader {
 	p := pairs.New(f)
 	return reader{line: single(p.Parse), others: p.Others, memory: p}
 }
 
+// openSlime opens slime's format.
+func openSlime(f fields) reader {
+	p := slime.New(f)
+	return reader{line: func(text []byte, out step.Out) (tail.Verdict, string, bool) { return p.Line(text, out) }, memory: p}
+}
+
+// openKeras opens Keras' format.
 func openKeras(f fields) reader {
 	p := keras.New(f)
 	return reader{line: func(text []byte, out step.Out) (tail.Verdict, string, bool) { return p.Line(text, out) }, memory: p}
@@ -170,6 +184,7 @@ func openPatterns(patterns []*pattern.Pattern) func(fields) reader {
 	}
 }
 
+// openTables opens the format of tables.
 func openTables(f fields) reader {
 	p := table.New(f)
 	return reader{line: func(text []byte, out step.Out) (tail.Verdict, string, bool) { return p.Line(text, out) }, others: p.Others, memory: p}

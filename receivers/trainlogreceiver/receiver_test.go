@@ -120,7 +120,7 @@ var fixtures = []string{
 	"trainers/maxtext.log", "trainers/paddlenlp.log",
 	"trainers/olmo.log", "trainers/olmo_core.log", "trainers/nemo_rl.log", "trainers/roll.log", "trainers/sb3.log", "trainers/block.log",
 	"trainers/console_table.log", "trainers/rich.log", "trainers/areal.log", "trainers/yolo.log",
-	"trainers/keras.log", "trainers/tqdm.log", "trainers/hf_stalls.log", "trainers/lightning_stalls.log",
+	"trainers/keras.log", "trainers/slime.log", "trainers/tqdm.log", "trainers/hf_stalls.log", "trainers/lightning_stalls.log",
 	"trackers/lightning.tfevents", "trackers/hf.wandb", "trackers/gpu.wandb",
 }
 
@@ -165,7 +165,7 @@ func TestFormats(t *testing.T) {
 			"jsonl", "deepspeed", "jsonl", "hf", "verl", "jsonl",
 		}, "jsonl": {"jsonl", "jsonl", "hf", "jsonl"}, "hf": {"hf"}, "deepspeed": {"deepspeed"}, "verl": {"verl"},
 		"megatron": {}, "torchtitan": {}, "nemo": {}, "nanogpt": {}, "nanochat": {}, "litgpt": {}, "torchtune": {}, "composer": {}, "openrlhf": {}, "tqdm": {},
-		"csv": {}, "keyvalue": {},
+		"slime": {}, "csv": {}, "keyvalue": {},
 	} {
 		b := read(t, func(c *Config) { c.Format = format }, fixture(t, "mixed.log"))
 		assert.ElementsMatch(t, sources, attrs(b.All(spans.SpanStep), spans.AttrSource), format)

@@ -141,6 +141,7 @@ func TestCheckHealthy(t *testing.T) {
 		{"nccl", "--format", "vccl_flow"},
 		{"nemo"},
 		{"openrlhf"},
+		{"slime"},
 		{"torchtitan"},
 		{"tq"},
 		{"verl"},

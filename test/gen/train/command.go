@@ -34,6 +34,7 @@ func Commands() []*cobra.Command {
 		newCommand(FormatTorchTitan, "Generate the standard output of a torchtitan training", "  gen torchtitan --out titan.log --prefix rank"),
 		newCommand(FormatNeMo, "Generate the standard output of a NeMo 2 training", "  gen nemo --out nemo.log --log-interval 1"),
 		newCommand(FormatOpenRLHF, "Generate the standard output of OpenRLHF's PPO", "  gen openrlhf --out openrlhf.log --steps 200"),
+		newCommand(FormatSlime, "Generate the standard output of slime's trainer", "  gen slime --out slime.log --steps 200"),
 		newCommand(FormatNanochat, "Generate the standard output of a nanochat training", "  gen nanochat --out nanochat.log --steps 2000"),
 		newCommand(FormatMaxText, "Generate the standard output of a MaxText training", "  gen maxtext --out maxtext.log --nan-loss-at 500"),
 		newCommand(FormatNeMoRL, "Generate the standard output of NeMo-RL's SFT", "  gen nemorl --out nemorl.log --steps 200"),

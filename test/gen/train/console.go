@@ -182,7 +182,7 @@ func (p *console) line(kind string, w *textLine, wall int64) {
 		name, text, scale := strings.Trim(c.before, " :=|,'(){}[]/%✨"), bytes.TrimLeft(b[from:], " "), cmp.Or(c.scale, 1)
 		if c.stage {
 			if v, err := strconv.ParseFloat(string(text), 64); err == nil {
-				p.stage(name[strings.LastIndexByte(name, '/')+1:], v*scale, 0)
+				p.stage(strings.TrimSuffix(name[strings.LastIndexByte(name, '/')+1:], "_time"), v*scale, 0)
 			}
 			continue
 		}
@@ -269,6 +269,16 @@ func stamped(before, after string) func(*console, []byte, int64) []byte {
 			p.clocked(wall, time.Millisecond)
 		}
 		return append(p.stamp.Append(append(b, before...), wall), after...)
+	}
+}
+
+// seconded is a head with a stamp of whole seconds between two texts.
+func seconded(before, after string) func(*console, []byte, int64) []byte {
+	return func(p *console, b []byte, wall int64) []byte {
+		if p.begun {
+			p.clocked(wall, time.Second)
+		}
+		return append(time.Unix(0, wall).In(p.opt.Timezone).AppendFormat(append(b, before...), time.DateTime), after...)
 	}
 }
 

@@ -21,6 +21,7 @@ const (
 	FormatTorchTitan = "torchtitan"
 	FormatNeMo       = "nemo"
 	FormatOpenRLHF   = "openrlhf" // PPO
+	FormatSlime      = "slime"
 	FormatNanochat   = "nanochat"
 	FormatMaxText    = "maxtext"
 	FormatNeMoRL     = "nemorl" // SFT
@@ -50,7 +51,7 @@ type Options struct {
 	Restart   bool   // flagscale: a second session after three fifths of the steps
 	DPOmitted bool   // flagscale: samples/s and TFLOPS without the data-parallel size, like the original
 
-	Prefix string // verl, openrlhf: none, ray or ray-ansi; megatron and all further trainers: none, torchrun, srun or rank
+	Prefix string // verl, openrlhf, slime: none, ray or ray-ansi; megatron and all further trainers: none, torchrun, srun or rank
 	Timers bool   // megatron: the times across ranks; deepspeed: the parts of the step
 
 	Fields string  // jsonl: minimal, recommended, full or the number of fields
@@ -148,7 +149,7 @@ func (o *Options) validate() error {
 		}
 	case FormatDeepSpeed, FormatTorchTitan, FormatNeMo, FormatNanochat, FormatMaxText, FormatNeMoRL:
 		oneOf("prefix", o.Prefix, writer.PrefixNone, "torchrun", "srun", "rank")
-	case FormatOpenRLHF:
+	case FormatOpenRLHF, FormatSlime:
 		oneOf("prefix", o.Prefix, writer.PrefixNone, writer.PrefixRay, writer.PrefixRayANSI)
 	case FormatVerl:
 		oneOf("prefix", o.Prefix, writer.PrefixNone, writer.PrefixRay, writer.PrefixRayANSI)

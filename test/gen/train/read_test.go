@@ -56,6 +56,8 @@ func TestTrainersAreReadBack(t *testing.T) {
 		"nemo, srun":             {FormatNeMo, func(o *Options) { o.Interval, o.Prefix = 1, "srun" }},
 		"openrlhf":               {FormatOpenRLHF, nil},
 		"openrlhf, without Ray":  {FormatOpenRLHF, func(o *Options) { o.Prefix = "none" }},
+		"slime":                  {FormatSlime, nil},
+		"slime, without Ray":     {FormatSlime, func(o *Options) { o.Prefix = "none" }},
 		"nanochat":               {FormatNanochat, func(o *Options) { o.EvalInterval = 50 }},
 		"nanochat, rank":         {FormatNanochat, func(o *Options) { o.Prefix = "rank" }},
 		"maxtext":                {FormatMaxText, nil},

@@ -117,6 +117,38 @@ var trainers = map[string]*trainer{
 			},
 		}, tail: "}"}},
 	},
+	// slime/observability/train_metric_utils.py (gather_log_data, log_perf_data), rollout_metrics.py (log_eval_rollout_data) and
+	// slime/backends/megatron_utils/model.py (train) of THUDM/slime @624b824a, with one step per rollout. Rollouts count from 0.
+	FormatSlime: {
+		evalInterval: 20, ray: "MegatronTrainRayActor",
+		step: []textLine{
+			{class: logfile.Ignored, head: seconded("[", "] train_metric_utils.py:135 - "), cells: []cell{
+				{before: "rollout ", print: whole, value: index},
+				{before: ": {'rollout/raw_reward': ", print: logfile.AppendRepr, value: func(r *reading) float64 { return 1 / (1 + r.losses) }},
+			}, tail: "}"},
+			{head: seconded("[", "] model.py:918 - "), cells: []cell{
+				{before: "step ", attr: spans.AttrIteration, print: whole, value: index},
+				{before: ": {'train/loss': ", attr: spans.AttrLoss, print: logfile.AppendRepr, value: loss},
+				{before: ", 'train/kl_loss': ", attr: named("train/kl_loss"), print: logfile.AppendRepr, value: func(r *reading) float64 { return r.lr * 10 }},
+				{before: ", 'train/grad_norm': ", attr: spans.AttrGradientNorm, print: logfile.AppendRepr, value: func(r *reading) float64 { return r.gradNorm }},
+				{before: ", 'train/lr-pg_0': ", attr: spans.AttrLearningRate, print: logfile.AppendRepr, value: learningRate},
+				{before: ", 'train/global_batch_size': ", attr: spans.AttrBatchSize, print: whole, value: batchSize},
+				{before: ", 'train/step': ", print: whole, value: index},
+			}, tail: "}"},
+			{class: logfile.Side, head: seconded("[", "] train_metric_utils.py:401 - "), cells: []cell{
+				{before: "perf ", print: whole, value: index},
+				inSeconds(": {'perf/update_weights_time': ", 0.05), inSeconds(", 'perf/data_preprocess_time': ", 0.01),
+				inSeconds(", 'perf/train_wait_time': ", 0.55), inSeconds(", 'perf/log_probs_time': ", 0.05), inSeconds(", 'perf/actor_train_time': ", 0.35),
+				inSeconds(", 'perf/train_time': ", 0.45),
+				{before: ", 'perf/step_time': ", attr: spans.AttrStepDuration, print: logfile.AppendRepr, value: seconds},
+				{before: ", 'perf/wait_time_ratio': ", attr: named("perf/wait_time_ratio"), print: logfile.AppendRepr, value: constant(0.55)},
+			}, tail: "}"},
+		},
+		eval: []textLine{{has: always, head: seconded("[", "] rollout_metrics.py:247 - "), cells: []cell{
+			{before: "eval ", attr: spans.AttrIteration, print: whole, value: index},
+			{before: ": {'eval/aime': ", attr: named("eval/aime"), print: logfile.AppendRepr, value: func(r *reading) float64 { return min(1, 1/r.validation) }},
+		}, tail: "}"}},
+	},
 	// scripts/base_train.py of karpathy/nanochat @00255c19. Steps count from 0; a step is evaluated before its training.
 	FormatNanochat: {
 		evalInterval: 250,

@@ -21,7 +21,7 @@ import (
 
 // formats names all supported formats, for the finding about a log that is in none.
 const formats = "verl with TransferQueue ([TQ-TRACE], cost time); FlagScale perf_monitor; Megatron, JSONL, Hugging Face, DeepSpeed, torchtitan, NeMo, verl, " +
-	"nanoGPT, LitGPT, torchtune, Composer, OpenRLHF, tqdm, CSV and key=value training logs; ZeroMQ performance logs; NCCL Inspector, NCCL profiler, " +
+	"nanoGPT, LitGPT, torchtune, Composer, OpenRLHF, slime, tqdm, CSV and key=value training logs; ZeroMQ performance logs; NCCL Inspector, NCCL profiler, " +
 	"Flight Recorder, VCCL"
 
 // paths reports the files that were not read although the paths lead to them: unreadable, passed over by name, the kernel's, too many, or behind links.
