@@ -12,12 +12,12 @@ import (
 // contender is a program with its configuration, one row of each table.
 type contender struct {
 	name string
-	// command makes the command line of a program that reads the *.log of dir and sends what comes of them to s. Its files go into dir.
+	// command makes the command line of a program that reads the *.log of dir and sends spans or log records to s. The program's own files go into dir.
 	command func(d *duel, dir string, s *sink) (args, env []string, err error)
 	ready   string // the output of a running contender; empty: it says nothing
 	records bool   // one item per line: log records
 	drops   bool   // lines that duel.regex does not fit are dropped
-	reads   bool   // reads present files at once, so its start counts too
+	reads   bool   // reads present data at once: the CPU time of the start counts
 }
 
 // Names used by the summary.

@@ -16,7 +16,7 @@ type duel struct {
 	// gen are the arguments of `gen` for about the given number of lines; of several files written, the log is the one matching written.
 	gen     func(lines int) []string
 	written string
-	// unit is what `gen` counts of the log's records, and each how many spans one of these becomes at least: beside them there are spans of runs and of joins.
+	// unit is the noun behind the number of records in the output of `gen`; each is how many spans a record becomes at least. Spans of runs and joins come beside.
 	unit string
 	each int64
 	// regex parses a line for the peers; empty: lines are JSON.
@@ -110,7 +110,7 @@ func (d *duel) fits(log []byte) (n int64) {
 	return n
 }
 
-// operators are file_log's, as YAML: a parser of the line, with the time stamp if the line has one. typed: numbers of JSON become whole numbers where they are.
+// operators are file_log's, as YAML: a parser of the line, with the time stamp if the line has one. typed: whole numbers of JSON become integers.
 func (d *duel) operators(typed bool) string {
 	op := map[string]any{"type": "regex_parser", "regex": d.regex, "on_error": "send_quiet"}
 	if d.regex == "" {

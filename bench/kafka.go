@@ -158,7 +158,7 @@ func (o *options) collectives(libs string) (t kafkaTable, err error) {
 		r, want := kafkaRow{name: row.name, records: row.records}, int64(0)
 		for round := range o.rounds {
 			topic := row.topic
-			if row.exporter != "otlp_acked" && round > 0 { // what goes to Kafka goes to an empty topic; the gateway reads that of the first round
+			if row.exporter != "otlp_acked" && round > 0 { // an empty topic for each round; the gateway reads the topic of the first
 				topic += strconv.Itoa(round)
 			}
 			s, err := o.measure(o.collective(b, row.receiver, row.exporter, topic, row.sampled, fmt.Sprintf("%s-%d", row.name, round)), d, row.log, want)
@@ -178,7 +178,7 @@ func (o *options) collectives(libs string) (t kafkaTable, err error) {
 	return t, nil
 }
 
-// collective is a collector with bench/config/collectives.yaml. Of what goes to Kafka the sink hears nothing: there the items are the bytes that the broker has
+// collective is a collector with bench/config/collectives.yaml. The sink hears nothing of data for Kafka: then the items are the bytes that the broker has
 // written.
 func (o *options) collective(b *broker, receiver, exporter, topic, sampled, group string) *contender {
 	c := collector(receiver, o.bin, "none", "bench/config/collectives")

@@ -28,7 +28,7 @@ type latencyRow struct {
 	cpu           float64 // µs per line
 }
 
-// latency has the collector, and the older one where there is one, read a JSONL log while it is written: one span is made of each line.
+// latency has the collector, and the older build if given, read a JSONL log while the log is written: each line becomes a span.
 func (o *options) latency() (*latencyTable, error) {
 	i := slices.IndexFunc(duels, func(d duel) bool { return d.name == "JSONL" })
 	log, d := filepath.Join(o.out, "latency.log"), &duels[i]

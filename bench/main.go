@@ -176,7 +176,7 @@ func (t *table) want(c *contender) int64 {
 	return t.spans
 }
 
-// generate has gen write the log of the duel, and counts its lines, those that fit the peers' expression, and the spans it becomes.
+// generate has gen write the log of the duel, and counts the lines, the lines that fit the peers' expression, and the spans that will be made.
 func (t *table) generate(gen, log string, lines int) error {
 	dir, err := os.MkdirTemp(filepath.Dir(log), "gen")
 	if err != nil {
@@ -208,7 +208,7 @@ func (t *table) generate(gen, log string, lines int) error {
 }
 
 const (
-	// trailing is the time after the last item in which a contender's work still counts: it acknowledges and stores positions.
+	// trailing is the time after the last item in which a contender's work still counts: positions are acknowledged and stored.
 	trailing = 100 * time.Millisecond
 	// quiet is the silence after which nothing more is expected of a contender that has not delivered all.
 	quiet = 3 * time.Second

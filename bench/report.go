@@ -15,7 +15,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/stat"
 )
 
-// sample is one run of one contender over a log. Each value of memory is its maximum.
+// sample is a run of a contender over a log. Each value of memory is a maximum.
 type sample struct {
 	cpu, wall float64 // seconds: from the file's appearance to a moment after the last item's arrival, and to the arrival
 	memory

@@ -264,12 +264,12 @@ func (s *Scanner) wait(p *place, e Event) {
 	s.open = append(s.open, &pending{key: p.key(), event: e, where: *p, text: bytes.Clone(p.text), lines: 1})
 }
 
-// goesOn adds a line to the pending event of its process, as long as the event's pattern matches more with the line than without. A line of more matches ends
-// nothing; the first line that adds none settles the event. taken: the line has no meaning of its own.
+// goesOn adds a line to the pending event of its process. Lines are added as long as the event's pattern matches more with the line than without, and before
+// any match up to openLines; the first line that adds nothing settles the event. taken: the line has no meaning of its own.
 func (s *Scanner) goesOn(p *place, found *hits, hit bool) (taken bool) {
 	for i, w := range s.open {
 		if w.key != p.key() {
-			// A wrapped line continues without the prefix.
+			// A wrapped line continues without the prefix: right behind the first line only.
 			if p.rank >= 0 || p.local >= 0 || p.pid != 0 || w.lines > 1 {
 				continue
 			}
@@ -338,7 +338,7 @@ func Again(form string, class Class, text string) Event {
 	}
 	s := Scanner{}
 	e := s.begin(f, &place{rank: -1, local: -1})
-	if f.re != nil || f == uncaught {
+	if f.re != nil || f == uncaught { // a form without a pattern has no fields
 		e.read([]byte(text))
 	}
 	e.Class = class

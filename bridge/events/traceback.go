@@ -64,7 +64,7 @@ func (s *Scanner) beginTrace(p *place) {
 	}
 	where := *p
 	where.text = nil
-	// Launchers print the traceback of a process below the line that names the process.
+	// Launchers print the traceback of a process below the line that names the process, torchrun as "  traceback : Traceback (most recent call last):".
 	summaryIsNear := s.failed.line > 0 && s.failed.line > s.lines-failedLines
 	if summaryIsNear && bytes.HasPrefix(bytes.TrimLeft(p.text, " "), []byte("traceback ")) {
 		where.rank, where.host = s.failed.rank, s.failed.host
@@ -156,7 +156,7 @@ func (s *Scanner) endTrace(t *traceback, p *place, text []byte, m [][]byte, foun
 		}
 	}
 	if !matched {
-		if t.saving && e.Class == ClassException && !strings.HasSuffix(e.Exception, "Interrupt") {
+		if t.saving && e.Class == ClassException && !strings.HasSuffix(e.Exception, "Interrupt") { // an interrupt may hit any function
 			e.Class = ClassCheckpoint
 		}
 		s.emit(&e, text)

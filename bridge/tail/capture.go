@@ -87,7 +87,8 @@ func (t *Tailer) capture(path string, created bool) {
 	}
 }
 
-// baseOf returns the path of the stream that may own a file of the given name; "": not in the globs.
+// baseOf returns the path of the stream that may own a file of the given name: the path itself, or for a rotated name the path before the rotation. "": not in
+// the globs, or a document.
 func (t *Tailer) baseOf(path string) string {
 	w := &t.sweeper // only the globs are used here, which never change
 	for base := range rotation.Bases(path) {
@@ -201,7 +202,7 @@ func (w *sweeper) jumped(s *Stream, files int) {
 // the newest known generation is not in the chain and all generations in the chain are new, at least one may be missing. Copies of files already read are not
 // new.
 func (w *sweeper) missing(s *Stream, own fs.FileInfo, beside []sibling, copies []fingerprint.ID) int {
-	if own == nil || s.births || len(w.captured[s.path]) > 0 {
+	if own == nil || s.births || len(w.captured[s.path]) > 0 { // with creation events, births counts better
 		return 0
 	}
 	var last *file // the newest known generation

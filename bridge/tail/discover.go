@@ -57,7 +57,7 @@ func (w *sweeper) scan(now time.Time) {
 func (w *sweeper) scanAll(now time.Time) {
 	w.lastFull, w.rescan, w.denied, w.absent, w.absentAt = now, false, false, w.absent[:0], now
 	clear(w.links)
-	w.passed, w.kernel = nonlog.Tally{}, kernelfs.Passed{} // Status has the last complete scan
+	w.passed, w.kernel = nonlog.Tally{}, kernelfs.Passed{} // new maps: Status has those of the last complete scan
 	w.scans++
 	visited := map[string]bool{}
 	w.counting = true

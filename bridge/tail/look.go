@@ -234,7 +234,7 @@ func (w *sweeper) look(s *Stream, now time.Time) {
 	settled := s.held.n == 0 && len(s.flying) == 0
 	if s.current == nil && !s.denied && settled && !slices.ContainsFunc(s.files, remembered) { // nothing is left
 		n := len(s.files)
-		if w.takeUp(s, now, false); len(s.files) == n {
+		if w.takeUp(s, now, false); len(s.files) == n { // nor was a file rotated unseen
 			for _, f := range s.files {
 				w.drop(f)
 			}
@@ -251,7 +251,7 @@ func (w *sweeper) named(s *Stream, fi fs.FileInfo, now time.Time) {
 	cur := s.current
 	if cur != nil && cur.id == id { // the same as before
 		cur.seen = w.scans
-		if cur.life == lifeDead {
+		if cur.life == lifeDead { // given up: the inode is a new file's
 			cur.rotated, s.current = now, nil
 			w.takeUp(s, now, true)
 			return
@@ -486,7 +486,8 @@ func (w *sweeper) lookOld(s *Stream, now time.Time) {
 func (w *sweeper) lookRotated(s *Stream, f *file, now time.Time) {
 	fi, err := w.t.statOf(f)
 	moved := errors.Is(err, fs.ErrNotExist)
-	if f.src == nil && (moved || err == nil && (fi.Size() != f.size || !fi.ModTime().Equal(f.mtime))) {
+	changed := err == nil && (fi.Size() != f.size || !fi.ModTime().Equal(f.mtime))
+	if f.src == nil && (moved || changed) {
 		err = w.t.reopen(f)
 		if err == nil { // not another file with the inode
 			fi, err = f.raw.Stat()

@@ -81,8 +81,8 @@ func (w *sweeper) whose(s *Stream, path string, fi fs.FileInfo, candidates []*fi
 			return nil, true
 		}
 		if same {
-			if f.head > 0 {
-				p.of = f // only the beginnings were compared
+			if f.head > 0 { // else only the beginnings were compared, which is no answer to keep
+				p.of = f
 			}
 			return f, false
 		}

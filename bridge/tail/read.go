@@ -338,7 +338,7 @@ func (s *Stream) noteArrival(f *file, lines checkpoint.Range) {
 	a := checkpoint.Arrival{Range: lines, Observed: s.line.Observed.UnixNano(), ModTime: unixNano(s.line.ModTime), Live: s.line.Live}
 	a.SeenUntil = max(s.arrival.SeenUntil, lines.End)
 	at := len(f.arrivals)
-	for at > 0 && f.arrivals[at-1].Begin > a.Begin { // of a hole
+	for at > 0 && f.arrivals[at-1].Begin > a.Begin { // lines of a hole come before those of lines read since
 		at--
 	}
 	f.arrivals = slices.Insert(f.arrivals, at, a)
@@ -389,7 +389,7 @@ func (s *Stream) passNULs(f *file, buf *[]byte, n int, atEOF bool) (more bool, e
 		}
 		z := f.nuls(b[:n])
 		off += int64(z)
-		if z < n { // data: the head moves there
+		if z < n { // data: the head moves there; the run is longer than both fingerprints, which are of NULs alone then
 			var nuls [fingerprint.Bytes]byte
 			f.print.Extend(f.head, nuls[:])
 			f.head = off

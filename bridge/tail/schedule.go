@@ -188,7 +188,7 @@ func (t *Tailer) refund(s *Stream, bytes, records int64) {
 		s.blocked = false
 		t.scheduleLocked(s)
 	}
-	t.resume(4)
+	t.resume(4) // not all: they would wait for the budget again
 }
 
 // resume resumes up to n streams that wait for the budget, while some is left. The caller holds t.mu.

@@ -165,19 +165,20 @@ func (s *Sorter) waits(path string, now time.Time) (id fingerprint.ID, ok bool) 
 	return k.id, true
 }
 
-// sort returns a file's fate. An unknown file is sniffed later (turn), or now, and then the Tailers concerned are informed.
-func (s *Sorter) sort(t *Tailer, path string, fi fs.FileInfo, at time.Time, now bool) fate {
+// sort returns a file's fate for a Tailer that has met the file. An unknown file is sniffed later (turn) or, with atOnce, before the answer; then the Tailers
+// concerned are informed.
+func (s *Sorter) sort(t *Tailer, path string, fi fs.FileInfo, now time.Time, atOnce bool) fate {
 	s.mu.Lock()
-	s.prune(at)
-	k := s.known(path, fi, at)
+	s.prune(now)
+	k := s.known(path, fi, now)
 	k.early = k.early || k.asked.IsZero() && t.sweeper.first
-	k.asked = at
-	s.note(k, fi, at)
+	k.asked = now
+	s.note(k, fi, now)
 	owner := k.owner
 	s.mu.Unlock()
-	if now && owner == nil {
+	if atOnce && owner == nil {
 		var found []news
-		owner, found = s.lookNow(k, sniffLook, at)
+		owner, found = s.lookNow(k, sniffLook, now)
 		deliver(found)
 	}
 	switch owner {
@@ -354,8 +355,8 @@ func (w *sweeper) names(path string) bool {
 }
 
 // isMine says whether a file is for this Tailer, by name or by content. Another Tailer's file is checked once per full scan, an unassigned file not at all: the
-// Sorter will inform the Tailer. now: the answer cannot wait.
-func (w *sweeper) isMine(path string, at time.Time, now bool) bool {
+// Sorter will inform the Tailer. atOnce: the answer cannot wait.
+func (w *sweeper) isMine(path string, now time.Time, atOnce bool) bool {
 	if w.isOwn(path) {
 		return true
 	}
@@ -363,7 +364,7 @@ func (w *sweeper) isMine(path string, at time.Time, now bool) bool {
 		return false
 	}
 	w.noteMatch(path)
-	if id, ok := w.t.set.Sorter.waits(path, at); ok && !now && w.files[id] == nil { // no stream has the file by another name
+	if id, ok := w.t.set.Sorter.waits(path, now); ok && !atOnce && w.files[id] == nil { // no stream has the file by another name
 		return false
 	}
 	fi, err := w.t.stat(path)
@@ -371,7 +372,7 @@ func (w *sweeper) isMine(path string, at time.Time, now bool) bool {
 		delete(w.others, path)
 		return true
 	}
-	fate := w.t.set.Sorter.sort(w.t, path, fi, at, now)
+	fate := w.t.set.Sorter.sort(w.t, path, fi, now, atOnce)
 	if fate == others {
 		w.others[path] = w.scans
 	} else {

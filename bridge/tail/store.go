@@ -112,7 +112,7 @@ func (t *Tailer) storeAll(ctx context.Context, last bool) error {
 	t.sweepMu.Lock()
 	thaw := t.policy.freeze(t) // before a new stream can come whose lines are accepted together with lines of the streams known now
 	w := &t.sweeper
-	var streams []*Stream
+	var streams []*Stream // all, if any has changed: snapshots leaves out those that have not
 	if t.dirty.Swap(false) || last || w.indexDirty || len(w.forgotten) > 0 {
 		streams = slices.Collect(maps.Values(w.streams))
 	}

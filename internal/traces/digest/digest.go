@@ -56,7 +56,7 @@ func (d *Digest) Add(s ptrace.Span, kind view.Kind, res *view.Resource) {
 	r := resource{Resource: *res, offset: -1}
 	r.locate(s)
 	d.span(s, kind, &r)
-	d.Collectives.orphans = d.Collectives.orphans[:0]
+	d.Collectives.orphans = d.Collectives.orphans[:0] // only Jobs.Batch has the rest of the message
 	d.kept.look(1, d.each)
 }
 

@@ -150,7 +150,7 @@ func (d *Digest) function(s ptrace.Span, res *resource) {
 	if known == [3]bool{true, true, true} {
 		return
 	}
-	if fs.unmeasured == nil || len(fs.unmeasured) == mostUnmeasured {
+	if fs.unmeasured == nil || len(fs.unmeasured) == mostUnmeasured { // full of calls that have their stages by now, or will not get any
 		fs.unmeasured = map[spanKey]*measured{}
 	}
 	fs.unmeasured[spanKey{s.TraceID(), s.SpanID()}] = &measured{f: f, host: host, took: took, known: known, judged: !math.IsNaN(v.Overhead)}

@@ -88,7 +88,7 @@ func (j *Job) add(list ptrace.SpanSlice, res *resource, madeUp, ending bool) {
 	n := list.Len()
 	j.Spans += int64(n)
 	res.file, res.offset = "", -1
-	located := true // until the first span of a list lacks a place: then no span has one
+	located := true // until the first span of a list lacks a place: then no span has one, and none is looked for
 	for i := range n {
 		s := list.At(i)
 		kind := view.KindOf(s)

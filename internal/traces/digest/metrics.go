@@ -46,7 +46,7 @@ func (j *Jobs) Metrics(md pmetric.Metrics) {
 		var job *Job // nil for a resource without relevant metrics
 		for _, sm := range rm.ScopeMetrics().All() {
 			for _, m := range sm.Metrics().All() {
-				of := readers[m.Name()]
+				of := readers[m.Name()] // nil: no metric of interest
 				if g, ok := gpuReaders[m.Name()]; ok {
 					of = g.point
 				}

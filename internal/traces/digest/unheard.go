@@ -45,7 +45,7 @@ func (d *Collectives) Unheard() (out []Unheard) {
 		}
 		u.Heard = int64(len(withLogs))
 		allHeard := u.Heard >= c.Size && len(u.Early) == 0
-		if u.Heard == 0 || allHeard { // of none: a log without ranks
+		if u.Heard == 0 || allHeard { // without any rank's record there is no telling
 			continue
 		}
 		for n := range c.Size {

@@ -44,7 +44,7 @@ func (d *Findings) Rows() []*Finding {
 	})
 }
 
-// countVerdicts counts the verdicts of a span, in further counts too.
+// countVerdicts counts the verdicts of a span, by title also in the counts of, and keeps the worst of each verdict as examples.
 func (d *Digest) countVerdicts(s ptrace.Span, head *view.Head, res *resource, of ...*Verdicts) {
 	if head.Verdicts.Len() == 0 {
 		return

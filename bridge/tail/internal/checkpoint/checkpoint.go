@@ -247,6 +247,7 @@ func Decode(b []byte) (*Stream, error) {
 		f.TailN, f.TailSum = int(min(tailN, fingerprint.TailBytes+1)), c.Uint64()
 		flags := c.Uvarint()
 		f.Skip, f.Current, f.Retired, f.Complete = flags&flagSkip != 0, flags&flagCurrent != 0, flags&flagRetired != 0, flags&flagComplete != 0
+		// Holes: the distance from the end of the one before, and the length.
 		at := int64(0)
 		for range c.Count(2) {
 			gap, size := c.Uvarint(), c.Uvarint()
@@ -275,8 +276,10 @@ func Decode(b []byte) (*Stream, error) {
 		if flags&flagArrivals != 0 {
 			f.Arrivals = readArrivals(&c)
 		}
-		if c.Bad || f.Head < 0 || f.Print.N > fingerprint.Bytes || f.TailN > fingerprint.TailBytes ||
-			int64(f.TailN) > f.Head || f.Head > 0 && int64(f.Print.N) > f.Head || at > f.Head {
+		badPrint := f.Print.N > fingerprint.Bytes || f.Head > 0 && int64(f.Print.N) > f.Head // the print of an unread file goes beyond its head
+		badTail := f.TailN > fingerprint.TailBytes || int64(f.TailN) > f.Head
+		holeBehindHead := at > f.Head
+		if c.Bad || f.Head < 0 || badPrint || badTail || holeBehindHead {
 			return nil, ErrDamaged
 		}
 		s.Files = append(s.Files, f)
