@@ -139,7 +139,7 @@ func checkCertificates(signal string) error {
 	return nil
 }
 
-// validHeaders says whether the headers can be sent as gRPC metadata.
+// validHeaders says whether the headers in a variable, "key=value,key=value" with values percent-encoded, can be sent as gRPC metadata.
 func validHeaders(text string) bool {
 	for pair := range strings.SplitSeq(text, ",") {
 		if strings.TrimSpace(pair) == "" {

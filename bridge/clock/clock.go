@@ -341,6 +341,6 @@ func (a *Anchors) Restore(b []byte) {
 		}
 		an := a.Get(host, pid)
 		an.offset, an.window, an.from, an.top, an.set, an.guess, an.used = offset, offset, top, top, true, false, used
-		a.seq = max(a.seq, maxSaved)
+		a.seq = max(a.seq, maxSaved) // later uses count on from the restored ones
 	}
 }

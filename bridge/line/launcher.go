@@ -470,6 +470,7 @@ func isHostByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c == '-' || c == '.' || c == '_'
 }
 
+// isHost says whether a text can be a host's name or address.
 func isHost(b []byte) bool {
 	for _, c := range b {
 		if !isHostByte(c) && c != ':' {

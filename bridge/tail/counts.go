@@ -93,6 +93,7 @@ type counter struct {
 	opts []metric.AddOption
 }
 
+// add adds to the number and to the instrument.
 func (c *counter) add(n int64) {
 	if n == 0 {
 		return
@@ -289,6 +290,7 @@ func (c *counts) snapshot() Counts {
 	return out
 }
 
+// close ends the publishing.
 func (c *counts) close() {
 	if c.reg != nil {
 		_ = c.reg.Unregister()

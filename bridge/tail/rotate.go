@@ -188,7 +188,7 @@ func (w *sweeper) truncated(s *Stream, f *file, now time.Time) {
 func (w *sweeper) successor(f *file, now time.Time) *file {
 	g := &file{stream: f.stream, id: f.id, path: f.path, rotated: f.rotated, mtime: f.mtime, wrote: f.wrote, grown: now, caughtUp: now, seen: w.scans}
 	switch {
-	case f.compressed:
+	case f.compressed: // opened when the size is stable
 		return g
 	case f.src == nil:
 		// The inode of a rotated, closed and deleted file may have been reused.
@@ -518,7 +518,7 @@ func (w *sweeper) listing(path string) (all []sibling) {
 	return all
 }
 
-// siblings adds the siblings of a path.
+// siblings adds the siblings of a path, found by their common stem in the sorted listing of the directory.
 func (w *sweeper) siblings(all []sibling, path string) []sibling {
 	dir, stem := rotation.Stem(path)
 	entries := w.entries(filepath.Clean(dir))

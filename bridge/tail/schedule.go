@@ -153,7 +153,7 @@ func (t *Tailer) mayHaveMore(s *Stream) bool {
 	return s.inFlight < t.policy.share(t.cfg.MaxInFlightBytes)
 }
 
-// mayRead returns the budget for a stream's next batch; 0: wait for an ack.
+// mayRead returns the budget for a stream's next batch; 0: the stream has to wait for an ack, and is queued until there is room in the budget.
 func (t *Tailer) mayRead(s *Stream) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()

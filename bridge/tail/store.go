@@ -219,7 +219,7 @@ func (w *sweeper) restore(now time.Time) {
 		}
 		restored = append(restored, w.restoreStream(c, now))
 	}
-	// Only now the unowned files are known.
+	// Only now is known which files belong to no stream.
 	for _, s := range restored {
 		w.takeUpOlder(s, now)
 	}
@@ -233,9 +233,11 @@ func (w *sweeper) takeUpOlder(s *Stream, now time.Time) {
 	if cur == nil || cur.head > 0 && !s.behind {
 		return
 	}
+	// takeUp appends: cur is put behind the older files again.
 	s.files = slices.DeleteFunc(s.files, func(f *file) bool { return f == cur })
 	w.takeUp(s, now, false)
 	s.files = append(s.files, cur)
+	// If a file with cur's inode was taken up, cur was another file, and is gone.
 	if f := w.files[cur.id]; f != nil && f.stream == s && !f.isRetired() {
 		f.supersede()
 	}

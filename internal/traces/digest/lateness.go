@@ -109,6 +109,7 @@ type recent struct {
 // mostRecent is how many collectives are known at least: two maps have as many each, and the older is dropped when the newer is full.
 const mostRecent = 8192
 
+// put keeps a collective by the id of its span.
 func (r *recent) put(id pcommon.SpanID, c recentCollective) {
 	if r.now == nil || len(r.now) == mostRecent {
 		r.now, r.before = make(map[pcommon.SpanID]recentCollective, len(r.now)), r.now
@@ -116,6 +117,7 @@ func (r *recent) put(id pcommon.SpanID, c recentCollective) {
 	r.now[id] = c
 }
 
+// get is the collective of a span; false: none, or too long ago.
 func (r *recent) get(id pcommon.SpanID) (recentCollective, bool) {
 	c, ok := r.now[id]
 	if !ok {

@@ -189,6 +189,7 @@ func (v *Values) Quantile(q float64) float64 {
 // sum adds with the error of each addition kept (Neumaier): the result is independent of the order of the numbers, but for the last digit.
 type sum struct{ s, err float64 }
 
+// add adds x to the sum, and what the addition has rounded off, of the smaller addend, to err.
 func (t *sum) add(x float64) {
 	s := t.s + x
 	if math.Abs(t.s) >= math.Abs(x) {

@@ -38,6 +38,7 @@ type windows struct {
 	until  time.Time                       // the counting ends then; zero while traces are collected
 }
 
+// newWindows begins a search. shortest: see windows.
 func newWindows(s store, q Query, shortest time.Duration) *windows {
 	return &windows{
 		store: s, Query: q, shortest: shortest,

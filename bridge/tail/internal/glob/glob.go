@@ -21,7 +21,7 @@ type Glob struct {
 	sifts   bool     // excludes non-logs by name
 }
 
-// one splits a pattern.
+// one makes the Glob of a pattern: of a single path, or of a directory and the segments below.
 func one(pattern string) Glob {
 	pattern = filepath.Clean(pattern)
 	if path, ok := plain(pattern); ok {
@@ -79,7 +79,7 @@ func New(patterns []string) List {
 	return l
 }
 
-// add appends a glob.
+// add appends a glob: a path to the maps, where equal paths share an entry, and a pattern to others.
 func (l *List) add(g Glob) {
 	at := len(l.Globs)
 	l.Globs = append(l.Globs, g)
