@@ -83,7 +83,7 @@ func (d *deriver) derive(out *spans.Batch, r *facts.Run, g *facts.Group, placed 
 // contains exactly one TransferQueue batch with a root has all of this in the batch's trace instead, with links both ways.
 func (d *deriver) inside(out *spans.Batch, res spans.Resource, r *facts.Run, g *facts.Group, w *facts.Window, top pcommon.SpanID) {
 	if twin := r.Twin(g, w); twin != nil { // another log has the step in the trace of an id: the content is added there
-		if of, _ := twin.Main(); twin.Promised {
+		if of, _ := twin.Main(); twin.Promised { // a copy of the twin here leads there
 			d.addCopy(out, res, g.ID, top, r.Text(twin.Name()), twin.Start, twin.End, twin.ID, d.top(twin, &of, true), spans.JoinByIteration, spans.TimeDerived)
 		}
 		return
@@ -171,7 +171,8 @@ func (d *deriver) collect(r *facts.Run, g *facts.Group, w *facts.Window) (batch 
 	if !isCall && r.ID != "" {
 		r.Within(w.Start-slack, w.End+slack, w.Kind != facts.Function, func(o *facts.Group) {
 			bothBatches := w.Kind == facts.Function && o.Functions() > 0 // a batch lies in no batch
-			if o == g || o.End == 0 || bothBatches || !d.resolver.Holds(r, w, o.Place()) {
+			timeless := o.End == 0
+			if o == g || timeless || bothBatches || !d.resolver.Holds(r, w, o.Place()) {
 				return
 			}
 			owner, by, ambiguous := d.resolver.Home(r, o)
@@ -179,13 +180,13 @@ func (d *deriver) collect(r *facts.Run, g *facts.Group, w *facts.Window) (batch 
 			if !d.liesIn(r, owner, g) {
 				return
 			}
-			if !d.apart(r) {
+			if !d.apart(r) { // with clocks apart, how much lies in the window is not known
 				d.own(r, o, nil)
 			}
 			if direct && !o.Promised {
 				d.joinCalls(o, by, ambiguous)
 			}
-			if o.Functions() > 0 && o.Promised && !o.HasStep() {
+			if o.Functions() > 0 && o.Promised && !o.HasStep() { // a batch with a root of ours, and not a step's own trace
 				batch = o
 				batches++
 			}
@@ -245,6 +246,7 @@ func drawnStart(l *facts.Leaf, w *facts.Window) int64 {
 
 // liesIn says whether a group is other or lies within other, directly or over further groups: a call in a batch in a step.
 func (d *deriver) liesIn(r *facts.Run, g, other *facts.Group) bool {
+	// Without a run, spans may be of any job: no group lies in another.
 	for depth := 0; g != nil && g != other && depth < 3 && r.ID != ""; depth++ {
 		g, _, _ = d.resolver.Home(r, g)
 	}
@@ -278,7 +280,7 @@ func (d *deriver) count(ambiguous bool) {
 // is the main window of the group at hand; nil for a group within the window at hand. Parts of steps are taken from the main window only, because each rank
 // writes its own.
 func (d *deriver) own(r *facts.Run, g *facts.Group, w *facts.Window) {
-	times := d.parts(g, w)
+	factor := d.parts(g, w)
 	if w != nil {
 		d.timers = d.timers[:0]
 	}
@@ -302,9 +304,9 @@ func (d *deriver) own(r *facts.Run, g *facts.Group, w *facts.Window) {
 		if w == nil || w.Kind != facts.Step || d.stepOf(l) != w.Span {
 			continue
 		}
-		length, direct := times*float64(l.End-l.Start)/1e9, l.Parent == w.Span
+		length, direct := factor*float64(l.End-l.Start)/1e9, l.Parent == w.Span // s; not nested in another part
 		if l.Kind == breakdown.Unattributed {
-			d.timers = append(d.timers, why.Timer{Name: r.Text(l.Name), Seconds: length, Rank: int64(l.LateRank), Late: times * float64(l.Late) / 1e9})
+			d.timers = append(d.timers, why.Timer{Name: r.Text(l.Name), Seconds: length, Rank: int64(l.LateRank), Late: factor * float64(l.Late) / 1e9})
 		}
 		switch {
 		case l.Kind != breakdown.Unattributed:
@@ -323,7 +325,7 @@ func (d *deriver) own(r *facts.Run, g *facts.Group, w *facts.Window) {
 
 // parts records the parent of each part of a step (d.parents), and returns by which number the timers are to be multiplied. A record of several steps mostly
 // has the timers' means per step: w.Steps. If that many do not fit in the window, the timers are sums: 1.
-func (d *deriver) parts(g *facts.Group, w *facts.Window) (times float64) {
+func (d *deriver) parts(g *facts.Group, w *facts.Window) (factor float64) {
 	clear(d.parents)
 	if w == nil || w.Kind != facts.Step {
 		return 1
@@ -412,7 +414,8 @@ func (d *deriver) copyStep(out *spans.Batch, res spans.Resource, r *facts.Run, g
 	d.addCopy(out, res, g.ID, d.top(g, w, true), spans.SpanTQBatch, home.Start, home.End, home.ID, parent, spans.JoinByRun, spans.TimeDerived)
 }
 
-// addCopy adds to a trace, below parent, a copy of a span of the trace of, with a link to the original. by is the clue by which the two belong together.
+// addCopy adds a copy of a span to another trace, below parent, with a link to the original, whose trace is of and whose id is span. name, start, end and
+// source are the copy's; by is the clue by which the two traces belong together.
 func (d *deriver) addCopy(out *spans.Batch, res spans.Resource, trace pcommon.TraceID, parent pcommon.SpanID, name string, start, end int64, of pcommon.TraceID,
 	span pcommon.SpanID, by string, source spans.TimeSource,
 ) ptrace.Span {
@@ -435,6 +438,7 @@ func copyID(trace, of pcommon.TraceID, span pcommon.SpanID) pcommon.SpanID {
 // aggregates adds, for the joined leaves (d.joined), a span for each operation of each communicator and for each method of RPCs, with copies of the slowest and
 // the bad ones below.
 func (d *deriver) aggregates(out *spans.Batch, res spans.Resource, r *facts.Run, w *facts.Window, home *facts.Group, parent pcommon.SpanID) {
+	// The leaves of an aggregate side by side, by start; the order does not depend on that of reading.
 	slices.SortFunc(d.joined, func(a, b joined) int {
 		return cmp.Or(cmp.Compare(a.leaf.Kind, b.leaf.Kind), cmp.Compare(r.Text(a.leaf.Comm), r.Text(b.leaf.Comm)),
 			cmp.Compare(r.Text(a.leaf.Name), r.Text(b.leaf.Name)), cmp.Compare(a.by, b.by), cmp.Compare(a.leaf.Start, b.leaf.Start),
@@ -506,7 +510,8 @@ func (d *deriver) copySlowest(out *spans.Batch, res spans.Resource, r *facts.Run
 		if isBad {
 			bad++
 		}
-		if i >= d.p.cfg.Slowest && (!isBad || bad > mostBad) {
+		isSlowest := i < d.p.cfg.Slowest // list is sorted by duration
+		if !isSlowest && (!isBad || bad > mostBad) {
 			continue
 		}
 		source := spans.TimeDerived
@@ -542,8 +547,8 @@ func (d *deriver) breakdown(out *spans.Batch, res spans.Resource, r *facts.Run, 
 		return
 	}
 	r.Parted = r.Parted || w.Kind == facts.Step && len(d.pieces) > 0
-	step := w.Kind == facts.Step && w.End-w.Start > 1 && (r.Parted || d.p.offline)
-	if len(d.pieces) == 0 && !g.Restored && !step {
+	stepAnyway := w.Kind == facts.Step && w.End-w.Start > 1 && (r.Parted || d.p.offline) // 1 ns stands for no length
+	if len(d.pieces) == 0 && !g.Restored && !stepAnyway {
 		return
 	}
 	d.times = d.scratch.Of(w.Start, w.End, d.pieces)
@@ -644,6 +649,7 @@ func (t window) resource() spans.Resource { return spans.Resource{Service: t.ser
 // put writes the description, and the times of b; nil: the times are unknown.
 func (t window) put(s ptrace.Span, b *breakdown.Breakdown) {
 	m := s.Attributes()
+	// A window by the configuration (Other) has no such text.
 	if of := [...]string{facts.Step: spans.WindowStep, facts.Pass: spans.WindowPass, facts.Function: spans.WindowBatch, facts.Other: ""}[t.kind]; of != "" {
 		m.PutStr(spans.AttrStepWindow, of)
 	}

@@ -131,7 +131,8 @@ func (l *late) begin(wanted bool) {
 
 // note records the leaf that was just added, to group g or, without a group, to the run, if a rank is to blame for a late collective.
 func (l *late) note(r *facts.Run, g *facts.Group, leaf *facts.Leaf) {
-	if !l.wanted || leaf.Kind != breakdown.Collective || leaf.LateRank < 0 || leaf.Blame <= 0 {
+	rankToBlame := leaf.Kind == breakdown.Collective && leaf.LateRank >= 0 && leaf.Blame > 0
+	if !l.wanted || !rankToBlame {
 		return
 	}
 	at := r.Leaves() - 1

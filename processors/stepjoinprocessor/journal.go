@@ -160,7 +160,8 @@ func (r *reader) writePlace() {
 // batch; beyond MaxBytes the facts are given up, and the next process's windows that may need them will be partial. p.mu is held.
 func (p *stepJoin) record(ctx context.Context, r *reader) {
 	j := &p.journal
-	if !p.promises.keeps || len(r.log) == 0 && len(j.unstored) == 0 {
+	nothing := len(r.log) == 0 && len(j.unstored) == 0
+	if !p.promises.keeps || nothing {
 		return
 	}
 	all := slices.Concat(j.unstored, r.log)
@@ -222,7 +223,8 @@ func (p *stepJoin) trim(ctx context.Context, now time.Time) {
 	n, bytes := 0, j.bytes
 	for ; n < len(j.entries); n++ {
 		e := &j.entries[n]
-		if bytes <= p.cfg.MaxBytes && now.Sub(e.at) < p.cfg.Keep && p.needed(e) {
+		fits, recent := bytes <= p.cfg.MaxBytes, now.Sub(e.at) < p.cfg.Keep
+		if fits && recent && p.needed(e) {
 			break
 		}
 		bytes -= e.bytes

@@ -123,7 +123,7 @@ func (r *reader) read(td ptrace.Traces, now time.Time) {
 // begin turns to the run of the resource, new where absent. The result is always true.
 func (r *reader) begin() (ready bool) {
 	r.run, r.group = r.p.run(r.res.Run, r.now), nil
-	r.run.FindRepeats(r.p.refused)
+	r.run.FindRepeats(r.p.refused) // a refused batch comes again, perhaps as this one
 	r.run.Entry, r.whole = r.p.journal.to, r.run.Whole()
 	r.write(factRun, 0, func(b []byte) []byte { return wire.AppendBytes(b, r.run.ID) })
 	if from := r.place.partition; from != "" && from != r.run.Partition { // the run is new here, or has moved to another partition
@@ -486,7 +486,8 @@ func (r *reader) slowestRank(l *facts.Leaf, span ptrace.Span) {
 	if !ok {
 		return
 	}
-	if more := float64(l.End-l.Start) - 1e9*spans.ValueNumber(median); more > 0 && rank.Int() >= 0 && rank.Int() <= math.MaxInt32 {
+	isRank := rank.Int() >= 0 && rank.Int() <= math.MaxInt32
+	if more := float64(l.End-l.Start) - 1e9*spans.ValueNumber(median); more > 0 && isRank {
 		l.LateRank, l.Late = int32(rank.Int()), int64(more)
 	}
 }

@@ -54,7 +54,7 @@ func (p *stepJoin) stalls(now time.Time) {
 // communicator DP Group 0 has no record of rank 3: it hangs, …".
 func stalled(out *spans.Batch, r *facts.Run, s pulse.Stall, now time.Time) {
 	trace, _ := spans.RunIDs(r.ID)
-	at := now.UnixNano()
+	at := now.UnixNano() // a moment; spans of events last a millisecond
 	span := out.Add(spans.Resource{Service: r.Pulse.Service, RunID: r.ID, Time: spans.TimeObserved}, spans.Span{
 		Trace: trace, ID: spans.SpanID(trace, spans.SpanEvent, []byte(events.ClassStalled), strconv.AppendInt(nil, s.Since, 10)), Name: spans.SpanEvent,
 		Is: spans.KindEvent, Kind: ptrace.SpanKindInternal, Start: at, End: at + int64(time.Millisecond), Source: spans.TimeObserved, Attributes: 5,

@@ -314,7 +314,8 @@ const (
 // report logs the total cost of a run's slow windows, once the run is idle; all: of every run with windows not reported yet.
 func (p *stepJoin) report(now time.Time, all bool) {
 	for _, r := range p.runs {
-		if !r.Fresh || !all && now.Sub(r.Used) < quiet*p.cfg.Wait {
+		isIdle := now.Sub(r.Used) >= quiet*p.cfg.Wait
+		if !r.Fresh || !all && !isIdle {
 			continue
 		}
 		r.Fresh = false
@@ -349,7 +350,7 @@ type closing struct {
 // complete returns the groups to be closed now, in order of time within a run: those for which nothing more is awaited, and, where memory is short, the longest
 // idle of the others. all: every group. It also collects which journal entries the open groups need (journal.needs), for trim.
 func (p *stepJoin) complete(now time.Time, all bool) []closing {
-	p.forget(now)
+	p.forget(now) // before short looks at the memory
 	due := p.due[:0]
 	short := p.short() // the bytes still to be freed
 	p.journal.needs = make(map[string]need, len(p.runs))
@@ -373,7 +374,7 @@ func (p *stepJoin) complete(now time.Time, all bool) []closing {
 			behind, limit := r.Behind(until, now, p.cfg.Wait), p.cfg.Keep
 			if p.offline {
 				behind = !all && r.Unread(until)
-			} else if !behind && g.End != 0 && len(g.Windows) > 0 && r.Awaits(until, now, p.cfg.WaitLimit) {
+			} else if hasPlace := g.End != 0 && len(g.Windows) > 0; !behind && hasPlace && r.Awaits(until, now, p.cfg.WaitLimit) {
 				behind, limit = true, p.cfg.WaitLimit
 			}
 			partial := ""

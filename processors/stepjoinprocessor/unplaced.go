@@ -138,7 +138,7 @@ func (d *deriver) unplaced(out *spans.Batch, res spans.Resource, r *facts.Run, g
 		}
 		d.p.told.note(g.ID, id)
 		parent := top
-		if !u.Parent.IsEmpty() {
+		if !u.Parent.IsEmpty() { // the log names it
 			parent = u.Parent
 		}
 		s := d.addCopy(out, res, g.ID, parent, r.Text(u.Name), at, at+u.End-u.Start, own, u.Span, spans.JoinByID, source)

@@ -193,11 +193,12 @@ func (g *gpus) readField(d *device, f *fieldOf) nvml.Return {
 		if g.has(f.symbol) {
 			ret = f.read(g, d)
 		}
+		isLacking := ret == nvml.ERROR_DEPRECATED || !f.known && unsupported(ret)
 		switch {
 		case ret == nvml.SUCCESS:
 			f.known, f.retry, g.answered = true, retry{}, true
 			return ret
-		case f.other != nil && (ret == nvml.ERROR_DEPRECATED || !f.known && unsupported(ret)):
+		case f.other != nil && isLacking:
 			if f.name != f.other.name {
 				g.logger.Info(
 					"A GPU does not have a field; another takes its place.", zap.String("gpu", d.name), zap.String("field", f.name), zap.String("instead", f.other.name),
@@ -220,7 +221,7 @@ func (g *gpus) readParts(gpu *device) nvml.Return {
 	if g.began.Before(gpu.list.at) {
 		return nvml.SUCCESS
 	}
-	count, ret := gpu.handle.GetMaxMigDeviceCount()
+	count, ret := gpu.handle.GetMaxMigDeviceCount() // indices may be free
 	if ret != nvml.SUCCESS {
 		gpu.list.fail(g.began)
 		if !lost(ret) {

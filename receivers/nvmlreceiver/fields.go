@@ -239,8 +239,8 @@ func sampled(
 	}}
 }
 
-// mean is the mean of the n samples of a kind since the last scrape; the first scrape takes all samples of NVML's buffer. Without new samples n is 0, and the
-// answer SUCCESS.
+// mean is the mean of the n samples of a kind since the last scrape; the first scrape takes all samples of NVML's buffer. Without new samples n is 0, the mean
+// NaN, and the answer SUCCESS.
 func (g *gpus) mean(d *device, kind int) (mean float64, n int, ret nvml.Return) {
 	last := d.seen[kind]
 	if last > uint64(g.began.UnixMicro()) { // the host's clock was set back, or the samples have another clock
@@ -366,7 +366,8 @@ func (g *gpus) pcieCounters(d *device) nvml.Return {
 	}
 	for i := range v {
 		last := d.pcie[i].value
-		if nvml.ValueType(v[i].ValueType) == nvml.VALUE_TYPE_UNSIGNED_INT || integer(v[i]) < last && last <= math.MaxUint32 {
+		wrapped := integer(v[i]) < last && last <= math.MaxUint32
+		if nvml.ValueType(v[i].ValueType) == nvml.VALUE_TYPE_UNSIGNED_INT || wrapped {
 			return nvml.ERROR_DEPRECATED
 		}
 	}

@@ -234,12 +234,14 @@ func (g *gpus) connect(before []*device) error {
 		}
 	}
 	for _, ret := range refused {
-		if len(g.devices) == 0 && !lost(ret) || broken(ret) { // NVML as a whole failed, not only one GPU
+		noneAnswers := len(g.devices) == 0 && !lost(ret)
+		if noneAnswers || broken(ret) { // NVML as a whole failed, not only one GPU
 			g.disconnect()
 			return startError(ret)
 		}
 	}
 	for d, ret := range refused {
+		// A GPU of before, by its index.
 		if i := slices.IndexFunc(before, func(b *device) bool { return d.nameless && b.index == d.index && !slices.Contains(g.devices, b) }); i >= 0 {
 			d = before[i]
 		}

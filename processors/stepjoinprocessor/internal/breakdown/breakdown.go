@@ -219,7 +219,7 @@ func (s *Scratch) sweep(pieces []Piece, level []span, exclusive, union *ns) {
 // merge appends the union of two lists of intervals, x and y, each in order of time. Overlapping and adjacent intervals become one.
 func merge(to, x, y []interval) []interval {
 	for len(x)+len(y) > 0 {
-		next := &x
+		next := &x // the list whose first interval begins first
 		if len(x) == 0 || len(y) > 0 && y[0].start < x[0].start {
 			next = &y
 		}

@@ -18,7 +18,8 @@ func (w Who) Part(k Kind) string {
 func (b *Breakdown) LacksRanks(who Who) bool {
 	all, lacking := 0.0, 0.0
 	for _, p := range b.Collectives {
-		if (who.Comm != "" || who.Operation != "") && (p.Who.Comm != who.Comm || p.Who.Operation != who.Operation) {
+		isAnother := p.Who.Comm != who.Comm || p.Who.Operation != who.Operation
+		if (who.Comm != "" || who.Operation != "") && isAnother {
 			continue
 		}
 		all += p.Seconds

@@ -54,7 +54,7 @@ func (r *Run) Group(id pcommon.TraceID, service string) *Group {
 // Of sets the service of the group, from a window or a leaf. The result does not depend on the order: the service of the TransferQueue calls, else of the
 // steps, else the first by name.
 func (g *Group) Of(service string, kind WindowKind) {
-	order := [...]uint8{Function: 1, Step: 2, Pass: 3, Other: 4}[kind]
+	order := [...]uint8{Function: 1, Step: 2, Pass: 3, Other: 4}[kind] // of precedence
 	if g.origin == 0 || order < g.origin || order == g.origin && service < g.Service {
 		g.Service, g.origin = service, order
 	}

@@ -66,7 +66,8 @@ func (r *Run) AddOwn(g *Group, l Leaf, now time.Time) bool {
 func (g *Group) again(l *Leaf) {
 	for i := range g.Own {
 		o := &g.Own[i]
-		if o.Span == l.Span && o.Flags.Has(Timeless) && l.Flags.Has(Timeless) && l.End-l.Start > o.End-o.Start {
+		bothTimeless := o.Flags.Has(Timeless) && l.Flags.Has(Timeless)
+		if o.Span == l.Span && bothTimeless && l.End-l.Start > o.End-o.Start {
 			*o = *l
 		}
 	}

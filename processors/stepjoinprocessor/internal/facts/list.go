@@ -67,6 +67,7 @@ func (r *Run) sortLeaves() {
 	first, _ := slices.BinarySearchFunc(r.leaves[:r.ordered], fresh[0], compareLeaves)
 	if first < r.ordered {
 		fresh = slices.Clone(fresh) // their place is overwritten, from the end
+		// Backwards: of the last sorted leaf (a) and the last new one (b), the later goes to the last free place.
 		to, a := len(r.leaves)-1, r.ordered-1
 		for b := len(fresh) - 1; b >= 0; to-- {
 			if a >= first && compareLeaves(r.leaves[a], fresh[b]) > 0 {
@@ -89,7 +90,7 @@ func (r *Run) listOf(g *Group) *list {
 	switch {
 	case g.narrow():
 		return &r.narrow
-	case g.Promised && g.functions > 0 && g.functions == len(g.Windows):
+	case g.Promised && g.functions > 0 && g.functions == len(g.Windows): // windows of functions only
 		return &r.batches
 	}
 	return &r.wide
@@ -97,6 +98,7 @@ func (r *Run) listOf(g *Group) *list {
 
 // narrow says whether the group is TransferQueue calls of single processes, without an id that joins them: such a group contains no other process's events.
 func (g *Group) narrow() bool {
+	// Every window is a function of a known process.
 	return !g.Promised && len(g.Windows) > 0 && !slices.ContainsFunc(g.Windows, func(w Window) bool { return w.PID == 0 || w.Kind != Function })
 }
 

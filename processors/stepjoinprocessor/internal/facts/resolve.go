@@ -11,11 +11,11 @@ import (
 // arriving is the largest delay of a line after the event.
 const arriving = int64(time.Second)
 
-// resolution is the precision of a time: a log of whole seconds prints 12:00:01 for everything within a second. One time in a thousand of a log of milliseconds
-// is a whole second as well, hence all times of a name together decide.
+// resolution is the precision of a time, ns, of a span of a name: a log of whole seconds prints 12:00:01 for everything within a second. One time in a thousand
+// of a log of milliseconds is a whole second as well, hence all times of a name together decide.
 func (r *Run) resolution(name uint32, ns int64) int64 {
 	switch {
-	case ns%int64(time.Second) == 0 && (int(name) >= len(r.fine) || !r.fine[name]):
+	case ns%int64(time.Second) == 0 && (int(name) >= len(r.fine) || !r.fine[name]): // no time of the name was finer
 		return int64(time.Second)
 	case ns%int64(time.Millisecond) == 0:
 		return int64(time.Millisecond)
@@ -191,12 +191,14 @@ func (v *Resolver) collect(r *Run, l *list, at *Place, fits func(*Window) bool) 
 // mostCompared is the largest number of candidates compared pairwise. Of more overlapping windows the largest is taken, if it contains all.
 const mostCompared = 64
 
-// largest is the largest candidate, if it contains all others and certainly the place; else nil.
+// largest is the largest candidate, if it contains all others and certainly the place, and no other is as long; else nil.
 func (v *Resolver) largest() *Group {
 	c := slices.MaxFunc(v.found, func(a, b candidate) int { return cmp.Compare(a.end-a.start, b.end-b.start) })
 	slack := int64(v.Tolerance)
 	for i := range v.found {
-		if o := &v.found[i]; o.group != c.group && (o.start < c.start-slack || o.end > c.end+slack || o.end-o.start == c.end-c.start) {
+		o := &v.found[i]
+		outside, asLong := o.start < c.start-slack || o.end > c.end+slack, o.end-o.start == c.end-c.start
+		if o.group != c.group && (outside || asLong) {
 			return nil
 		}
 	}
@@ -218,7 +220,8 @@ func (v *Resolver) lowest() (g *Group, ambiguous bool) {
 	// Of two groups of one step, as two logs have it, only the one with precedence counts.
 	v.found = slices.DeleteFunc(v.found, func(c candidate) bool {
 		return c.number >= 0 && slices.ContainsFunc(v.found, func(o candidate) bool {
-			return o.number == c.number && o.group != c.group && min(c.end, o.end) > max(c.start, o.start) && o.group.before(c.group)
+			overlap := min(c.end, o.end) > max(c.start, o.start)
+			return o.number == c.number && o.group != c.group && overlap && o.group.before(c.group)
 		})
 	})
 	slack := int64(v.Tolerance)
@@ -231,13 +234,15 @@ func (v *Resolver) lowest() (g *Group, ambiguous bool) {
 			}
 			inside := o.start >= c.start-slack && o.end <= c.end+slack
 			around := c.start >= o.start-slack && c.end <= o.end+slack
-			// The candidates are sorted by length: smaller ones come first.
-			if j < i && !inside || j > i && !around || inside && around {
+			// The candidates are sorted by length: those before c must lie inside, those behind around.
+			conflict := j < i && !inside || j > i && !around
+			sameTimes := inside && around
+			if conflict || sameTimes {
 				all = false
 				break
 			}
 		}
-		if all && !c.sure {
+		if all && !c.sure { // perhaps inside, perhaps only in the next larger one
 			break
 		}
 		if all {
@@ -288,7 +293,9 @@ func (r *Run) Twin(g *Group, w *Window) *Group {
 			continue
 		}
 		for i := range o.Windows {
-			if c := &o.Windows[i]; c.step() == w.Number && min(c.End, w.End) > max(c.Start, w.Start) && !c.Flags.Has(Timeless|Point) {
+			c := &o.Windows[i]
+			overlap := min(c.End, w.End) > max(c.Start, w.Start) && !c.Flags.Has(Timeless|Point)
+			if c.step() == w.Number && overlap {
 				return o
 			}
 		}

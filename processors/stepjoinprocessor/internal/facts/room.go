@@ -83,6 +83,7 @@ func (r *Run) Shed(n int) {
 	for i := range r.leaves[:n] {
 		r.Loses(r.leaves[i].End, spans.PartialRoom)
 	}
+	// The dropped leaves are no longer counted as arrived: Forget would drop as many again.
 	for left := n; left > 0 && len(r.arrived) > 0; {
 		take := min(left, r.arrived[0].n)
 		r.arrived[0].n -= take

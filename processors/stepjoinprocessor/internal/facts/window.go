@@ -37,8 +37,10 @@ type Window struct {
 // AddWindow adds a window to its group; false: already known.
 func (r *Run) AddWindow(g *Group, w Window, now time.Time) bool {
 	if g.Has(w.Span) {
-		for i := range g.Windows { // as of leaves
-			if o := &g.Windows[i]; o.Span == w.Span && o.Flags.Has(Timeless) && w.Flags.Has(Timeless) && w.End-w.Start > o.End-o.Start {
+		for i := range g.Windows { // of two without a clock the longer stays, as of leaves
+			o := &g.Windows[i]
+			bothTimeless := o.Flags.Has(Timeless) && w.Flags.Has(Timeless)
+			if o.Span == w.Span && bothTimeless && w.End-w.Start > o.End-o.Start {
 				*o = w
 			}
 		}
@@ -122,14 +124,14 @@ func (g *Group) parted() map[pcommon.SpanID]struct{} {
 	return of
 }
 
-// before orders windows of a group: steps first, then steps with parts, then the longest.
+// before orders windows of a group: by kind, steps first; of one kind those with parts first, then the longest.
 func before(a, b *Window, parted map[pcommon.SpanID]struct{}) bool {
 	if a.Kind != b.Kind {
 		return a.Kind < b.Kind
 	}
-	_, x := parted[a.Span]
-	if _, y := parted[b.Span]; x != y {
-		return x
+	_, aParted := parted[a.Span]
+	if _, bParted := parted[b.Span]; aParted != bParted {
+		return aParted
 	}
 	if a.End-a.Start != b.End-b.Start {
 		return a.End-a.Start > b.End-b.Start

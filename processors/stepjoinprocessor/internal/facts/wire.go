@@ -184,13 +184,13 @@ func (r *Run) ReadState(c *wire.Cursor, now time.Time) {
 	r.ReadWhole(c)
 	lost, by := c.Varint(), string(c.Bytes())
 	r.Loses(lost, by)
-	for range c.Count(5) {
+	for range c.Count(5) { // the watermarks, of 5 bytes at least
 		source := string(c.Bytes())
 		m := mark{epoch: c.Varint(), number: c.Varint(), until: c.Varint()}
 		readBools(c, &m.midway)
 		r.setMark(source, m)
 	}
-	for range c.Count(2) {
+	for range c.Count(2) { // the sources
 		name := string(c.Bytes())
 		r.Advance(name, c.Varint(), now)
 	}

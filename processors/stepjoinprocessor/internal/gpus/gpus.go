@@ -306,7 +306,7 @@ func (u *GPU) merge(a, b *sample) sample {
 		}
 	}
 	for c := range Cause(causes) {
-		p, q := a.held[c], b.held[c]
+		p, q := a.held[c], b.held[c]                  // s; −1: not known
 		if q < 0 && (a.flagged&b.flagged)>>c&1 == 1 { // no counter, but flags at the beginning and the end of b
 			q = 0
 			if (a.flags&b.flags)>>c&1 == 1 && b.at-b.from <= u.far(b) {

@@ -171,7 +171,10 @@ func (l *labels) read(k kind, attrs pcommon.Map) bool {
 // point takes a point into the samples, processes or errors of its GPU; false: unusable. Causes of throttling that are not kept are usable, and change nothing.
 func (g *GPUs) point(k kind, l *labels, p pmetric.NumberDataPoint, now time.Time, keep time.Duration) bool {
 	v, at := spans.PointNumber(p), int64(p.Timestamp())
-	if l.host == "" || l.id == "" || at <= 0 || !(v >= 0) || v > math.MaxFloat32 || p.Flags().NoRecordedValue() {
+	if l.host == "" || l.id == "" || at <= 0 {
+		return false
+	}
+	if !(v >= 0) || v > math.MaxFloat32 || p.Flags().NoRecordedValue() { // NaN, too
 		return false
 	}
 	last := &g.points // mostly of the same GPU
@@ -195,7 +198,7 @@ func (g *GPUs) point(k kind, l *labels, p pmetric.NumberDataPoint, now time.Time
 		return u.xid(l.which, int64(v), at)
 	}
 	if k == ofThrottleTime || k == ofThrottleActive {
-		if _, ok := l.cause(k); !ok {
+		if _, ok := l.cause(k); !ok { // no sample is made for it
 			return true
 		}
 	}

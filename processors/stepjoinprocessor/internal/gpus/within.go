@@ -130,7 +130,9 @@ func (g *GPUs) of(to []*GPU, p Process, start, end int64) []*GPU {
 // runs is the process, if seen on the GPU at some time from start to end, or within one scrape before or two after; else nil.
 func (u *GPU) runs(pid int32, start, end int64) *process {
 	for i := range u.procs {
-		if p := &u.procs[i]; p.pid == pid && p.first-u.every <= end && p.last+farthest*u.every >= start {
+		p := &u.procs[i]
+		beganBefore, endedAfter := p.first-u.every <= end, p.last+farthest*u.every >= start
+		if p.pid == pid && beganBefore && endedAfter {
 			return p
 		}
 	}
@@ -193,7 +195,7 @@ func (u *GPU) within(s *Scratch, w *Window, all *[values]over, start, end int64)
 			if of != of { // NaN: not measured
 				continue
 			}
-			covered := float64(max(to-max(from, x.at-u.far(x)), 0))
+			covered := float64(max(to-max(from, x.at-u.far(x)), 0)) // ns: a value is not taken for longer than far before its scrape
 			sum[v] += float64(of) * covered
 			weight[v] += covered
 			if o := &all[v]; x.at <= end && (!o.highestIsKnown || float64(of) > o.highest) {

@@ -139,9 +139,11 @@ func (o *peers) overhead(w *window, step *regimes.Step) (v Verdict, slow bool) {
 	}
 	usual, spread := o.of((*past).overhead)
 	more := w.overhead() - usual
+	// The limit of the whole: usual work and usual overhead, and what both may vary together.
 	over := max(step.Limit-step.Usual, deviations*math.Hypot(step.Spread, spread))
 	v = o.limit(w, regimes.Level{Usual: step.Usual + usual, Spread: math.Hypot(step.Spread, spread), Limit: step.Usual + usual + over})
-	if v.Value <= v.Threshold || more < majority*(v.Value-v.Usual) {
+	mostlyOverhead := more >= majority*(v.Value-v.Usual)
+	if v.Value <= v.Threshold || !mostlyOverhead {
 		return Verdict{}, false
 	}
 	o.explain(w, &v)

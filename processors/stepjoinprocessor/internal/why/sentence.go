@@ -98,7 +98,7 @@ func (c *Cause) append(b []byte, s grid, shown int64) []byte {
 		return b
 	}
 	b = append(b, " ("...)
-	switch {
+	switch { // whose GPU: of the rank just named, of another rank, of a host
 	case c.Who.HasRank:
 		b = append(b, "its "...)
 	case c.Note.Who.HasRank:

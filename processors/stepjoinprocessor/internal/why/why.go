@@ -166,7 +166,7 @@ func (h *History) take(w *Window) (now *window, ranks []named) {
 	ops := h.ops.by(b.Collectives, func(who breakdown.Who) (breakdown.Who, bool) {
 		return breakdown.Who{Comm: who.Comm, Operation: who.Operation}, who.Comm != "" || who.Operation != ""
 	})
-	for i := range ops[:min(len(ops), 2*few)] {
+	for i := range ops[:min(len(ops), 2*few)] { // whether ranks' records are missing is a matter of all parts of the operation
 		ops[i].at = ops[i].who
 		ops[i].at.Unrecorded = b.LacksRanks(ops[i].who)
 	}
@@ -240,7 +240,7 @@ func (o *peers) explain(w *window, v *Verdict) {
 	v.Unexplained = v.Excess
 	// The longer kinds explain excess + less: they also make up for what others took less.
 	if explained > most*v.Excess {
-		if less < part*v.Excess {
+		if less < part*v.Excess { // too little to be said
 			less = 0
 		}
 		v.Unexplained += less

@@ -69,7 +69,7 @@ type Panel struct {
 	byKind []Judge // by view.Kind; nil: no domain judges the kind
 }
 
-// NewPanel makes the judges. The memory has the verdicts of spans judged before; nil: none.
+// NewPanel makes the judges. The memory has the verdicts of spans judged before; nil: none. status: a bad verdict is an error of its span.
 func NewPanel(memory *verdict.Memory, status bool, domains ...Domain) *Panel {
 	p := new(Panel)
 	p.at.Memory = memory

@@ -106,7 +106,8 @@ func (e *Episodes) Fresh(span uint64) {
 // answer again.
 func (e *Episodes) Holds(verdict string) Answer {
 	ep, t, ok := e.note(verdict)
-	if !ok || ep.said > 0 && e.N-ep.said < Window {
+	saidRecently := ep.said > 0 && e.N-ep.said < Window
+	if !ok || saidRecently {
 		return t
 	}
 	return e.say(ep, ep.said > 0)
@@ -119,12 +120,14 @@ const minShare = 10
 // special. The share is said once per Window records either way.
 func (e *Episodes) Mostly(verdict string) Answer {
 	ep, t, ok := e.note(verdict)
+	saidRecently := ep.said > 0 && e.N-ep.said < Window
+	nearlyAll := 5*int64(ep.held()) > 4*min(e.N, Window)
 	switch {
 	case !ok:
 		return t
-	case e.N >= minShare && (ep.said == 0 || e.N-ep.said >= Window):
+	case e.N >= minShare && !saidRecently:
 		return e.say(ep, true)
-	case e.N >= minShare && 5*int64(ep.held()) > 4*min(e.N, Window):
+	case e.N >= minShare && nearlyAll:
 		return Answer{}
 	}
 	if len(ep.each) == Window {
@@ -149,7 +152,7 @@ func (e *Episodes) note(verdict string) (*episode, Answer, bool) {
 		}
 		return ep, Answer{Say: slices.Contains(ep.each, e.id)}, false
 	}
-	switch d := e.N - ep.at; {
+	switch d := e.N - ep.at; { // hi and lo are one number of 128 bits, shifted by d
 	case d < 64:
 		ep.hi = ep.hi<<d | ep.lo>>(64-d)
 		ep.lo <<= d

@@ -29,7 +29,8 @@ func FlagScale(m *spans.Model, w Writer) Count {
 	if m.VocabSize > 0 {
 		s.vocab = float64(m.VocabSize)
 	}
-	// Per layer: the core attention, the projections (linear), and the feed-forward with its router.
+	// Per layer, at 2 operations for a multiply-add: the core attention (QK^T and the sum of V), the four projections (linear), and the feed-forward with its
+	// router.
 	head := math.Floor(s.hidden / s.heads)
 	core := 4 * s.heads * s.seq * s.seq * head
 	linear := 8 * s.seq * s.hidden * s.hidden

@@ -170,14 +170,14 @@ func shapeOf(m *spans.Model) shape {
 	if s.moeFFN == 0 {
 		s.moeFFN = s.ffn
 	}
-	if p := m.MoEPattern; p != "" {
+	if p := m.MoEPattern; p != "" { // a digit per layer, 1 with experts
 		s.moe, s.lastIsMoE = float64(strings.Count(p, "1")), p[len(p)-1] == '1'
 		s.dense = s.layers - s.moe
 		return s
 	}
 	// Layer i is a mixture of experts when i ≥ first and i divides by the frequency.
 	freq, first := max(f(m.MoELayerFreq), 1), min(f(m.FirstDense), s.layers)
-	s.moe = math.Ceil(s.layers/freq) - math.Ceil(first/freq)
+	s.moe = math.Ceil(s.layers/freq) - math.Ceil(first/freq) // the multiples of freq from first to below layers
 	s.dense = s.layers - s.moe
 	s.lastIsMoE = s.layers-1 >= first && math.Mod(s.layers-1, freq) == 0
 	return s
@@ -245,6 +245,7 @@ func attention(m *spans.Model, s *shape, causal bool) (projections, core float64
 		}
 		return s.hidden*(q+kv) + q*s.hidden, 2 * q * seq
 	}
+	// The rank of compressed keys and values; the dimensions of a head: without position, of the position (RoPE), of the values.
 	rank, qk, pos, v := float64(m.KVLoRARank), float64(m.QKHeadDim), float64(max(m.QKPosDim, 0)), float64(m.VHeadDim)
 	if q := float64(m.QLoRARank); q > 0 {
 		projections = q * (s.hidden + s.heads*(qk+pos) + 1) // + 1: the norm of the compressed queries

@@ -34,7 +34,7 @@ var (
 func Parse(raw []byte) (spans.Model, error) {
 	var m spans.Model
 	var f file
-	if err := json.Unmarshal(bytes.TrimPrefix(raw, []byte("\xef\xbb\xbf")), &f.keys); err != nil {
+	if err := json.Unmarshal(bytes.TrimPrefix(raw, []byte("\xef\xbb\xbf")), &f.keys); err != nil { // a UTF-8 byte order mark
 		return m, fmt.Errorf("is not a JSON object: %w", err)
 	}
 	kind := f.text("model_type")
@@ -66,7 +66,7 @@ func Parse(raw []byte) (spans.Model, error) {
 		f.delta(&m)
 	}
 	if m.Type == "deepseek" {
-		m.MLA, m.KVChannels, m.QueryGroups = true, 0, 0
+		m.MLA, m.KVChannels, m.QueryGroups = true, 0, 0 // latent attention has sizes of its own
 		m.QLoRARank = f.number("q_lora_rank")
 		m.KVLoRARank, m.QKHeadDim = f.need("kv_lora_rank"), f.need("qk_nope_head_dim")
 		m.QKPosDim, m.VHeadDim = f.need("qk_rope_head_dim"), f.need("v_head_dim")

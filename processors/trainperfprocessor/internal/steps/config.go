@@ -126,6 +126,7 @@ var (
 	recomputes = []string{flops.RecomputeNone, flops.RecomputeSelective, flops.RecomputeFull}
 )
 
+// validate returns the errors of the model's keys: negative numbers, an unknown recomputation, or a description that is incomplete or cannot be counted.
 func (c *ModelConfig) validate() []error {
 	var errs []error
 	v := reflect.ValueOf(c.Model)

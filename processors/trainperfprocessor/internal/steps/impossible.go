@@ -137,7 +137,7 @@ func (c *cause) ofUnit() *verdict.Text[cause] {
 	return timeUnit
 }
 
-// ofSteps: the time is not the time of the counted samples.
+// ofSteps: the time is not the time of the counted samples, but of those that samples/s × time make; or of all steps of the record.
 func (c *cause) ofSteps() *verdict.Text[cause] {
 	if c.formula == formulaReported {
 		return nil

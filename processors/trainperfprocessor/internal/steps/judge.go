@@ -31,12 +31,13 @@ func (j *judge) sayIf(v *verdict.Verdict[judge], answer episode.Answer, value, t
 // quantity is judged.
 func (j *judge) judge() {
 	j.judgeLoss()
+	isFirst := j.place.OK && j.place.N <= 1 // compiles and allocates
 	switch {
 	case j.impossible:
 		j.sayOnce(mfuImpossible, j.mfu, j.mfuLimit())
 	// perf_monitor's FLOP/s omit the data-parallel size: the true MFU is at least the reported one.
 	case j.Format == formatPerfMonitor && j.formula == formulaReported:
-	case j.mfu > 0 && j.mfu < j.cfg.MFULow && (!j.place.OK || j.place.N > 1): // the first iteration compiles and allocates
+	case j.mfu > 0 && j.mfu < j.cfg.MFULow && !isFirst:
 		j.sayMostly(mfuLow, j.mfu, j.cfg.MFULow)
 	}
 	flops := j.DeviceFlopThroughputReported

@@ -83,7 +83,8 @@ func (d *Domain) worldSize(w *work) float64 {
 	// rounding.
 	const rounding = 0.005e12
 	n := math.Round(w.FlopThroughputReported / w.DeviceFlopThroughputReported)
-	wholeNumber := math.Abs(w.FlopThroughputReported-n*w.DeviceFlopThroughputReported) <= (n+1.001)*rounding // .001: of floats
+	// The total is rounded once, and the rate of a device n times; 0.001 is for floats.
+	wholeNumber := math.Abs(w.FlopThroughputReported-n*w.DeviceFlopThroughputReported) <= (n+1.001)*rounding
 	onlyOne := (n+1)*rounding < w.DeviceFlopThroughputReported/2
 	if n >= 1 && wholeNumber && onlyOne {
 		return n
@@ -91,8 +92,8 @@ func (d *Domain) worldSize(w *work) float64 {
 	return 0
 }
 
-// amounts adds the samples and tokens of the whole record, and the throughputs missing in the log. The batch and seq_length come first, then what the log
-// counts, then rates × time; perf_monitor's rates omit the data-parallel size, so nothing is derived from them.
+// amounts adds the samples and tokens of the whole record, and the throughputs, where the log does not have them: from the batch and seq_length, else from
+// rates × time. perf_monitor's rates omit the data-parallel size, so samples and tokens are not made of them.
 func (w *work) amounts(add *additions) {
 	seconds := float64(w.end-w.start) / 1e9 // of the whole record
 	samples := w.batch * w.covered
@@ -219,7 +220,7 @@ func (w *work) disagree(recomputed, reported float64, add *additions) {
 	}
 }
 
-// reported makes an MFU of the log's own FLOP/s, where no model is known.
+// reported makes an MFU of the log's own FLOP/s, where no model is known, and returns the outcome: noModel without such FLOP/s or a peak.
 func (d *Domain) reported(w *work, add *additions) int {
 	r := w.DeviceFlopThroughputReported
 	if !(r > 0) && w.world > 0 {

@@ -96,7 +96,9 @@ func (w *work) dataParallelSizes() []float64 {
 	}
 	if w.world == 0 { // take batch / (samples/s × time), if a whole number and, by the tolerance, no other
 		seen, tolerance := w.seen()
-		if n := math.Round(w.batch / seen); n > 1 && math.Abs(seen*n/w.batch-1) <= tolerance && n*tolerance < 0.3 {
+		n := math.Round(w.batch / seen)
+		isWhole, noOther := math.Abs(seen*n/w.batch-1) <= tolerance, n*tolerance < 0.3
+		if n > 1 && isWhole && noOther {
 			r.dps = append(r.dps, n)
 		}
 		r.dpsWorld = -1 // valid for this step only
@@ -149,10 +151,11 @@ func (j *judge) sayWriter(writer flops.Writer, counted float64) {
 	whole := flops.FlagScale(m, flops.Merged).Times(j.batch).Model()
 	share := flops.FlagScale(m, writer).Times(j.batch).Model() / whole
 	var v *verdict.Verdict[judge]
+	groupedQueries := m.QueryGroups > 0 && m.QueryGroups < m.AttentionHeads
 	switch {
 	case writer == flops.Merged:
 		return
-	case m.NumExperts == 0 && m.QueryGroups > 0 && m.QueryGroups < m.AttentionHeads && share > 1:
+	case m.NumExperts == 0 && groupedQueries && share > 1:
 		v = flagScaleGQA
 	case m.NumExperts == 0:
 		return

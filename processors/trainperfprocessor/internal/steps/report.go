@@ -16,7 +16,8 @@ func (j *judge) judgeReport() {
 	// Logs print one decimal of TFLOP/s. The counted part of the attention matrix is the log's own convention; with sequences packed behind masks, it depends
 	// on their lengths: from none to the whole matrix.
 	const printed = 0.05e12
-	if logged > 0 && positive(recomputed) && j.formula != formulaReported && !j.impossible {
+	comparable := j.formula != formulaReported && !j.impossible // an impossible MFU has its own verdict
+	if logged > 0 && positive(recomputed) && comparable {
 		limit := j.cfg.FlopsDisagreement + printed/recomputed
 		least, most := j.conventions() // of what may rightly be logged, as a share of the recomputed
 		if times := logged / recomputed; times < least*(1-limit) || times > most*(1+limit) {

@@ -136,7 +136,8 @@ func (s *series) add(q quantity, v *value, cfg *Config, f *finding) {
 		s.newest = v.iteration
 	}
 	ramped, resized := v.batch > 0 && v.batch != s.batch, v.world > 0 && v.world != s.world
-	if ramped && s.batch > 0 || resized && s.world > 0 {
+	beginsAnew := ramped && s.batch > 0 || resized && s.world > 0
+	if beginsAnew {
 		// Another batch size makes different steps (Megatron's batch size ramp-up), and so does another number of ranks.
 		*s = series{begun: true, batch: s.batch, world: s.world, last: s.last, newest: s.newest, ids: s.ids[:0], ring: s.ring[:0], sorted: s.sorted[:0]}
 	}
@@ -269,6 +270,7 @@ func (s *series) low(x float64, cfg *Config, f *finding) {
 		return
 	}
 	gap := s.seen - s.lastDip // 1: the value before was a dip, too
+	// At the same distance as the dip before, give or take one record.
 	regular := s.lastDip > 0 && s.dipGap > 0 && max(gap-s.dipGap, s.dipGap-gap) <= 1
 	if s.lastDip > 0 {
 		s.dipGap = gap

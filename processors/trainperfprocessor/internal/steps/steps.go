@@ -184,7 +184,7 @@ func (j *judge) step(span ptrace.Span, res *resource) int {
 	if j.Slowest.Rank.OK {
 		j.judgeRank(span.Name(), j.id, slowest{Slowest: j.Slowest, format: j.Format, iteration: j.Iteration, step: j.Duration})
 	}
-	j.sheet.Settle(span)
+	j.sheet.Settle(span) // now the number of attributes to come is known
 	j.added.from(&j.stated)
 	others := j.sheet.Attributes()
 	if others > 0 {

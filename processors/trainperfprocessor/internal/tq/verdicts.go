@@ -119,17 +119,17 @@ func (f *function) seconds() float64 {
 // judgeFluctuation adds the function's GET and PUT times to their windows, in order, and gives a verdict where a window says that the times fluctuate, at most
 // one for each stage.
 func (j *judge) judgeFluctuation(f *function, children []child) {
-	var news [childStages]spread // after the first time that the window had something to say, else after the last
+	var spreads [childStages]spread // of each stage: that with a verdict, else the last
 	for i := range children {
 		if c := &children[i]; c.stage != spans.TQCompute && !c.open {
 			sp := j.addToWindow(f.Name, c.stage, c.id, c.end-c.start)
-			if !news[c.stage].say {
-				news[c.stage] = sp
+			if !spreads[c.stage].say {
+				spreads[c.stage] = sp
 			}
 		}
 	}
-	j.judgeSpread(f.Name, spans.TQGet, news[spans.TQGet])
-	j.judgeSpread(f.Name, spans.TQPut, news[spans.TQPut])
+	j.judgeSpread(f.Name, spans.TQGet, spreads[spans.TQGet])
+	j.judgeSpread(f.Name, spans.TQPut, spreads[spans.TQPut])
 }
 
 // addToWindow adds a duration, ns, to the window of a function's stage.

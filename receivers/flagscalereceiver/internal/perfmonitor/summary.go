@@ -221,7 +221,7 @@ func quoteNonFinite(text []byte) []byte {
 	for i := 0; i < len(text); i++ {
 		c := text[i]
 		switch {
-		case c == '\\' && quoted && i+1 < len(text):
+		case c == '\\' && quoted && i+1 < len(text): // an escaped quote ends no text
 			out = append(out, c, text[i+1])
 			i++
 			continue
@@ -267,7 +267,6 @@ type totals struct{ columns map[string]*total }
 type total struct{ n, sum, least, most, last float64 }
 
 // add adds the finite values of a row.
-
 func (t *totals) add(row map[string]json.RawMessage) {
 	if t.columns == nil {
 		t.columns = make(map[string]*total)
@@ -329,7 +328,7 @@ func (t *totals) recomputed(name string, means bool) (float64, bool) {
 
 // compare adds to the session's record, for each final statistic that can be computed from the rows, the relative difference between the two.
 func (s *Summary) compare(rec *record.Record, seen *totals, statistics map[string]json.RawMessage) {
-	_, means := statistics["max_tflops_per_gpu"]
+	_, means := statistics["max_tflops_per_gpu"] // see recomputed
 	for _, name := range sortedKeys(statistics) {
 		reported, ok := number(statistics[name])
 		if !ok {

@@ -123,7 +123,7 @@ func (p *Parser) Line(b []byte, stamped bool, out Out) (Result, string) {
 	case c == 'T' && p.isHeader(t):
 		p.setHeader(string(t))
 		return Session, ""
-	case c == 'P' || c == 'S' || c == '[':
+	case c == 'P' || c == 'S' || c == '[': // the first bytes of Started and session
 		if bytes.HasPrefix(t, Started) {
 			p.columns, p.block = nil, noBlock
 			return Session, ""
@@ -137,7 +137,7 @@ func (p *Parser) Line(b []byte, stamped bool, out Out) (Result, string) {
 	if p.title(t) {
 		return Ignored, "breakdown_title"
 	}
-	if stamped && t[len(t)-1]-'0' <= 9 { // a row with a corrupt step
+	if stamped && t[len(t)-1]-'0' <= 9 { // perhaps a row with a corrupt step: it ends with a digit
 		if result, reason := p.row(t, 0, out); result != Other {
 			return result, reason
 		}
@@ -150,7 +150,7 @@ func (p *Parser) Line(b []byte, stamped bool, out Out) (Result, string) {
 
 // rootPrefix removes "INFO:name:", the prefix of Python's root logger: perf_monitor's lines also reach the root logger, beside their own output.
 func rootPrefix(b []byte) []byte {
-	level := 0
+	level := 0 // the length of INFO, WARNING, …
 	for level < len(b) && b[level] >= 'A' && b[level] <= 'Z' {
 		level++
 	}
@@ -161,7 +161,7 @@ func rootPrefix(b []byte) []byte {
 		switch {
 		case c == ':' && i > 0:
 			return b[level+1+i+1:]
-		case (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && c-'0' > 9 && c != '_' && c != '.' && c != '-':
+		case (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && c-'0' > 9 && c != '_' && c != '.' && c != '-': // in no logger's name
 			return b
 		}
 	}
