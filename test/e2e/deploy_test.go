@@ -18,21 +18,27 @@ import (
 // deployed prepares a collector with a file of deploy/, on free ports and with its state in a folder of its own.
 func deployed(tb testing.TB, file string, env ...string) *collector {
 	tb.Helper()
-	path, err := filepath.Abs(filepath.Join(repoRoot, "deploy", file))
-	require.NoError(tb, err)
 	c := newCollector(tb, trainbridgeBin(tb), "", "")
+	c.args = nil
+	c.config(tb, file)
 	c.env = append([]string{"TRAINBRIDGE_STATE_DIR=" + tb.TempDir()}, env...)
 	health, metrics, own := freeAddr(tb), freeAddr(tb), freeAddr(tb)
 	host, port, _ := strings.Cut(own, ":")
-	c.args = []string{
-		"--config", path, "--config", write(tb, "ports.yaml", fmt.Sprintf(`
+	c.merge(tb, fmt.Sprintf(`
 exporters: {prometheus: {endpoint: %q}}
 extensions: {health_check: {endpoint: %q}}
 service: {telemetry: {metrics: {readers: [{pull: {exporter: {prometheus: {host: %q, port: %s}}}}]}}}
-`, metrics, health, host, port)),
-	}
+`, metrics, health, host, port))
 	c.health, c.metrics, c.own, c.scrape = "http://"+health, "http://"+metrics+"/metrics", "http://"+own+"/metrics", []string{metrics, own}
 	return c
+}
+
+// config has a collector read a file of deploy/ too.
+func (c *collector) config(tb testing.TB, file string) {
+	tb.Helper()
+	path, err := filepath.Abs(filepath.Join(repoRoot, "deploy", file))
+	require.NoError(tb, err)
+	c.args = append(c.args, "--config", path)
 }
 
 // merge has a collector read more configuration.

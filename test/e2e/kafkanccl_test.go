@@ -39,8 +39,7 @@ var (
 type fleet struct {
 	*testing.T
 	broker   *broker
-	all      testing.TB // the broker's, which outlives a fleet
-	name     string     // of its topics and groups
+	name     string // of its topics and groups
 	run      string
 	backend  string
 	dirs     []string // of the agents' logs
@@ -65,7 +64,7 @@ const agentsOfFleet = 4
 // newFleet prepares the agents for future logs: each file of a communicator goes to one of them.
 func newFleet(t *testing.T, b *broker, name, backend string, logs ...*ncclLog) *fleet {
 	t.Helper()
-	f := &fleet{T: t, broker: b, all: t, name: name, run: "job-" + name, backend: backend, logs: logs, patience: 5 * time.Minute, session: 6 * time.Second}
+	f := &fleet{T: t, broker: b, name: name, run: "job-" + name, backend: backend, logs: logs, patience: 5 * time.Minute, session: 6 * time.Second}
 	for i := range agentsOfFleet {
 		f.dirs = append(f.dirs, t.TempDir())
 		f.agent("TRAINBRIDGE_RUN_ID="+f.run, "TRAINBRIDGE_NCCL_LOGS="+f.dirs[i]+"/*/*", "TRAINBRIDGE_LOGS="+f.dirs[i]+"/none/*")
@@ -333,7 +332,7 @@ var fleetFaults = []struct {
 	}},
 	{"broker killed", func(f *fleet, _ *rand.Rand, _ *spanSink) {
 		f.broker.kill()
-		f.broker.up(f.all)
+		f.broker.up(f)
 	}},
 	{"backend down", func(_ *fleet, rnd *rand.Rand, s *spanSink) {
 		s.set(true)
@@ -353,9 +352,10 @@ func (f *fleet) pause(c *collector, d time.Duration) {
 // Under any faults, in a random order: the gateways send the same as one receiver that reads all logs, each span once or with the same content.
 func TestFleetFaults(all *testing.T) {
 	all.Parallel()
-	b := startKafka(all, 6)
 	for seed := *fleetSeed; seed < *fleetSeed+*fleetSeeds; seed++ {
 		all.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
+			t.Parallel()
+			b := startKafka(t, 6)
 			rnd := rand.New(rand.NewPCG(seed, 19))
 			dir, sink, direct := t.TempDir(), startSpanSink(t), startSpanSink(t)
 			var logs []*ncclLog
@@ -365,7 +365,6 @@ func TestFleetFaults(all *testing.T) {
 					"--seed", strconv.FormatUint(seed*10+uint64(i), 10), "--slow-rank", "5", "--slow-by", "0.1", "--slow-from", "10"))
 			}
 			f := newFleet(t, b, strconv.FormatUint(seed, 10), sink.addr, logs...)
-			f.all = all
 			f.gateway(quiet{t})
 			f.gateway(quiet{t})
 			for _, a := range f.agents {
