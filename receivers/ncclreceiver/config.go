@@ -77,7 +77,7 @@ var (
 // Unmarshal refuses durations without a unit.
 func (c *Config) Unmarshal(conf *confmap.Conf) error { return duration.Unmarshal(conf, c) }
 
-// Validate names the wrong keys.
+// Validate returns an error for each key with a wrong value, or in contradiction to another key, with advice. The collector calls Validate at its start.
 func (c *Config) Validate() error {
 	_, err := c.Location()
 	errs := []error{err}

@@ -241,11 +241,11 @@ func (h *handler) give(withLine bool) (reason string) {
 		o.Again = h.again
 		h.input.Add(o, lents, h.now)
 	}
-	h.input.Heard() // only after its ranks are known
+	h.input.Heard() // not before Add: by now the joiner knows which ranks the stream has
 	h.open = lents[:0]
 	if opened {
 		h.input.End()
-		return ""
+		return "" // the lines were a record
 	}
 	if len(wanted)+len(h.out.Samples) > 0 {
 		return ""
@@ -296,7 +296,7 @@ func (h *handler) Expire(before time.Time) {
 	h.input.Expire(ns)
 }
 
-// Cut is as in tail.Handler.
+// Cut is as in tail.Handler: the batch is complete with the points of what its collectives taught (Joiner.Learned). nil: there is nothing to send.
 func (h *handler) Cut() tail.Delivery {
 	if h.paired && len(h.open) == 0 {
 		h.input.Heard() // the other file of the pair has the records

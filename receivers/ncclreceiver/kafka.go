@@ -182,7 +182,8 @@ func (t *kafkaTopic) poll() {
 	}
 }
 
-// mind commits, and finds out where the partitions end, from time to time.
+// mind runs beside poll until Shutdown: it commits the accepted positions in each autocommit interval, and asks where the partitions end (look) in each
+// lookEvery.
 func (t *kafkaTopic) mind() {
 	commit, look := time.NewTicker(t.cfg.AutoCommit.Interval), time.NewTicker(t.lookEvery)
 	defer commit.Stop()

@@ -371,7 +371,7 @@ func (p *partition) unsized(s *partial.Stretch) {
 	p.awaitOthers()
 }
 
-// input is the joiner's input of a log, made at its first record.
+// input is the joiner's input of the log that packed records came from, made at their first.
 func (p *partition) input(s *partial.Stretch) *logInput {
 	key := inputKey{s.From.Run, s.Host, s.From.Path, s.From.Family}
 	in := p.inputs[key]

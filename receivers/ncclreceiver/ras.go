@@ -170,7 +170,7 @@ type rasBatch struct {
 // rasLength is the length of a span, as of all events.
 const rasLength = time.Millisecond
 
-// Traces builds a span for each finding, in the trace of the run.
+// Traces builds a span for each finding, an event of class ras in the trace of the run. A hang, and an error of NCCL, make the span an error.
 func (b *rasBatch) Traces(out *spans.Batch, from filereceiver.From) {
 	trace, _ := spans.RunIDs(b.p.run)
 	res := spans.Resource{Service: b.p.r.cfg.ServiceName, RunID: b.p.run, Time: spans.TimeObserved}

@@ -69,7 +69,7 @@ func (r *remote) Add(o *op.Op, came []tail.Lent, at int64) bool {
 	return true
 }
 
-// writerOf returns the writer of a communicator, added if new.
+// writerOf returns the writer of a communicator, added if new. Beyond maxLogComms all writers are forgotten, after their records were moved into the batch.
 func (r *remote) writerOf(id []byte) *commWriter {
 	if r.last != nil && r.last.id == string(id) {
 		return r.last

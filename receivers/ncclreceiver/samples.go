@@ -27,8 +27,9 @@ func (h *handler) sample(s *parse.Sample) {
 	}
 	if s.Cumulative {
 		p.Start = h.since(countKey{p.Host, p.Comm, p.Record, p.PID, p.Rank}, p.At)
-		p.At = max(p.At, p.Start)
+		p.At = max(p.At, p.Start) // no point is older than its start
 	}
+	// A network card is known by its log only: the file becomes a label of the point.
 	if s.Metric == spans.MetricNCCLDeviceBandwidth || s.Metric == spans.MetricNCCLDeviceAbnormal {
 		p.File = h.stream.Path()
 	}

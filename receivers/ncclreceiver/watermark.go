@@ -124,7 +124,7 @@ func (m *watermark) add(out *spans.Batch) {
 	a.PutInt(spans.AttrNCCLWatermarkNumber, m.number)
 	a.PutInt(spans.AttrNCCLWatermarkUntil, m.until)
 	a.PutInt(spans.AttrNCCLWatermarkSent, m.sent)
-	if m.whole && m.reported.IsZero() {
+	if m.whole && m.reported.IsZero() { // the first watermark of a run that begins here
 		a.PutBool(spans.AttrNCCLWatermarkFirst, true)
 	}
 }

@@ -167,7 +167,7 @@ type found struct {
 // lexer reads the values of members: a value without quotes ends at a comma or a bracket.
 var lexer = jsonlike.Lexer{Word: jsonlike.Until(",}", "")}
 
-// read reads the members of the object b. false: b is no object, or text follows the object.
+// read notes the members of the object b in f (member). false: b is no whole object, or text follows the object.
 func (f *found) read(b []byte) bool {
 	i, more := jsonlike.Begin(b, 0, '}')
 	for more {
@@ -194,7 +194,8 @@ func (f *found) read(b []byte) bool {
 	return jsonlike.Close(b, i, '}') == len(bytes.TrimRight(b, " \t\r\n"))
 }
 
-// member notes a member of the object: raw is the value as printed, text without quotes.
+// member notes what a member of the object tells, by its name: the text, the time, or that the object is of a log transport or of a logger. raw is the value as
+// printed, text without quotes.
 func (f *found) member(name, raw, text []byte) {
 	quoted := raw[0] == '"'
 	switch string(name) {
@@ -250,6 +251,7 @@ func (f *found) loguru(raw []byte) {
 		return
 	}
 	f.raw, f.loguruRecord, f.vector = in.raw, true, true
+	// The time is an object, with the number in "timestamp".
 	if len(in.clock) > 0 && in.clock[0] == '{' {
 		var at found
 		if at.read(in.clock) {
@@ -281,7 +283,7 @@ func (f *found) logged() bool {
 func (f *found) message(own *jsonlike.Texts) (text []byte, ok bool) {
 	own.Reset()
 	switch f.raw[0] {
-	case '{': // a program's JSON stands in the payload unchanged
+	case '{': // The payload is the object of a logger ({"message":"text"}), or a program's own JSON, which is the text.
 		var in found
 		if in.read(f.raw) && in.raw != nil && in.raw[0] == '"' && in.vector {
 			text, end := lexer.Text(in.raw, 0, own)

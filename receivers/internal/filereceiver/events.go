@@ -139,7 +139,7 @@ func (h *eventful) take(found []events.Event, l *tail.Line) (n int) {
 		if e.Class == events.ClassWarning {
 			continue
 		}
-		// Ranks print the same error within one log; a stamp of its own makes an event another.
+		// Equal text of another rank, or with another stamp on the line itself, is another event.
 		key := maphash.String(seed, e.Form.Name+"\x00"+e.Text) ^ uint64(e.Rank)<<32 ^ uint64(e.Local)
 		if e.Own {
 			key ^= uint64(e.Time)
@@ -206,7 +206,9 @@ type eventBatch struct {
 }
 
 // Texts is as in Texter: the spans of events have lines of the log, the points are those of the records.
-func (b *eventBatch) Texts() (onSpans, onPoints bool) { return true, b.Batch != nil && hasLabels(b.Batch) }
+func (b *eventBatch) Texts() (onSpans, onPoints bool) {
+	return true, b.Batch != nil && hasLabels(b.Batch)
+}
 
 // Places is as in Spread: events know the places of their own lines.
 func (b *eventBatch) Places(n tail.Place) []tail.Place {
@@ -277,7 +279,7 @@ func stampKey(e *event) []byte {
 	return strconv.AppendInt(nil, e.Time, 10)
 }
 
-// put writes the event's attributes. A fatal event is an error of the span.
+// put writes the event's attributes on its span: class, form and text always, the rest as far as the line tells. A fatal event makes the span an error.
 func put(s ptrace.Span, e *events.Event) {
 	m := s.Attributes()
 	m.PutStr(spans.AttrEventClass, string(e.Class))

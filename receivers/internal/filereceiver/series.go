@@ -161,7 +161,7 @@ type labels struct {
 	}
 }
 
-// same says whether a point has the kept labels, in the same order.
+// same says whether a point has the kept labels, in the same order. Without kept labels, or with a label that is neither text nor integer, the answer is no.
 func (l *labels) same(attrs pcommon.Map) bool {
 	if l.n == 0 || attrs.Len() != l.n {
 		return false

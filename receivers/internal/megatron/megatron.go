@@ -421,7 +421,7 @@ func isGlue(b []byte) bool {
 	return len(t) > 0 && begins(t)
 }
 
-// scaleOf is the number that a letter behind a count stands for; 0: none.
+// scaleOf is the factor that a letter behind a count of tokens stands for ("12.5B"); 0: c is no such letter.
 func scaleOf(c byte) float64 {
 	switch c {
 	case 'K':

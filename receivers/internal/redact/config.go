@@ -36,7 +36,7 @@ var (
 	errDisabled = errors.New("'redact::keys' and 'redact::values' do nothing with 'redact::enabled: false': take them out, or enable it")
 )
 
-// Validate names the wrong keys. The collector calls it.
+// Validate returns an error for each wrong key of the configuration, with the key's name and advice. The collector calls Validate at its start.
 func (c *Config) Validate() error {
 	_, keys := compile("keys", c.Keys)
 	_, values := compile("values", c.Values)

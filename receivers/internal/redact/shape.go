@@ -87,7 +87,8 @@ func startsWord(s string, i int) bool {
 // reach is the searched length of a shape. A longer secret is removed whole once found.
 const reach = 1024
 
-// shaped replaces the secrets with a recognizable form, and counts them.
+// shaped replaces the secrets with a recognizable form in a text, wherever they stand, and counts them in n. In a truncated text the beginning of a secret at
+// the end is enough.
 func shaped(s string, n *Counts) string {
 	var out edit
 	truncated := isCut(s)

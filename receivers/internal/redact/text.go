@@ -101,17 +101,17 @@ func (e *edit) text(s string) string {
 	return e.out.String()
 }
 
-// look says, in one pass over a text, whether the text may have names with values, and known shapes.
+// look says, in one pass over a text, whether the text may have names with values, and known shapes. Most texts have neither, and need no slower search.
 func look(s string) (pairs, shapes bool) {
 	for i := range len(s) - 1 {
-		is := bytesOf[s[i]]
-		if is == 0 {
+		meanings := bytesOf[s[i]]
+		if meanings == 0 {
 			continue
 		}
-		if is&separates != 0 && !pairs {
+		if meanings&separates != 0 && !pairs {
 			pairs = mayPair(s, i)
 		}
-		if is&begins != 0 && !shapes {
+		if meanings&begins != 0 && !shapes {
 			shapes = beginsAt(s, i) != nil
 		}
 		if pairs && shapes {
@@ -350,7 +350,7 @@ func quoted(s string, i int) (end int) {
 	for j := i + 1; j < len(s); j++ {
 		if s[j] == s[i] && (s[j-1] != '\\' || openingEscaped) {
 			if s[j-1] == '\\' {
-				return j - 1
+				return j - 1 // the backslash belongs to the quote
 			}
 			return j
 		}
@@ -406,7 +406,8 @@ func hides(looks secrets.Looks, v string) bool {
 	return looksLike(looks, v)
 }
 
-// looksLike says whether a text, not empty, looks as secrets.Looks describes.
+// looksLike says whether a text, not empty, looks as secrets of a kind do: the constants of secrets.Looks describe each. Signs of other texts (blanks, <, |)
+// and paths rule some out.
 func looksLike(looks secrets.Looks, v string) bool {
 	switch looks {
 	case secrets.Anything:

@@ -175,7 +175,7 @@ func (b *stepBatch) Texts() (onSpans, onPoints bool) {
 	return b.texts || b.hosts || len(b.stages)+len(b.extras) > 0, b.hosts
 }
 
-// add packs a placed record into the batch.
+// add packs a placed record into the batch: its values, stages, extras and GPU values go to the batch's lists, and it becomes the item with the ranges of them.
 func (b *stepBatch) add(h *handler, it *placed, rec *record.Record) {
 	if it.kind == record.Step {
 		b.steps++
@@ -249,8 +249,8 @@ func (b *stepBatch) addFacts(h *handler, it *placed, rec *record.Record) {
 // maxMixed is the number of ranks or workers of a log that may alternate line by line.
 const maxMixed = 8
 
-// unitTexts makes the text of AttrSourceUnit ("ml.train.step.duration=ms …"): the units in which a writer's log states the fields. One text serves all records, so
-// that their resource stays the same.
+// unitTexts makes the text of AttrSourceUnit ("ml.train.step.duration=ms …"): the units in which a writer's log states the fields. One text serves all records,
+// so that their resource stays the same.
 type unitTexts struct {
 	layout record.Layout                 // of the record before: mostly also the next record's
 	Units  [record.NumFields]record.Unit `json:"units"` // the unit of each field when it first came; Base: not needed
@@ -288,7 +288,7 @@ func (u *unitTexts) add(rec *record.Record) {
 	}
 }
 
-// textOf lists fields with their units, "name=unit name=unit".
+// textOf lists the attributes of the fields with a unit other than the base unit, each with its unit: "name=ms name=TFLOP/s".
 func textOf(units *[record.NumFields]record.Unit) string {
 	var text strings.Builder
 	for f, unit := range units {
@@ -414,7 +414,7 @@ func (b *stepBatch) span(out *spans.Batch, it *item) ptrace.Span {
 			v.put(m)
 		}
 	}
-	if gpus := b.gpus[it.gpusFrom:it.gpusTo]; len(gpus) > 0 {
+	if gpus := b.gpus[it.gpusFrom:it.gpusTo]; len(gpus) > 0 { // the mean, and the idlest
 		sum := 0.0
 		for _, g := range gpus {
 			sum += g
@@ -515,7 +515,7 @@ func (b *stepBatch) labels(it *item) labels {
 	return labels{of.source, of.host, it.rank, it.local}
 }
 
-// of returns the latest of the labels. nil: all points are made.
+// of is what is known of the series with the labels, made at their first point. nil: all points are made, and nothing need be known.
 func (g *gauges) of(l labels) *latest {
 	if g.latest == nil {
 		return nil
@@ -647,7 +647,7 @@ func (g *gauges) metric(md pmetric.Metrics, d *spans.Metric) pmetric.NumberDataP
 	return spans.Points(m)
 }
 
-// point adds a point with labels and time, for the caller to set the value.
+// point adds a point with labels and time (Unix ns), for the caller to set the value.
 func (g *gauges) point(points pmetric.NumberDataPointSlice, l labels, at int64) pmetric.NumberDataPoint {
 	dp := points.AppendEmpty()
 	dp.SetTimestamp(spans.Timestamp(at))

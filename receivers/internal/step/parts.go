@@ -132,7 +132,8 @@ func above(ps []part, place *record.Place) int {
 	return ofStep
 }
 
-// part adds the span of a part, with the spans of its ranks.
+// part adds the span of the part p, one of ps, below its enclosing part or the step, with the spans of its ranks. A part of a Side, which has no span, stands
+// below the step that the Side belongs to.
 func (b *stepBatch) part(out *spans.Batch, it *item, ps []part, p *part) {
 	parent := it.id
 	switch {

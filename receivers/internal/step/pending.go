@@ -115,7 +115,7 @@ func (p *pending) take(rec *record.Record) {
 	}
 }
 
-// part is the index of a part in the waiting record by its name; -1: none.
+// part is the index of a part in the waiting record by its name; -1: none. Beyond fewParts the names are indexed in a map.
 func (p *pending) part(name []byte) int {
 	if len(p.rec.Stages) <= fewParts {
 		return slices.IndexFunc(p.rec.Stages, func(s record.Stage) bool { return bytes.Equal(s.Name, name) })

@@ -45,8 +45,8 @@ func (b *stepBatch) addStage(h *handler, it *item, s *record.Stage) {
 	b.stages = append(b.stages, stage{name: h.names.Text(s.Name), seconds: s.Seconds, min: s.Seconds, hasMin: true, place: s.Place, ranksFrom: n, ranksTo: n + 1})
 }
 
-// rankParts describes the times of a part's ranks in the part's attributes m, and adds a span for each rank below the part (id), the slowest first. Of many
-// ranks only the slowest, the middle one and the fastest get spans, and from the maxPlaced-th part of a record on no ranks.
+// rankParts describes the times of a part's ranks in the part's attributes m, and adds a span for each rank below the part (id), the slowest first. Of more
+// than maxRanks ranks only the slowest, the median and the fastest get spans. After maxPlaced parts of a record no ranks get spans.
 func (b *stepBatch) rankParts(out *spans.Batch, it *item, p *part, m pcommon.Map, id pcommon.SpanID) {
 	ranks := b.ranks[p.ranksFrom:p.ranksTo]
 	slices.SortStableFunc(ranks, func(a, b rankTime) int {
@@ -114,7 +114,7 @@ type rankSlow struct {
 // maxBehind bounds AttrRanksBehind.
 const maxBehind = 16
 
-// put writes the attributes of the step's span.
+// put writes the slowest rank as attributes of the step's span.
 func (r *rankSlow) put(m pcommon.Map) {
 	m.PutInt(spans.AttrRankSlowest, r.rank)
 	m.PutStr(spans.AttrRankSlowestStage, r.stage)

@@ -24,7 +24,7 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// Options are the options of a client: addresses, version, TLS and login. The error of a setting names its key.
+// Options are the options of a client: addresses, version, TLS and login. An error names the key of the setting.
 func Options(ctx context.Context, host component.Host, cfg *configkafka.ClientConfig, log *zap.Logger) ([]kgo.Opt, error) {
 	opts := []kgo.Opt{
 		kgo.SeedBrokers(cfg.Brokers...), kgo.ClientID(cfg.ClientID), kgo.ConnIdleTimeout(cfg.ConnIdleTimeout), kgo.DisableClientMetrics(),
@@ -102,7 +102,7 @@ const (
 	other  = "extension %q is %s"
 )
 
-// balancer is a strategy of sharing partitions, by its name or by the id of the extension that implements it.
+// balancer is a strategy of sharing partitions, by name, or by the id of the extension with the strategy.
 func balancer(host component.Host, strategy configkafka.GroupRebalanceStrategy) (kgo.GroupBalancer, error) {
 	switch strategy {
 	case configkafka.RangeBalanceStrategy:
@@ -176,7 +176,8 @@ func mechanism(host component.Host, cfg *configkafka.AuthenticationConfig) (sasl
 	return nil, errMechanism
 }
 
-// krb5 is the login by Kerberos, with a keytab if one is named, else with the password.
+// krb5 is the login by Kerberos, with a keytab if named, else with the password. The realm's servers are in Kerberos' own file of configuration. Errors
+// are as those of mechanism.
 func krb5(cfg *configkafka.KerberosConfig) (sasl.Mechanism, error) {
 	realm := krb5config.New()
 	if cfg.ConfigPath != "" {

@@ -245,7 +245,8 @@ func times(size, n int64) int64 {
 	return size * n
 }
 
-// bytesOf is the size of tensors of these dimensions, bytes; Unknown without tensors.
+// bytesOf is the size in bytes of all tensors together, by the dimensions and the data type of each; op.Unknown without tensors, or if one has an unknown type
+// or size.
 func bytesOf(sizes [][]int64, dtypes []fr.Text) int64 {
 	if len(sizes) == 0 || len(sizes) != len(dtypes) {
 		return op.Unknown
@@ -257,7 +258,7 @@ func bytesOf(sizes [][]int64, dtypes []fr.Text) int64 {
 			return op.Unknown
 		}
 		for _, dim := range dims {
-			if dim == 0 {
+			if dim == 0 { // an empty tensor; for times, 0 is unknown
 				size = 0
 				break
 			}

@@ -66,7 +66,7 @@ func (p *Parser) Line(text []byte, _ bool, _ uint64, out *parse.Out) (parse.Verd
 	return parse.Record, ""
 }
 
-// reasonOf says why a document cannot be read.
+// reasonOf is the reason for rejecting a document, by the error of reading.
 func reasonOf(err error) string {
 	if _, ok := errors.AsType[*pickle.CodeError](err); ok {
 		return reasonPickle

@@ -16,7 +16,7 @@ import (
 // Format is a format of the list.
 type Format struct {
 	Name string // as in the configuration
-	// Tool is the writer of the file. Files of one tool have the same communicators; a collective in the files of two tools would have each rank twice.
+	// Tool is the writer of the file. All files of a tool have the same communicators; a collective in the files of two tools would have each rank twice.
 	Tool string
 	// Sniff says whether a line, usually a file's first, is of this format.
 	Sniff func(line []byte) bool
@@ -95,8 +95,8 @@ const (
 	reasonBinary     = "binary_without_layout" // no binary layout of VCCL telemetry is specified, in code or documents
 )
 
-// Of finds the format of a file by a line, usually its first. nil: undecided, with the verdict on the line and the reason. Pickles, which are no text, come
-// first; then lines that some format's Sniff might mistake for its own.
+// Of finds the format of a file by a line, usually its first. nil: undecided, with the verdict on the line and the reason. Pickles, no text at all, come
+// first; then lines that the Sniff of a format might take for lines of the format.
 func Of(line []byte) (f *Format, v parse.Verdict, reason string) {
 	switch {
 	case fr.IsPickle(line) && flightrecorder.Sniff(line):

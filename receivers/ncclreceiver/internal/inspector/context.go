@@ -140,7 +140,7 @@ func (p *Parser) Save() []byte {
 	return b
 }
 
-// Restore is as in parse.Parser. Unusable entries are left out.
+// Restore is as in parse.Parser: the table of contexts, and the marker if its context is among them. Unusable entries are left out.
 func (p *Parser) Restore(state []byte) {
 	p.contexts, p.head = table{}, head{}
 	var s saved

@@ -232,7 +232,7 @@ func (p *Parser) whole(b []byte, i int, n name) int {
 	return p.metadata(b, i, n)
 }
 
-// header reads a member of "header".
+// header takes the value at b[i] of the member n of "header": the communicator and the rank. The result is the end of the value.
 func (p *Parser) header(b []byte, i int, n name) int {
 	l := &p.line
 	switch n {
@@ -254,7 +254,8 @@ func (p *Parser) header(b []byte, i int, n name) int {
 	return i
 }
 
-// metadata reads a member of "metadata".
+// metadata takes the value at b[i] of the member n of "metadata": the process, the time of the dump, and the version of the format. The result is the end of
+// the value.
 func (p *Parser) metadata(b []byte, i int, n name) int {
 	l := &p.line
 	switch n {
@@ -403,7 +404,7 @@ var drops = [...]string{"coll", "p2p", "proxy", "proxy_op", "proxy_step", "proxy
 // pxn is the index of the last of drops, a counter of the whole process, repeated in the markers of all its communicators.
 const pxn = len(drops) - 1
 
-// stats reads a member of "dump_stats".
+// stats takes the value at b[i] of the member n of "dump_stats": how many records follow, and how many the plugin has lost. The result is the end of the value.
 func (p *Parser) stats(b []byte, i int, n name) int {
 	l := &p.line
 	switch n {
@@ -421,7 +422,7 @@ func (p *Parser) stats(b []byte, i int, n name) int {
 	return i
 }
 
-// samples makes samples of the counters of lost records in "dump_stats".
+// samples makes samples of the counters of lost records in "dump_stats", each with the line's communicator and rank; the counter of the whole process has none.
 func (p *Parser) samples() {
 	l := &p.line
 	for n, v := range l.dropped {

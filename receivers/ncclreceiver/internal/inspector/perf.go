@@ -97,7 +97,7 @@ func (p *Parser) kernelMember(b []byte, i int, n name) int {
 	return p.kernel(b, i, n)
 }
 
-// kernel reads a member with a value of the kernel itself.
+// kernel takes the value at b[i] of the member n into the current kernel: channel, times and duration. The result is the end of the value.
 func (p *Parser) kernel(b []byte, i int, n name) int {
 	e := &p.kernelEvent
 	switch n {

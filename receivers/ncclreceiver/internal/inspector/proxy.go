@@ -134,7 +134,7 @@ func (p *Parser) proxyTimes(b []byte, i int, n name) int {
 	return i
 }
 
-// stepMember reads a member of one of "steps".
+// stepMember takes the value at b[i] of the member n into the current step: index, size and durations. The result is the end of the value.
 func (p *Parser) stepMember(b []byte, i int, n name) int {
 	s := &p.step
 	switch n {
@@ -162,7 +162,8 @@ func (p *Parser) stepMember(b []byte, i int, n name) int {
 	return i
 }
 
-// stepTimes reads a member of a step's "event_trace_ts".
+// stepTimes takes the value at b[i] of the member n of a step's "event_trace_ts": its start and stop, and the beginning of each phase. The result is the end of
+// the value.
 func (p *Parser) stepTimes(b []byte, i int, n name) int {
 	s := &p.step
 	switch n {

@@ -35,7 +35,8 @@ func (p *Parser) object(b []byte, i int, in object) int {
 	return p.members(b, i, in)
 }
 
-// members reads members from the name at b[i] to the end of their object.
+// members reads the members of an object of a kind, from the name at b[i] to the end of the object, and returns the end; -1: malformed. The reader of the kind
+// gets the position of each value and the meaning of its name, and returns the end of the value.
 func (p *Parser) members(b []byte, i int, in object) int {
 	for more := true; more; {
 		n, at := p.key(b, i)
@@ -120,7 +121,7 @@ func (p *Parser) key(b []byte, i int) (name, int) {
 	return p.otherKey(b, i)
 }
 
-// otherKey reads a member name that was not guessed.
+// otherKey reads a member name that was not guessed, and notes it as the successor of the name before. A name without a meaning is other.
 func (p *Parser) otherKey(b []byte, i int) (name, int) {
 	if i >= len(b) || b[i] != '"' {
 		return other, -1

@@ -31,7 +31,7 @@ var levels = [...]uint8{
 	other: 9, group: 0, api: 1, launch: 1, collective: 2, pointToPoint: 2, copyEngine: 2, copyEnginePart: 3, gpu: 3, proxy: 4, net: 5, netPlugin: 6,
 }
 
-// categoryOf is the category of a "cat"; other: none of the plugin's.
+// categoryOf is the category of an event by its "cat", in any version of the plugin; other: the event is of another writer.
 func categoryOf(cat []byte) category {
 	switch string(cat) {
 	case "GROUP_API", "GROUP":
@@ -151,7 +151,7 @@ type origin struct {
 	rank    int32 // op.Unknown
 }
 
-// originOf reads the name of a trace file.
+// originOf reads the name of a trace file. What the name lacks is unknown.
 func originOf(file string) origin {
 	o := origin{rank: op.Unknown}
 	name := filepath.Base(file)

@@ -178,7 +178,7 @@ func (p *Parser) detail(c category, name string) int32 {
 }
 
 // kernel takes the GPU's clocks of a KernelCh, the current event, into the operation and its detail, unless they count ticks since boot. The first KernelCh
-// sets the clock of the trace; the first one of a GPU relates the GPU's clock to it.
+// sets the clock of the trace; the first KernelCh of a GPU relates the GPU's clock to the trace.
 func (p *Parser) kernel(q *pending, d *op.Detail) {
 	e := &p.event
 	if e.start < minEpoch || e.start >= maxEpoch {
@@ -214,7 +214,7 @@ func (p *Parser) device(q *pending) *device {
 	return nil
 }
 
-// end ends the event at stack[n] at the ts of the current line. Events within that have no end of their own are closed with it, without a time.
+// end ends the event at stack[n] at the ts of the current line. Events within, without an end of their own, are closed too, without a time.
 func (p *Parser) end(n int) {
 	f := p.stack[n]
 	p.stack = p.stack[:n]
@@ -295,8 +295,8 @@ var (
 	timingCopyEngine = []byte("copy_engine_gpu")
 )
 
-// finish turns the logged times of an operation into Unix times, and finds its duration: that of its kernels by the GPU's clock, else that of its event, if all
-// parts have ended within. An operation with kernels that have not stopped is still running (op.Started).
+// finish turns the logged times of an operation into Unix times, and finds the duration: of the kernels by the GPU's clock, else of the operation's event, if
+// all parts have ended within. An operation with kernels that have not stopped is still running (op.Started).
 func (p *Parser) finish(q *pending) {
 	o := &q.op
 	ahead := int64(0) // how far this GPU's clock is ahead of the clock of the trace

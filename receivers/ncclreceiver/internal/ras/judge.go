@@ -264,7 +264,7 @@ func (j *judge) missing(c *current) {
 	}
 }
 
-// failed finds ranks with an error of NCCL, and returns their number.
+// failed finds ranks that report an error of NCCL, from a running communicator (AsyncError) or from its creation (InitState), and returns their number.
 func (j *judge) failed(c *current) int64 {
 	of := make(map[ncclras.Result][]int32)
 	var all []int32
@@ -391,7 +391,7 @@ func others(c *current, front []int32) (rear []int32) {
 	return rear
 }
 
-// processes has a line for each rank of a sorted list, at most maxProcesses.
+// processes has a line for the process of each rank of a sorted list, at most maxProcesses.
 func processes(c *current, list []int32) (lines []string) {
 	for i := range c.Ranks {
 		r := &c.Ranks[i]

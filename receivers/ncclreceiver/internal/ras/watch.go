@@ -71,7 +71,8 @@ type current struct {
 // See takes an answer with its time, and returns the changes since the answer before, at most maxFindings, and the state of the job. Counts of other operations
 // than before, as of another NCCL, cannot be compared: then everything is forgotten.
 func (w *Watch) See(at time.Time, a *ncclras.Answer) ([]Finding, Summary) {
-	if w.gpus == nil || w.kept > maxKept || len(a.Operations) > 0 && !slices.Equal(a.Operations, w.operations) {
+	otherCounts := len(a.Operations) > 0 && !slices.Equal(a.Operations, w.operations)
+	if w.gpus == nil || w.kept > maxKept || otherCounts {
 		w.gpus, w.comms, w.kept, w.operations = make(map[ncclras.Process]*gpu), make(map[string]*comm), 0, a.Operations
 	}
 	w.answer++

@@ -50,10 +50,10 @@ func flowRow(b []byte, r *row) (reason string) {
 	}
 	i := 15 // behind Time
 	ok := true
-	for c := 1; c < 13; c++ {
+	for column := 1; column < 13; column++ {
 		var v int64
 		end := i
-		switch c {
+		switch column {
 		case 1:
 			r.group, end = decimal.Unsigned(b, i)
 		case 5:
@@ -67,7 +67,7 @@ func flowRow(b []byte, r *row) (reason string) {
 		default:
 			v, end = signed(b, i)
 		}
-		last := c == 12
+		last := column == 12
 		switch {
 		case end == len(b) && !last:
 			return reasonColumnCount
@@ -78,7 +78,7 @@ func flowRow(b []byte, r *row) (reason string) {
 		case !last && b[end] != ',':
 			return reasonNumber
 		}
-		switch c {
+		switch column {
 		case 2:
 			r.from, ok = rank(v, ok)
 		case 3:

@@ -4,7 +4,7 @@ import "github.com/trainbridge/trainbridge/internal/collectives/op"
 
 // kindOf reads the name of an operation: "allreduce", "all_reduce", "AllReduce" and "ncclAllReduce" are the same. op.Other: unknown to NCCL.
 func kindOf(name []byte) op.Kind {
-	var room [24]byte
+	var room [24]byte // no name of NCCL's is longer
 	b := room[:0]
 	for _, c := range name {
 		switch {
@@ -13,7 +13,7 @@ func kindOf(name []byte) op.Kind {
 		case len(b) == len(room):
 			return op.Other
 		case c >= 'A' && c <= 'Z':
-			c |= 0x20
+			c |= 0x20 // the small letter
 		}
 		b = append(b, c)
 	}

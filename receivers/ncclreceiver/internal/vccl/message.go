@@ -31,7 +31,7 @@ const (
 	keyID // and on: with a logids.Field added, the ids
 )
 
-// keyOf is the key of a name; noKey: of none.
+// keyOf is the key of a column's or member's name; noKey: the name is none of the schema's, and its value is ignored.
 func keyOf(name []byte) key {
 	switch string(name) {
 	case "timestamp":
@@ -197,7 +197,7 @@ func (m *messages) identify(v *values, o *op.Op) (reason string) {
 	if o.Rank == op.Unknown {
 		o.Rank = m.rank
 	}
-	o.Global, o.Waits = true, true
+	o.Global, o.Waits = true, true // the rank of the process, and a duration that includes the wait for other ranks
 	return reason
 }
 

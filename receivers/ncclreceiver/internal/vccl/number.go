@@ -56,12 +56,12 @@ func integer(b []byte) (int64, bool) {
 	return int64(f), true
 }
 
-// micros reads decimal microseconds as ns. Digits below a nanosecond are cut off.
+// micros reads decimal microseconds ("1250.5") as ns. Digits below a nanosecond are cut off. false: no number, or one out of range.
 func micros(b []byte) (int64, bool) {
 	v, err := decimal.Fixed9(b)
 	switch {
 	case err == nil:
-		return v / 1e6, true
+		return v / 1e6, true // v has 9 decimals of µs, ns are 3 of them
 	case errors.Is(err, decimal.ErrRange): // beyond 2.5 hours
 		if f, ok := decimal.Float(b); ok && math.Abs(f) < math.MaxInt64/1000 {
 			return int64(f * 1000), true

@@ -119,7 +119,7 @@ func (s *sends) find(r *row, out *parse.Out) {
 	}
 }
 
-// add adds a row's send to the sums of the link.
+// add adds a row's send to the sums of the link. The oldest form also states bytes and time, by channel.
 func (l *link) add(r *row) {
 	l.n++
 	l.first, l.last = min(l.first, r.at), max(l.last, r.at)
