@@ -312,7 +312,7 @@ func (t *builder) attempt(s *Step, other bool) {
 	if len(t.a.Course) == 1 { // usually the only one
 		t.a.Course[0] = make([]Step, 0, len(t.ledger.steps))
 	}
-	first := max(s.Number-int64(s.Steps)+1, min(s.Number, 0)) // of the record's steps; below 0 only for a step without a number
+	first := max(s.Number-int64(s.Steps)+1, min(s.Number, 0)) // the first of the record's steps, 0 at least; below 0: no number
 	t.a.Attempts = append(t.a.Attempts, Attempt{First: first, Start: s.Start, stopped: t.stopped, began: t.began, saved: t.saved})
 	t.saved = 0
 }
@@ -395,10 +395,10 @@ func (t *builder) beside(s *Step) bool {
 	if attempt, known := t.attempts[s.Writer]; known && s.Attempt > attempt { // the writer says that it has restarted
 		return false
 	}
-	if was, known := t.logged[s.Writer]; known && was.attempt == len(t.a.Attempts) {
+	if was, known := t.logged[s.Writer]; known && was.attempt == len(t.a.Attempts) { // the writer has logged a step of this attempt
 		return s.Number > was.number
 	}
-	return s.Start < t.at
+	return s.Start < t.at // new in this attempt: the others are still at work
 }
 
 // begins says whether an attempt begins with a step: the number goes back to a finished step (again), or after a time as long as a stall to any lower number;

@@ -257,7 +257,7 @@ func (j *joiner) forget() {
 		}
 		j.remembered -= c.bytes
 		delete(c.run.comms, commKey{c.family, c.id})
-		// Inputs and collectives that have left still refer to c.
+		// Inputs and collectives that have left still refer to c, and would keep its memory in use.
 		c.tracks, c.others, c.all, c.seen, c.gone, c.window, c.baselines = [op.Kinds]*track{}, nil, nil, nil, nil, nil, nil
 		c.hosts, c.inputs, c.rows, c.progress = nil, nil, nil, nil
 		c.forgotten = true

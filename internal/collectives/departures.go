@@ -8,9 +8,10 @@ import (
 
 // noteDeparture remembers a leaving collective, if more of its ranks' records may come: records that were missing, or repeated ones of remote collectors.
 func (j *joiner) noteDeparture(c *judged) {
-	if c.track == nil || c.join != byNumber && !j.set.Remote { // no number to find the collective by
+	if c.track == nil || c.join != byNumber && !j.set.Remote { // by a counted number only repeated records find their collective
 		return
 	}
+	// All ranks of the communicator have a record: no new one can come.
 	whole := len(c.missing) == 0 && c.comm.size > 0 && c.ranks >= j.ranksOf(c.comm.size) && !c.comm.sparse
 	if !whole || j.set.Remote {
 		left := departure{sent: !c.undrawn, whole: whole, end: c.logged}

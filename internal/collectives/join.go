@@ -54,8 +54,8 @@ func (n numberJoin) settle(c *open) {
 func (n numberJoin) giveUp(c *open, why Outcome) { n.end(c, why) }
 
 // goOn notes that a rank has come to collective c, and has passed all open collectives before c in the sequence: their records do not come any more, because
-// ranks log in the order of their operations. Collectives that are full by this end. In a sparse communicator, with a record per link, the rank has also passed
-// the collective it comes from: all its records have come. first: the rank's first record of c.
+// ranks log in the order of their operations. Open collectives that become full in this way end. In a sparse communicator, with a record per link, the rank has
+// also passed the collective it comes from: all its records have come. first: the rank's first record of c.
 func (n numberJoin) goOn(t *track, c *open, rank int32, first bool) {
 	sparse, seq := c.comm.sparse, c.seq
 	if more := int(rank) + 1 - len(t.last); more > 0 {

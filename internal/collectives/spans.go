@@ -269,7 +269,8 @@ const scatter = 100_000
 // within scatter of the collective's is the collective's.
 func (c *Collective) around(p *part) (start, end int64) {
 	start, end = p.start-c.lateMax, p.end
-	if start-c.start < scatter && !c.placed { // by one clock
+	// By one clock the first rank's start is meant. A report on records (placed) gets the rank's own start back from the span's: that must stay exact.
+	if start-c.start < scatter && !c.placed {
 		start = c.start
 	}
 	if c.end-end < scatter {

@@ -5,8 +5,7 @@ import "math"
 // End is when the last rank left the collective, Unix ns.
 func (c *Collective) End() int64 { return c.end }
 
-// Since is the earliest start of a run's waiting collectives, by their records until now, Unix ns; math.MaxInt64: none waits. No collective of the run that
-// began earlier is still to leave.
+// Since is the earliest start of a run's waiting collectives, by their records until now, Unix ns; math.MaxInt64: none waits.
 func (j *Joiner[H]) Since(run string) int64 {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -317,6 +317,7 @@ func (a *analysis) finish() []Group {
 
 // elsewhere sets Group.Elsewhere of each group: the ranks that are behind in the group because they wait in another.
 func elsewhere(groups []Group) {
+	// A rank waits in a group if it enqueued the stuck operation, has not completed it, and another rank may lack it.
 	waiting := map[int32][]int{} // groups by rank
 	for i := range groups {
 		if c := groups[i].Stuck; c != nil && len(c.Lacking)+len(c.Unknown) > 0 {

@@ -182,7 +182,7 @@ func argumentAt(data []byte, pos int) (b []byte, end int) {
 		prefix = 4
 	case opBinUnicode8, opBinBytes8:
 		prefix = 8
-	default:
+	default: // no argument
 		return nil, pos + 1
 	}
 	if prefix > 0 {

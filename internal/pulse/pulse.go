@@ -72,6 +72,7 @@ func (p *Pulse) Stalls(now, outage time.Time) (s Stall, ok bool) {
 	s.Since = p.ends[(p.n-1)%kept]
 	s.Quiet = now.UnixNano() - max(p.came[(p.n-1)%kept], outage.UnixNano())
 	s.Usual = p.usual()
+	// No bound alone is enough: see the constants.
 	most := max(shortest, fewestTimes*s.Usual, 2*p.longest, min(times*s.Usual, s.Usual+more))
 	if s.Quiet < most {
 		return s, false

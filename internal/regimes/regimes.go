@@ -377,7 +377,7 @@ func (j *judge) compare(r *regime, g *group, all bool) {
 }
 
 // tail is the factor by which the limits of the held steps are widened: if twice as many steps are between half the limit and the limit as above, the steps
-// above are the end of a long tail and no fault. Four widenings by 1.5 are enough for any.
+// above are the end of a long tail and no fault. At most four times.
 func (j *judge) tail(held []int, limits []float64) float64 {
 	widen := 1.0
 	for range 4 {

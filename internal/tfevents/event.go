@@ -105,8 +105,8 @@ func isVersion(event []byte) bool {
 // event decodes an event; false: malformed. Of several summaries the last counts; no writer writes more than one.
 func (d *Decoder) event(b []byte) bool {
 	var at Scalar
-	var what uint64
-	var data []byte
+	var what uint64 // the key of data
+	var data []byte // the summary, or the start or end of a session
 	f := fields{rest: b}
 	for f.next() {
 		switch f.key {

@@ -114,7 +114,7 @@ func (h *handler) Line(l *tail.Line) (tail.Verdict, string) {
 	case rpclog.Section:
 		h.keep(l)
 	case rpclog.Rule:
-		if h.final != nil && len(h.final.stats) > 0 {
+		if h.final != nil && len(h.final.stats) > 0 { // below the values: the end of the summary
 			h.endSummary()
 		}
 	case rpclog.Blank, rpclog.Unknown:

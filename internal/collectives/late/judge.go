@@ -13,11 +13,11 @@ type weights struct {
 	usual int // a third of the sum is at or above this power
 }
 
-// counts reports whether a collective of weight v has evidence: v is at most about a sixteenth lighter than usual. anew: the usual weight has just risen while
-// few collectives were seen, and the ones before should not have counted.
-func (w *weights) counts(v float64) (ok, anew bool) {
-	at := bits.Len64(uint64(v)) / 2 // the power of four
-	root := math.Cbrt(v)
+// counts adds a collective's weight, and reports whether the collective has evidence: the weight is at least about a sixteenth of the usual one. anew: the
+// usual weight has just risen, while few collectives were seen, by so much that the ones before should not have counted.
+func (w *weights) counts(weight float64) (ok, anew bool) {
+	at := bits.Len64(uint64(weight)) / 2 // the power of four
+	root := math.Cbrt(weight)
 	all := 0.
 	for i := range w.sums {
 		if w.sums[i] *= 1 - weightMemory; i == at {
@@ -26,12 +26,13 @@ func (w *weights) counts(v float64) (ok, anew bool) {
 		all += w.sums[i]
 	}
 	before := w.usual
-	w.usual = len(w.sums) - 1
+	w.usual = len(w.sums) - 1 // down until a third of the sum is above
 	for above := w.sums[w.usual]; w.usual > 0 && 3*above < all; above += w.sums[w.usual] {
 		w.usual--
 	}
 	w.calls++
-	return at >= w.usual-weightPowers, w.calls > 1 && w.calls < 1/weightMemory && w.usual > before+weightPowers
+	few := w.calls > 1 && w.calls < 1/weightMemory
+	return at >= w.usual-weightPowers, few && w.usual > before+weightPowers
 }
 
 // moving is a moving average: plain over the first values, exponential (EWMA) later.
@@ -180,6 +181,7 @@ func (w *Window) limits() {
 // sum adds the next value y of a rank, clipped at the cut: to the tally of the noise, to the rank's mean, and to Page's sums. Values that come before σ, or
 // before the spread between the ranks is known, are kept in early, and added later.
 func (w *Window) sum(p *rank, y float64, t *tally) {
+	// The noise (step 3): half the squared differences from the last value and from the one before.
 	for lag := range int(p.ys) {
 		half := (y - p.y[lag]) * (y - p.y[lag]) / 2
 		if lag == 0 && w.noise[0].n < robust {
@@ -196,7 +198,7 @@ func (w *Window) sum(p *rank, y float64, t *tally) {
 		}
 		return
 	}
-	if p.means == 0 {
+	if p.means == 0 { // the mean begins with the values kept
 		for _, early := range p.early[:p.held] {
 			w.average(p, max(-w.cut, min(early, w.cut)), t)
 		}
@@ -216,6 +218,7 @@ func (w *Window) sum(p *rank, y float64, t *tally) {
 		}
 		return
 	}
+	// Page's sums (step 4), with the values kept first.
 	for _, early := range p.early[:p.held] {
 		w.page(p, max(-w.cut, min(early, w.cut)))
 	}
@@ -288,7 +291,8 @@ func (w *Window) learn(t *tally) {
 			nth(w.halves, len(w.halves)/2)
 			mean = medianToMean * float64(w.halves[len(w.halves)/2])
 		}
-		w.noise[lag].add(mean, t.noisy[lag]-1, min(noiseMemory, float64(t.noisy[lag])/256))
+		memory := min(noiseMemory, float64(t.noisy[lag])/256) // longer for few ranks: a mean of few values says less
+		w.noise[lag].add(mean, t.noisy[lag]-1, memory)
 	}
 	if t.cubes > 0 {
 		w.cube.add(t.cube/float64(t.cubes), t.cubes, noiseMemory)

@@ -370,14 +370,16 @@ func (a *Assembler) functionEnd(g *group, l *tqline.Line, at *At) Fate {
 			}
 		}
 	}
-	if f == nil {
-		// The only open function, if its start does not contradict; else a function known only by its end.
-		if len(g.all) == 1 && g.all[0].v.fits(name, l.PID) && !g.all[0].v.knows(tqline.FunctionStart) && g.all[0].t >= start-tol {
-			f = g.all[0].v
-		} else {
-			f = a.open(g, name, l.PID, start, at)
-			g.fragments++
+	if f == nil && len(g.all) == 1 { // the only open function, if its start does not contradict
+		only := g.all[0].v
+		mayHave := !only.knows(tqline.FunctionStart) && only.first >= start-tol
+		if mayHave && only.fits(name, l.PID) {
+			f = only
 		}
+	}
+	if f == nil { // a function known only by its end
+		f = a.open(g, name, l.PID, start, at)
+		g.fragments++
 	}
 	if !f.knows(tqline.FunctionStart) {
 		// Its FUNCTION_START may wait alone, because the connecting lines were lost.
@@ -462,6 +464,7 @@ func (g *group) untangle(f *function, t, start int64, name string, pid int64) *f
 			return nil
 		}
 	}
+	// From e on f may be the continuation of o, and the other way round, unless o has come no further.
 	for _, e := range [...]tqline.Stage{tqline.GetStart, tqline.ComputeStart, tqline.PutStart} {
 		if f.mayFollow(e, o) && (o.mayFollow(e, f) || o.state == e-1) {
 			g.swapHeads(f, o, e)

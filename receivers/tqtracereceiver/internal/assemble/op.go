@@ -165,8 +165,8 @@ func (a *Assembler) clientStart(g *group, l *tqline.Line, at *At, name string) F
 	return Used
 }
 
-// printedTwice says whether the same record of an operation was just read: a logger that also passes its lines to the root logger prints each twice. Only times
-// in µs are proof.
+// printedTwice says whether the same record of an operation was among the last sixteen: a logger that also passes its lines to the root logger prints each
+// twice. Only times in µs are proof.
 func (g *group) printedTwice(l *tqline.Line, at *At) bool {
 	if g.base != Perf && g.base != Epoch {
 		return false
@@ -317,7 +317,7 @@ func (g *group) during(kind tqline.Op, start, end int64, name string, pid int64)
 	if best != nil {
 		return best
 	}
-	// Late: the stage has ended.
+	// Late: the stage has ended. The shortest around the operation is the likeliest.
 	for i, n := g.all.upper(start+tol)-1, 0; i >= 0 && n < maxScan; i, n = i-1, n+1 {
 		if f := g.all[i].v; f.fits(name, pid) && f.knows(e) && start >= f.t[e-1]-tol && end <= f.t[e]+tol && f.t[e]-f.t[e-1] < gap {
 			best, gap = f, f.t[e]-f.t[e-1]
