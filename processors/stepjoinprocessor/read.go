@@ -165,15 +165,7 @@ func (r *reader) wanted(kind view.Kind, span ptrace.Span) bool {
 // span takes the facts of a span and returns the end of the span, ns: how far in time the log was read. 0: the times are made up, or are no part of the work.
 func (r *reader) span(span ptrace.Span, kind view.Kind) (end int64) {
 	if kind == view.KindOther && span.Name() == spans.SpanNCCLWatermark {
-		m := span.Attributes()
-		first, _ := m.Get(spans.AttrNCCLWatermarkFirst)
-		w := facts.Watermark{
-			Source: strings.Clone(spans.AttrText(m, spans.AttrNCCLWatermarkSource)), First: first.Bool(),
-			Epoch: integer(m, spans.AttrNCCLWatermarkEpoch), Number: integer(m, spans.AttrNCCLWatermarkNumber),
-			Until: integer(m, spans.AttrNCCLWatermarkUntil), Sent: integer(m, spans.AttrNCCLWatermarkSent),
-		}
-		r.run.Watermark(&w)
-		r.write(factWatermark, 0, w.Append)
+		r.watermark(span)
 		return 0
 	}
 	if kind == view.KindEvent {
@@ -184,15 +176,9 @@ func (r *reader) span(span ptrace.Span, kind view.Kind) (end int64) {
 	}
 	stage := breakdown.Unattributed
 	if kind == view.KindStage {
-		switch spans.TQStageNamed(span.Name()) {
-		case spans.TQGet:
-			stage = breakdown.Get
-		case spans.TQCompute:
-			stage = breakdown.Compute
-		case spans.TQPut:
-			stage = breakdown.Put
-		default:
-			return 0 // an operation within a stage
+		stage = stageOf(span.Name())
+		if stage == breakdown.Unattributed { // an operation within a stage
+			return 0
 		}
 	}
 	m := &r.mark
@@ -202,8 +188,59 @@ func (r *reader) span(span ptrace.Span, kind view.Kind) (end int64) {
 		return 0
 	}
 	run := r.run
-	trace := r.trace
-	flags := facts.Flags(0)
+	flags := r.flags(span)
+	if stage != breakdown.Unattributed {
+		r.stage(r.trace, facts.Stage{Span: span.SpanID(), Start: int64(span.StartTimestamp()), End: int64(span.EndTimestamp()), Kind: stage, Flags: flags})
+		return r.end(span, flags)
+	}
+	isTop := span.ParentSpanID().IsEmpty()
+	f := fact{own: byID, promised: isTop && byID}
+	f.leaf = facts.Leaf{
+		Trace: r.trace, Span: span.SpanID(), Start: int64(span.StartTimestamp()), End: int64(span.EndTimestamp()), Name: run.Number(span.Name()),
+		Host: run.Number(m.Host), PID: int32(m.PID.Or(0)), LateRank: -1, Kind: breakdown.Unattributed, Flags: flags,
+	}
+	if !r.describe(&f, span, kind) {
+		return 0
+	}
+	if r.unplaced {
+		f.promised, f.unplaced = false, r.lead(span, &f)
+	}
+	if f.promised {
+		span.SetParentSpanID(spans.RootID(r.trace))
+	}
+	r.keep(&f, byID)
+	return r.end(span, flags)
+}
+
+// watermark takes a watermark of a source of collectives, which gateways send as a span.
+func (r *reader) watermark(span ptrace.Span) {
+	m := span.Attributes()
+	first, _ := m.Get(spans.AttrNCCLWatermarkFirst)
+	w := facts.Watermark{
+		Source: strings.Clone(spans.AttrText(m, spans.AttrNCCLWatermarkSource)), First: first.Bool(),
+		Epoch: integer(m, spans.AttrNCCLWatermarkEpoch), Number: integer(m, spans.AttrNCCLWatermarkNumber),
+		Until: integer(m, spans.AttrNCCLWatermarkUntil), Sent: integer(m, spans.AttrNCCLWatermarkSent),
+	}
+	r.run.Watermark(&w)
+	r.write(factWatermark, 0, w.Append)
+}
+
+// stageOf is the kind of time of a TransferQueue stage, by the name of the span; Unattributed: an operation within a stage.
+func stageOf(name string) breakdown.Kind {
+	switch spans.TQStageNamed(name) {
+	case spans.TQGet:
+		return breakdown.Get
+	case spans.TQCompute:
+		return breakdown.Compute
+	case spans.TQPut:
+		return breakdown.Put
+	}
+	return breakdown.Unattributed
+}
+
+// flags are the flags of a span, by its mark and resource.
+func (r *reader) flags(span ptrace.Span) (flags facts.Flags) {
+	m := &r.mark
 	if m.Time == spans.TimeSynthetic || r.unplaced {
 		flags |= facts.Timeless
 	}
@@ -221,111 +258,111 @@ func (r *reader) span(span ptrace.Span, kind view.Kind) (end int64) {
 	}
 	if r.res.RecordOnly {
 		flags |= facts.RecordOnly
-		run.RecordOnly = true
+		r.run.RecordOnly = true
 	}
-	if stage != breakdown.Unattributed {
-		r.stage(trace, facts.Stage{Span: span.SpanID(), Start: int64(span.StartTimestamp()), End: int64(span.EndTimestamp()), Kind: stage, Flags: flags})
-		return r.end(span, flags)
-	}
-	f := fact{own: byID}
-	f.leaf = facts.Leaf{
-		Trace: trace, Span: span.SpanID(), Start: int64(span.StartTimestamp()), End: int64(span.EndTimestamp()), Name: run.Number(span.Name()),
-		Host: run.Number(m.Host), PID: int32(m.PID.Or(0)), LateRank: -1, Kind: breakdown.Unattributed, Flags: flags,
-	}
-	top := span.ParentSpanID().IsEmpty()
+	return flags
+}
+
+// describe completes a fact by the kind of its span: whether a window or a leaf, of which kind of time, with what is known of ranks and calls. It also records
+// what the span tells of the run. false: nothing is to be kept.
+func (r *reader) describe(f *fact, span ptrace.Span, kind view.Kind) bool {
 	switch kind {
 	case view.KindStep:
-		if !r.p.offline && !flags.Has(facts.Timeless) {
-			run.Pulse.Step(run.Text(run.Number(r.res.Service)), m.Iteration.Or(-1), r.planned(span), int64(span.EndTimestamp()), r.now)
-		}
-		if r.res.Source != run.Trainer {
-			run.Trainer = run.Text(run.Number(r.res.Source))
-		}
-		run.World = max(run.World, r.res.WorldSize.Or(0))
-		r.window(&f, facts.Step, m.Iteration)
-		f.own = true
-		f.promised = top && byID
+		r.step(f, span)
 	case view.KindPart:
-		of, within := r.kindOfPart(m.Part)
+		of, within := r.kindOfPart(r.mark.Part)
 		if !within {
-			return 0
+			return false
 		}
-		f.leaf.Kind, f.leaf.Parent, f.own = of, span.ParentSpanID(), true
+		f.leaf.Kind, f.leaf.Parent, f.own, f.promised = of, span.ParentSpanID(), true, false
 		r.slowestRank(&f.leaf, span)
 		f.leaf.Flags |= facts.Timeless // the order of the parts is the trainer's, their times are made up
 	case view.KindFunction:
-		r.window(&f, facts.Function, view.Int{})
+		r.window(f, facts.Function, view.Int{})
 		f.own = true
-		f.promised = top && byID
 	case view.KindCollective:
-		r.coll.Read(span)
-		f.leaf.Kind, f.leaf.Name, f.leaf.Comm = breakdown.Collective, run.Number(r.coll.Operation), run.Number(r.coll.CommName)
-		id := f.leaf.Comm
-		if r.coll.CommID != "" {
-			id = run.Number(r.coll.CommID)
-		}
-		r.communicates(id, max(r.coll.Ranks.Or(0), r.coll.CommSize.Or(0)), f.leaf.Start, f.leaf.End)
-		if r.coll.CommName == "" {
-			f.leaf.Comm = run.Number(r.coll.CommID)
-		}
-		if r.coll.LacksRanks() {
-			f.leaf.Flags |= facts.Unrecorded
-		}
-		if !r.p.offline && r.coll.Missing.Len()+r.coll.Stuck.Len() > 0 {
-			run.Pulse.Behind = lacks(&r.coll)
-		}
-		f.leaf.Late, f.leaf.Ranks = -1, int32(min(r.coll.CommSize.Or(r.coll.Ranks.Or(0)), math.MaxInt32))
-		if late := r.coll.Last; late.Late >= 0 && !r.coll.Mismatch {
-			f.leaf.Late = int64(math.Round(late.Late * 1e9))
-			f.leaf.LateRank, f.leaf.LateHost = int32(late.Rank.Or(-1)), run.Number(late.Host)
-			if others := float64(r.coll.Ranks.N - 1); late.Cost >= 0 && others > 0 {
-				f.leaf.Blame = min(int64(math.Round(late.Cost/others*1e9)), f.leaf.Late)
-			}
-		}
-		if apart := r.coll.ClocksApart; apart > 0 {
-			run.Apart = max(run.Apart, int64(math.Min(apart, maxApart)*1e9))
-			if r.coll.Duration >= 0 {
-				f.leaf.End = min(f.leaf.End, f.leaf.Start+int64(r.coll.Duration*1e9)) // the collective's ends are of two clocks
-			}
-		}
-		f.promised = top && byID && !r.res.RecordOnly
-		run.Sampled = run.Sampled || sampled(span.TraceState().AsRaw())
+		r.collective(f, span)
 	case view.KindPass, view.KindSession, view.KindCalls:
-		if m.Time == spans.TimeObserved { // the arrival of a line does not place a call: read later, the call would be elsewhere
+		if r.mark.Time == spans.TimeObserved { // the arrival of a line does not place a call: read later, the call would be elsewhere
 			f.leaf.Flags |= facts.Timeless
 		}
 		r.call.Read(span, &r.res)
 		f.leaf.Kind = breakdown.RPCUnattributed
 		f.shares, f.shared = r.shares()
-		f.promised = top && byID
 		if kind == view.KindPass {
-			r.window(&f, facts.Pass, r.call.Ordinal)
+			r.window(f, facts.Pass, r.call.Ordinal)
 			f.own = true
 		}
 	case view.KindCall:
-		f.leaf.Kind, f.promised = breakdown.RPCUnattributed, top && byID
+		f.leaf.Kind = breakdown.RPCUnattributed
 	case view.KindEvaluation:
-		f.leaf.Kind, f.promised = breakdown.Evaluation, top && byID
-		f.own = f.own || flags.Has(facts.Timeless) // only the trace places it, whether the step is read before or after
-	case view.KindOther:
-		f.promised = top && byID
+		f.leaf.Kind = breakdown.Evaluation
+		f.own = f.own || f.leaf.Flags.Has(facts.Timeless) // only the trace places it, whether the step is read before or after
+	case view.KindOther: // of a service
 		if r.p.isWindow(span.Name()) {
-			r.window(&f, facts.Other, m.Iteration)
+			r.window(f, facts.Other, r.mark.Iteration)
 			f.own = true
 		} else if l, ok := r.p.leafKind(span.Name()); ok {
 			f.leaf.Kind = l
-		} else if !byID {
-			return 0
+		} else if !f.own { // without an id the trace says nothing
+			return false
 		}
 	}
-	if r.unplaced {
-		f.promised, f.unplaced = false, r.lead(span, &f)
+	return true
+}
+
+// step makes the fact a training step, and records what the step tells of its run: the trainer, the ranks, and, live, that the run goes on (Pulse).
+func (r *reader) step(f *fact, span ptrace.Span) {
+	run := r.run
+	if !r.p.offline && !f.leaf.Flags.Has(facts.Timeless) {
+		run.Pulse.Step(run.Text(run.Number(r.res.Service)), r.mark.Iteration.Or(-1), r.planned(span), int64(span.EndTimestamp()), r.now)
 	}
-	if f.promised {
-		span.SetParentSpanID(spans.RootID(trace))
+	if r.res.Source != run.Trainer {
+		run.Trainer = run.Text(run.Number(r.res.Source))
 	}
-	r.keep(&f, byID)
-	return r.end(span, flags)
+	run.World = max(run.World, r.res.WorldSize.Or(0))
+	r.window(f, facts.Step, r.mark.Iteration)
+	f.own = true
+}
+
+// collective makes the fact a collective: its operation and communicator, the wait for the last rank, and the part of it for which this rank is to blame. It
+// records what the collective tells of the run: a communicator in use, clocks that are apart, and, live, ranks that lack a record or are stuck (Pulse).
+func (r *reader) collective(f *fact, span ptrace.Span) {
+	run, l, c := r.run, &f.leaf, &r.coll
+	c.Read(span)
+	l.Kind, l.Name, l.Comm = breakdown.Collective, run.Number(c.Operation), run.Number(c.CommName)
+	// The communicator is known by its id, else by its name, and is called by its name, else by its id.
+	id := l.Comm
+	if c.CommID != "" {
+		id = run.Number(c.CommID)
+	}
+	r.communicates(id, max(c.Ranks.Or(0), c.CommSize.Or(0)), l.Start, l.End)
+	if c.CommName == "" {
+		l.Comm = run.Number(c.CommID)
+	}
+	if c.LacksRanks() {
+		l.Flags |= facts.Unrecorded
+	}
+	if !r.p.offline && c.Missing.Len()+c.Stuck.Len() > 0 {
+		run.Pulse.Behind = lacks(c)
+	}
+	l.Late, l.Ranks = -1, int32(min(c.CommSize.Or(c.Ranks.Or(0)), math.MaxInt32))
+	if late := c.Last; late.Late >= 0 && !c.Mismatch {
+		l.Late = int64(math.Round(late.Late * 1e9))
+		l.LateRank, l.LateHost = int32(late.Rank.Or(-1)), run.Number(late.Host)
+		// Cost is what all others together waited since the arrival of the last but one.
+		if others := float64(c.Ranks.N - 1); late.Cost >= 0 && others > 0 {
+			l.Blame = min(int64(math.Round(late.Cost/others*1e9)), l.Late)
+		}
+	}
+	if apart := c.ClocksApart; apart > 0 {
+		run.Apart = max(run.Apart, int64(math.Min(apart, maxApart)*1e9))
+		if c.Duration >= 0 {
+			l.End = min(l.End, l.Start+int64(c.Duration*1e9)) // the collective's ends are of two clocks
+		}
+	}
+	f.promised = f.promised && !r.res.RecordOnly
+	run.Sampled = run.Sampled || sampled(span.TraceState().AsRaw())
 }
 
 // end is the result of span.
