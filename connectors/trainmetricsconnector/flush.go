@@ -97,7 +97,7 @@ func (s *store) build(now time.Time) pmetric.Metrics {
 	scope := func(key resourceKey, job []label) *emitter {
 		rm := out.ResourceMetrics().AppendEmpty()
 		key.put(rm.Resource().Attributes())
-		for _, l := range job { // of another host, in a gateway; else the same
+		for _, l := range job { // over the job of this process, which key.put writes: in a gateway the spans may be of another
 			l.put(rm.Resource().Attributes())
 		}
 		sm := rm.ScopeMetrics().AppendEmpty()

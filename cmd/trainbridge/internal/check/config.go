@@ -66,7 +66,7 @@ func (c *account) config(cmd *cobra.Command, files []string, resolve Resolve) er
 	}
 	if err := c.read(cmd, in, receivers); err != nil {
 		if fault != nil {
-			return nil // printed already
+			return nil // the fault, a finding already, is the reason
 		}
 		return err
 	}

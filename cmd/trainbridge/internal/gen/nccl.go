@@ -96,7 +96,7 @@ func (j *job) collect(e *ncclEvent) error {
 }
 
 // vccl writes a record by the document of VCCL (leoda1/VCCL_DOC @f8878b1, docs/features/flow-telemetry.md), as Python's json.dumps. message_size is taken for
-// S; the document does not say.
+// the size of the data, S of nccl-tests; the document does not say.
 func (j *job) vccl(e *ncclEvent, rank int) {
 	clock := &j.host(rank).clock
 	start := clock.Local(e.arrive[rank])

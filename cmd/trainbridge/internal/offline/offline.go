@@ -124,6 +124,7 @@ func Read(ctx context.Context, in *Input, opt Options, to Sink) (*Reading, error
 	jobs := in.jobs(opt.Run, func(file string) string { return out.by[file].Receiver })
 	var mu sync.Mutex
 	var now []*tail.Once // reading, or finished
+	// Progress is reported by a goroutine, and a last time before Read returns.
 	if opt.Progress != nil {
 		ticker := time.NewTicker(progressEvery)
 		quit, done := make(chan struct{}), make(chan struct{})
@@ -221,6 +222,7 @@ func zoneSources(
 			return nil, release, fmt.Errorf("%s reads no files", r.ID)
 		}
 		own, byContent := among(r.Include, files), among(r.Shared, files) // read in any case, and read if understood
+		// With the files sorted before, each receiver gets only its own files.
 		if opt.owner != nil {
 			byContent = slices.DeleteFunc(byContent, func(f string) bool { return opt.owner(f) != r.ID.String() })
 		}
@@ -355,7 +357,7 @@ func readJob(ctx context.Context, j job, opt Options, to Sink, out *Reading, met
 	if err != nil {
 		return err
 	}
-	watch := out.watch
+	watch := out.watch // the counts of files need to see each line, and the caller may want to
 	if opt.Watch != nil {
 		watch = func(path string) LineWatch {
 			own, other := out.watch(path), opt.Watch(path)
@@ -383,6 +385,7 @@ func readJob(ctx context.Context, j job, opt Options, to Sink, out *Reading, met
 	}
 	var readers sync.WaitGroup
 	errs := make(chan error, len(all))
+	// step_join is told of a scope's end when the last of its receivers has ended: there is one per zone.
 	left := make(map[string]*atomic.Int32) // active receivers, by scope
 	for _, s := range all {
 		if left[s.scope] == nil {
@@ -406,7 +409,7 @@ func readJob(ctx context.Context, j job, opt Options, to Sink, out *Reading, met
 		err = errors.Join(err, e)
 	}
 	out.shifts(j.run, seen, opt)
-	return errors.Join(err, p.open(ctx, release()), p.close(ctx))
+	return errors.Join(err, p.sendRuns(ctx, release()), p.close(ctx))
 }
 
 var trainLog = component.MustNewType("train_log")

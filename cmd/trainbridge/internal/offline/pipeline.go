@@ -116,7 +116,7 @@ func (p *pipeline) traces(ctx context.Context, opt Options, to Sink) (consumer.T
 func (p *pipeline) joined(ctx context.Context, opt Options, next consumer.Traces) (consumer.Traces, error) {
 	f := stepjoinprocessor.NewFactory()
 	p.joins = f
-	conf := map[string]any{"max_bytes": joinBytes, "keep": "8760h"} // keep: a year, since old logs pass in seconds
+	conf := map[string]any{"max_bytes": joinBytes, "keep": "8760h"} // keep, a year: past spans are forgotten only for lack of room
 	if opt.follow {
 		conf["wait"] = followWait
 	}
@@ -161,9 +161,9 @@ func (p *pipeline) ended(scope string) {
 	p.queue.work <- func() { p.join.Ended(scope) }
 }
 
-// open sends the span of each run, with the begin of the first of its logs: began has an entry per receiver and run. Called after all logs are read: with
+// sendRuns sends the span of each run, with the begin of the first of its logs: began has an entry per receiver and run. Called after all logs are read: with
 // parallel readers the first log is known only then.
-func (p *pipeline) open(ctx context.Context, began []spans.RunSpan) error {
+func (p *pipeline) sendRuns(ctx context.Context, began []spans.RunSpan) error {
 	if p.first.Traces == nil || len(began) == 0 {
 		return nil
 	}

@@ -206,7 +206,7 @@ func shift(a, b *extent) int64 {
 		// As stamped the two do not overlap at all: beginnings or ends are enough, for zones of whole and half hours.
 		case common(0) < 0 && (begins <= near || ends <= near) && lead%halfHour == 0:
 			return lead
-		// The two overlap, as a long job's logs do: the ends must agree, the beginnings nearly, for zones of whole hours.
+		// The two overlap in part, as logs of a long job do: the ends must agree, the beginnings nearly, for zones of whole hours.
 		case ends <= near && begins <= begun && lead%hour == 0:
 			return lead
 		}
@@ -238,7 +238,7 @@ func (r *Reading) shifts(run string, seen *extents, opt Options) {
 			if zoneless[b] == zoned {
 				continue
 			}
-			// A log that another one overlaps as stamped is no measure: a log hours away may be of another attempt.
+			// A log that a log without a zone overlaps as stamped is no measure: logs hours away may be of another attempt.
 			if slices.ContainsFunc(all, func(a *extent) bool { return a != b && zoneless[a] && a.overlaps(b) }) {
 				continue
 			}
@@ -246,7 +246,7 @@ func (r *Reading) shifts(run string, seen *extents, opt Options) {
 				if a == b || !zoneless[a] || r.shifted(a.file) || r.shifted(b.file) {
 					continue
 				}
-				if !zoned && a.scope == b.scope { // two logs of one writer have the same zone
+				if !zoned && a.scope == b.scope { // two logs of the same kind of writer have the same zone
 					continue
 				}
 				if by := shift(a, b); by != 0 {

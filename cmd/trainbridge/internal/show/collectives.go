@@ -265,7 +265,7 @@ func rootDetails(s *tree.Span) (d numbers) {
 	return d
 }
 
-// rankDetails are the numbers of a rank in a collective: how late, the state (such as "started" where the end is missing), errors and retries.
+// rankDetails are the numbers of a rank in a collective: how late, how far the rank came if the end is missing, errors and retries.
 func rankDetails(s *tree.Span) (d numbers) {
 	var v view.Rank
 	v.Read(s.Span)

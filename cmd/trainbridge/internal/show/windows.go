@@ -94,7 +94,7 @@ func rootTitle(t *tree.Trace) string {
 				count[view.KindCollective] += int(v.Count.N)
 			case v.JoinBy != "" && s.Name() == spans.SpanRPCPass:
 				count[view.KindPass] += int(v.Count.N)
-			case v.JoinBy != "" && !strings.HasPrefix(s.Name(), "rpc."):
+			case v.JoinBy != "" && !strings.HasPrefix(s.Name(), "rpc."): // neither collectives nor RPCs
 				count[view.KindFunction] += int(v.Count.N)
 			}
 		}
