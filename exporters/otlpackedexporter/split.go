@@ -176,7 +176,7 @@ func pointsOf(md pmetric.Metrics) points { return points{md} }
 // count is the number of metrics: a metric with all its points stays whole.
 func (p points) count() int { return p.MetricCount() }
 
-// part is as of spans.
+// part is as part of spans, with metrics counted over all resources and scopes.
 func (p points) part(from, to int) points {
 	out := pmetric.NewMetrics()
 	at := 0 // metrics before the current scope

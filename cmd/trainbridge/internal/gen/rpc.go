@@ -127,10 +127,10 @@ func (p *passes) call(op *operation) (c rpc, other int64) {
 	}
 	p.around(0)
 	p.around(0)
-	if op.computes {
+	if op.computes { // less than all of receiving, which has the way there and back too
 		c.ns[server] = int64(min(0.97, serverShare*math.Exp(spread/3*logfile.Noise(p.rng))) * float64(c.ns[receive]))
 	}
-	other = rest + p.rng.Int64N(45_001)
+	other = rest + p.rng.Int64N(45_001) // 5 to 50 µs
 	p.rng.Int64N(1000)
 	return c, other
 }

@@ -39,7 +39,8 @@ func newQueue(next consumer.Traces, queued int) *queue {
 	return q
 }
 
-// ConsumeTraces queues a batch, waiting for room. The error is that of an earlier batch: after the first refusal nothing is taken any more.
+// ConsumeTraces queues a batch, waiting for room. The error is that of the first batch refused so far, mostly an earlier one: after a refusal nothing is passed
+// on any more.
 func (q *queue) ConsumeTraces(ctx context.Context, td ptrace.Traces) error {
 	ctx = context.WithoutCancel(ctx) // the receiver may have ended when the work is done
 	q.work <- func() {

@@ -192,7 +192,7 @@ const (
 	sampleValueLen = 1 + 8
 )
 
-// encode appends a WriteRequest, field by field.
+// encode appends a WriteRequest, field by field. A message within a message is written as a tag, its size, which is computed first, and its fields.
 func encode(b []byte, all []*series) []byte {
 	var inner []byte
 	for _, s := range all {

@@ -180,7 +180,7 @@ func (s *scraper) take(families map[string]*dto.MetricFamily) {
 }
 
 // compare adds what changed in a run between two scrapes, before (nil at the first) and now: the mean time of the steps, a window with where their time went,
-// and the new verdicts. p has the latest values: a new step, or, with the iteration of the last one, more about that step.
+// and the new verdicts. p has the latest values: a new step, or, if the iteration is still that of the last step, at most a later time of that step.
 func (s *scraper) compare(j *job, p *step, now, before *totals) {
 	if before != nil {
 		if n := now.steps - before.steps; n > 0 {
