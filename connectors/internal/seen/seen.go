@@ -33,8 +33,8 @@ func New(window time.Duration, now time.Time) Seen {
 // Begin has the window of all ids begin now, Unix ns.
 func (s *Seen) Begin(now int64) { s.since = now }
 
-// Advance, called before ids are asked for, starts a new generation when the current one is a window old; after two windows without a call both generations
-// are forgotten. now is Unix ns.
+// Advance starts a new generation when the current one is a window old; after two windows without a call both generations are forgotten. It is called before
+// ids are asked for. now is Unix ns.
 func (s *Seen) Advance(now int64) {
 	switch age := now - s.since; {
 	case age >= 2*s.window:
