@@ -227,7 +227,8 @@ func (run *Run) takeStep(r row, s *view.Step) {
 		s.DeviceFlopThroughput, s.MFU, loss, s.Covered())
 }
 
-// takeWindow adds a row of a window, with the seconds of each of its parts. A window that may lack something is counted alone.
+// takeWindow adds a row of a window, with the seconds of each of its parts. A window that may lack something is counted, and not
+// compared.
 func (run *Run) takeWindow(r row, b *view.Breakdown) {
 	if b.Partial {
 		run.partial++

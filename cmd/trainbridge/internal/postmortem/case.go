@@ -74,7 +74,7 @@ func (c *Case) sorted() []*Event {
 	slices.SortStableFunc(all, func(a, b *Event) int {
 		return cmp.Or(cmp.Compare(a.At.File, b.At.File), cmp.Compare(a.At.Offset, b.At.Offset))
 	})
-	// Times that never fall within a log: the second sort then keeps the order of the log's lines.
+	// Times that never go back within a log: the second sort then keeps the order of the log's lines.
 	at := make(map[*Event]int64, len(all))
 	latest, file := int64(0), ""
 	for _, e := range all {

@@ -87,7 +87,7 @@ func conclude(p *page, job *digest.Job, read *offline.Reading) *conclusion {
 	for _, comm := range communicators(job) {
 		c.size = max(c.size, comm.ranks)
 	}
-	// late looks at the claims before: no second of waiting is lost twice.
+	// ranks and hosts come after causes and steadyParts, whose claims may have the same seconds of waiting.
 	c.died()
 	c.causes()
 	c.steadyParts()

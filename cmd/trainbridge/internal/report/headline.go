@@ -50,9 +50,7 @@ func (c *conclusion) headline() string {
 	default:
 		text = c.nothingLost()
 	}
-	if c.lost >= c.beside() {
-		text += c.evaluations()
-	}
+	text += c.evaluations()
 	if c.beginsWithFirst() {
 		text = strings.TrimSpace(c.sentence(c.first().what) + c.in(" ", "") + text)
 	}
@@ -148,7 +146,7 @@ func (c *conclusion) losses(total float64) string {
 	case c.judged():
 		text += c.noneSlow()
 	}
-	return text + c.evaluations()
+	return text
 }
 
 // noneSlow says that no window was slow, and whether loading data can be seen.

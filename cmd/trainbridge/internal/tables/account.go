@@ -53,7 +53,7 @@ func Account(a *account.Account, chinese bool) Table {
 	all := &inState{english: "wall clock", chinese: "总时间", seconds: a.Wall, share: math.NaN()}
 	for s, seconds := range a.Seconds {
 		devices := math.NaN()
-		if a.Ranks > 1 {
+		if a.Ranks > 1 { // of a single rank the column would repeat the time
 			devices = a.Devices[s]
 		}
 		all.devices += devices

@@ -162,7 +162,7 @@ func accountOf(j *digest.Job) *Account {
 // same lets all copy a list of texts.
 func same(s string) string { return s }
 
-// window is a kind of windows: where their time went, and why slow ones were slow.
+// window is the windows of a kind, such as all steps: where the time went, and why slow windows were slow.
 func (r reader) window(w *digest.Window) Window {
 	return Window{
 		Of: w.Of, Duration: distribution(&w.Took), Slow: w.SlowCount,

@@ -194,7 +194,7 @@ func hostLinks(cs *digest.Collectives) []*digest.Link {
 	if nodes := cs.Nodes(); len(nodes) > 0 {
 		return nodes
 	}
-	hosts := map[string]string{}
+	hosts := map[string]string{} // by the number of a rank
 	for _, r := range cs.Ranks() {
 		n := strconv.FormatInt(r.Rank, 10)
 		if known, ok := hosts[n]; ok && known != r.Host || r.Host == "" {
@@ -202,7 +202,7 @@ func hostLinks(cs *digest.Collectives) []*digest.Link {
 		}
 		hosts[n] = r.Host
 	}
-	sums := map[[2]string]*digest.Link{}
+	sums := map[[2]string]*digest.Link{} // by the hosts of source and destination
 	var out []*digest.Link
 	for _, l := range cs.Links() {
 		from, to := hosts[l.Source], hosts[l.Destination]

@@ -366,6 +366,7 @@ func (c *composer) distribution(title, label, unit string, all []named) *series 
 		return out
 	}
 	in := binsOf(unit, low, high)
+	// One bin more than the highest value needs: each line comes down to 0 at its right.
 	from, to := in.of(low), in.of(high)+2
 	from = max(from, to-mostBins)
 	for i := from; i <= to; i++ {
@@ -382,7 +383,7 @@ func (c *composer) distribution(title, label, unit string, all []named) *series 
 			shares = append(shares, next-before)
 			before = next
 		}
-		out.Series = append(out.Series, line{Name: v.name, Colour: k % 7, Draw: "steps", Values: append(shares, 0)}) // 0: the end of the last bin
+		out.Series = append(out.Series, line{Name: v.name, Colour: k % grey, Draw: "steps", Values: append(shares, 0)}) // 0: a value for the last edge
 	}
 	return out
 }
@@ -413,7 +414,7 @@ func below(v *digest.Values, x float64) float64 {
 		return float64(k) / float64(n)
 	}
 	low, high := 0.0, 1.0
-	for range 24 {
+	for range 24 { // halvings: to a ten-millionth
 		if middle := (low + high) / 2; v.Quantile(middle) < x {
 			low = middle
 		} else {

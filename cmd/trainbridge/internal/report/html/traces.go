@@ -107,7 +107,7 @@ func numbered(n view.Int) string {
 	return fmt.Sprintf(" %d", n.N)
 }
 
-// spans reads the logs again, and keeps the spans of the chosen traces.
+// spans reads the logs again, and keeps the spans of the chosen traces: the first reading, which chose them, kept no spans.
 func (w *Page) spans(ctx context.Context, chosen map[*digest.Job][]*choice) error {
 	by := map[pcommon.TraceID]*choice{}
 	for _, list := range chosen {
@@ -131,7 +131,7 @@ func (w *Page) spans(ctx context.Context, chosen map[*digest.Job][]*choice) erro
 		}
 		return nil
 	})
-	_, err := offline.Read(ctx, w.In, w.Options, offline.Sink{Traces: traces}) // the ids are the same
+	_, err := offline.Read(ctx, w.In, w.Options, offline.Sink{Traces: traces}) // the same logs make the same trace ids
 	return err
 }
 

@@ -116,6 +116,7 @@ func (p *packets) snapshot(first int64) {
 	p.begun, p.origin = true, max(first-lead, 0)
 	p.begin()
 	raw, snapshot := open(p.raw, packetClockSnapshot)
+	// Both clocks at the same instant, the origin.
 	for _, clock := range [...]struct{ id, at uint64 }{{clockOffset, 0}, {clockRealtime, uint64(p.origin)}} {
 		var at int
 		raw, at = open(raw, snapshotClocks)

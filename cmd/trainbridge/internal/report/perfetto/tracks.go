@@ -344,7 +344,7 @@ func (w *where) read(attrs pcommon.Map, s *source) {
 func (t *tracks) of(span ptrace.Span, kind view.Kind, s *source) *track {
 	home := t.home(span.ParentSpanID())
 	if home != nil && below(span, kind) {
-		if kind != view.KindPhase && kind != view.KindProxyStep {
+		if kind != view.KindPhase && kind != view.KindProxyStep { // which have no children
 			t.settle(span.SpanID(), home)
 		}
 		return home
@@ -373,7 +373,7 @@ func (t *tracks) of(span ptrace.Span, kind view.Kind, s *source) *track {
 	}
 	of := t.track(w)
 	switch kind {
-	case view.KindStage, view.KindPartRank, view.KindBreakdown: // nothing goes to the same place
+	case view.KindStage, view.KindPartRank, view.KindBreakdown: // no child is on their track
 	default:
 		t.settle(span.SpanID(), of)
 	}
