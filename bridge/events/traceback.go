@@ -119,7 +119,7 @@ func (s *Scanner) inTrace(p *place, found *hits, hit bool) (taken bool) {
 	named := m != nil && looksLikeException(m[1])
 	// A type with an unusual name counts where a message follows, unless the line is one of a form and there was no frame yet.
 	withMessage := m != nil && len(m[2]) > 0
-	ends := named || withMessage && !(hit && t.first.File == "")
+	ends := named || withMessage && (!hit || t.first.File != "")
 	if !ends {
 		if !hit {
 			t.lines += foreignLine
