@@ -325,11 +325,11 @@ func (p *partition) join(s *partial.Stretch, offset int64) error {
 	}
 	p.services[s.From.Run] = s.Service
 	in, now := p.input(s), p.t.now()
-	in.lastRead, in.Known = now, offset < p.floor
+	in.lastRead, in.Known = now, offset < p.floor // Known: sent in an earlier life, and read again to complete others
 	p.mark(s)
 	if s.Count == 0 {
 		in.Alive(now.UnixNano())
-		in.until = max(in.until, s.ReadTo-heartbeat.Nanoseconds()) // logs are written in batches
+		in.until = max(in.until, s.ReadTo-heartbeat.Nanoseconds()) // logs are written in batches: younger records may still come
 		return nil
 	}
 	came := [1]int64{offset}

@@ -89,14 +89,14 @@ func (s *series) trim(md pmetric.Metrics) (dropped int64) {
 	for _, rm := range md.ResourceMetrics().All() {
 		attrs := rm.Resource().Attributes()
 		// Two attributes of a resource are labels: job and instance.
-		from := s.text(s.text(0, spans.AttrText(attrs, spans.AttrServiceName)), spans.AttrText(attrs, spans.AttrServiceInstanceID))
+		resourceKey := s.text(s.text(0, spans.AttrText(attrs, spans.AttrServiceName)), spans.AttrText(attrs, spans.AttrServiceInstanceID))
 		for _, sm := range rm.ScopeMetrics().All() {
 			for _, m := range sm.Metrics().All() {
-				of, before := s.text(from, m.Name()), dropped
+				metricKey, before := s.text(resourceKey, m.Name()), dropped
 				last, refused := labels{}, false // of the point before: the same labels need no other look
 				spans.Points(m).RemoveIf(func(p pmetric.NumberDataPoint) bool {
 					if attrs := p.Attributes(); !last.same(attrs) {
-						refused = !s.admit(s.key(of, attrs))
+						refused = !s.admit(s.key(metricKey, attrs))
 						last.keep(attrs)
 					}
 					if refused {

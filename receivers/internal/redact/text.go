@@ -333,7 +333,7 @@ func value(s string, i int, name string, looks secrets.Looks) (begin, end int) {
 			end = wordEnd(s, end+1)
 		}
 	case "digest", "aws4-hmac-sha256", "oss4-hmac-sha256", "tc3-hmac-sha256", "hmac-sha256": // name=value, name=value
-		end = i + strings.IndexAny(s[i:]+"\n", "\n\"'")
+		end = i + strings.IndexAny(s[i:]+"\n", "\n\"'") // the line end is added to be found in any case
 	}
 	if last := name[wordStart(name, len(name)):]; strings.EqualFold(last, "cookie") || strings.EqualFold(last, "cookies") {
 		for end+2 < len(s) && s[end:end+2] == "; " {

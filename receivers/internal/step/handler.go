@@ -316,8 +316,8 @@ func (h *handler) Emit(rec *record.Record) {
 	h.emitted++
 	// The same record by another rank into the same stream.
 	if h.prefix.HasRank {
-		is, owner := h.state.Copies.of(rec, h.prefix.Rank)
-		if is {
+		isCopy, owner := h.state.Copies.of(rec, h.prefix.Rank)
+		if isCopy {
 			h.copied++
 			return
 		}
@@ -483,7 +483,7 @@ func (h *handler) place(rec *record.Record, it *placed) {
 		h.ofLastStep(rec, it, t)
 	}
 	begin(rec, it, lastEnd, lastSource, t.Aside)
-	// The track's times are those of the steps, and what came between steps.
+	// The track's times are those of the steps, and what came between steps: evaluations, and checkpoints logged with a time (raw) of their own.
 	switch rec.Kind {
 	case record.Step:
 		t.End, t.Source, t.Aside = it.end, it.time, 0
@@ -710,7 +710,7 @@ func (h *handler) identify(rec *record.Record, it *placed, t *track, raw []byte)
 	case it.byID: // the trace may have several iterations
 		short := strconv.AppendInt(spans.ShortKey(key), it.ordinal, 10)
 		attempt := int64(0)
-		if raw == nil {
+		if raw == nil { // a time differs from attempt to attempt by itself
 			attempt = it.attempt
 		}
 		it.id = spans.SpanID(it.trace, roles[rec.Kind], source, t.rankText, raw, short, strconv.AppendInt(number[:0], attempt, 10))

@@ -139,6 +139,7 @@ func ByEnd(list []ptrace.Span) []ptrace.Span {
 	return list
 }
 
+// whole is a copy of a span with the attributes of its resource, except those of the process and the model: as a reader of the trace sees the span.
 func whole(resource pcommon.Map, s ptrace.Span) ptrace.Span {
 	out := ptrace.NewSpan()
 	s.CopyTo(out)

@@ -42,7 +42,7 @@ func Options(ctx context.Context, host component.Host, cfg *configkafka.ClientCo
 	}
 	tls := cfg.TLS
 	if tls == nil {
-		tls = cfg.Authentication.TLS
+		tls = cfg.Authentication.TLS // the deprecated place of the key
 	}
 	if tls != nil {
 		loaded, err := tls.LoadTLSConfig(ctx)

@@ -157,9 +157,9 @@ func (p *Parser) operation(d *fr.Dump, e *entry, latest fr.Integer, out *parse.O
 	default:
 		o.State = op.Scheduled
 	}
-	o.Start = int64(max(0, end.Started))
+	o.Start = int64(max(0, end.Started)) // as a thread of PyTorch saw it, up to a second late
 	if o.Start == 0 {
-		o.Start = int64(max(0, e.Created))
+		o.Start = int64(max(0, e.Created)) // the time of enqueueing
 	}
 	o.Time = spans.TimeLogged
 	if o.Start == 0 {

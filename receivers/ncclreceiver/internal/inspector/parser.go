@@ -121,7 +121,7 @@ func (p *Parser) Line(text []byte, again bool, tag uint64, out *parse.Out) (pars
 	}
 	for n := range out.Ops {
 		finish(&out.Ops[n], c, dump)
-		if !l.hasContext {
+		if !l.hasContext { // only in the versions with markers do records refer to another
 			p.relate(&out.Ops[n], c)
 		}
 	}
@@ -203,9 +203,9 @@ func (p *Parser) whole(b []byte, i int, n name) int {
 		p.line.hasContext = true
 		return p.object(b, i, headerObject)
 	case metadata:
-		alone := p.line.hasContext && p.line.seen == [numKinds]uint64{} && !p.line.hasStats
+		behindHeader := p.line.hasContext && p.line.seen == [numKinds]uint64{} && !p.line.hasStats
 		i = p.object(b, i, metadataObject)
-		if alone {
+		if behindHeader { // the line begins as lines usually do: learn may remember the beginning up to here
 			p.line.prefix = i
 		}
 		return i

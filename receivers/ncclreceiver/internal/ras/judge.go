@@ -193,7 +193,7 @@ func (j *judge) behind(c *current) int64 {
 		return 0
 	}
 	kind := Behind
-	if len(front) == 0 {
+	if len(front) == 0 { // each rank is behind in some operation
 		kind = Diverged
 	}
 	f := j.begin(c, kind)

@@ -68,7 +68,7 @@ func (p *CSVParser) Line(text []byte, again bool, tag uint64, out *parse.Out) (p
 			return parse.Record, ""
 		}
 	}
-	if p.header(b) {
+	if p.header(b) { // no row, but another header
 		return parse.Ignored, ignoredHeader
 	}
 	return parse.Rejected, reason
@@ -134,7 +134,8 @@ func (p *CSVParser) row(b []byte, columns []key) bool {
 	return !more
 }
 
-// cell returns the cell at b[i:], the start of the next cell, and whether there is a next one; −1: the closing quote is missing, or is not the end of the cell.
+// cell returns the cell at b[i:] without its quotes, the start of the next cell, and whether there is a next cell. next is −1 if the closing quote is missing,
+// or is not the end of the cell.
 func cell(b []byte, i int) (c []byte, next int, more bool) {
 	for i < len(b) && b[i] == ' ' {
 		i++

@@ -73,7 +73,7 @@ func (p *JSONParser) Line(text []byte, again bool, tag uint64, out *parse.Out) (
 	}
 	l.read(b, continued)
 	p.bare = p.bare && again
-	p.braceOnly = p.open && l.ended
+	p.braceOnly = p.open && l.ended // "}{": the line belongs to the object that it ends
 	switch {
 	case l.ops == 0 && l.ended: // and the object was no record
 		return parse.Rejected, l.reason

@@ -102,11 +102,11 @@ func (p *MeanParser) Line(text []byte, _ bool, _ uint64, out *parse.Out) (parse.
 		return parse.Rejected, reasonNumber
 	}
 	var function, most, mean, status int64
-	i := 15 // behind Time
-	for c, to := range []*int64{new(int64), &function, &most, &mean, &status} {
+	i := 15                                                                          // behind Time
+	for column, to := range []*int64{new(int64), &function, &most, &mean, &status} { // DevIndex is only checked: the file is of one device
 		end := i
 		*to, end = signed(b, i)
-		last := c == 4
+		last := column == 4
 		switch {
 		case end == len(b) && !last:
 			return parse.Rejected, reasonColumnCount

@@ -56,14 +56,14 @@ func (p *TextParser) row(b []byte, r *row) (reason string) {
 	r.at = at
 	fit := true // all ranks so far are ranks
 	i := 14     // behind the time
-	for c, text := range between {
+	for column, text := range between {
 		if len(b)-i < len(text) || string(b[i:i+len(text)]) != text {
 			return reasonNotARow
 		}
 		i += len(text)
 		var v int64
 		end := i
-		switch c {
+		switch column {
 		case 0:
 			r.group, end = decimal.Unsigned(b, i)
 		case 4:
@@ -78,7 +78,7 @@ func (p *TextParser) row(b []byte, r *row) (reason string) {
 		if end == i {
 			return reasonNumber
 		}
-		switch c {
+		switch column {
 		case 1:
 			r.from, fit = rank(v, fit)
 		case 2:
