@@ -65,7 +65,7 @@ func Leading(b []byte) (float64, int) {
 
 // continues says whether c may continue a number.
 func continues(c byte) bool {
-	return digit(c) || c == '.' || c == '-' || c == '+' || c|0x20 == 'e'
+	return IsDigit(c) || c == '.' || c == '-' || c == '+' || c|0x20 == 'e'
 }
 
 // decimal reads the finite number at the beginning of b, in one pass: most of a log is numbers. n is the number's length, 0 for none. Without exact the number
@@ -77,7 +77,7 @@ func decimal(b []byte) (v float64, n int, exact bool) {
 		n++
 	}
 	from := n
-	for n < len(b) && digit(b[n]) {
+	for n < len(b) && IsDigit(b[n]) {
 		mantissa = mantissa*10 + uint64(b[n]-'0')
 		n++
 	}
@@ -85,7 +85,7 @@ func decimal(b []byte) (v float64, n int, exact bool) {
 	if n < len(b) && b[n] == '.' {
 		n++
 		from = n
-		for n < len(b) && digit(b[n]) {
+		for n < len(b) && IsDigit(b[n]) {
 			mantissa = mantissa*10 + uint64(b[n]-'0')
 			n++
 		}
@@ -125,7 +125,7 @@ func exponent(b []byte) (v, n int) {
 		n++
 	}
 	from := n
-	for ; n < len(b) && digit(b[n]); n++ {
+	for ; n < len(b) && IsDigit(b[n]); n++ {
 		v = min(v*10+int(b[n]-'0'), 1e6)
 	}
 	if n == from {
@@ -166,16 +166,16 @@ func GroupedFloat(b []byte) (float64, bool) {
 		return 0, false
 	}
 	out := append(kept[:0], b[:comma]...)
-	if comma == 0 || !digit(b[comma-1]) || bytes.IndexByte(out, '.') >= 0 { // the comma is not behind whole thousands
+	if comma == 0 || !IsDigit(b[comma-1]) || bytes.IndexByte(out, '.') >= 0 { // the comma is not behind whole thousands
 		return 0, false
 	}
 	for b = b[comma:]; len(b) > 0 && b[0] == ','; b = b[4:] {
-		if len(b) < 4 || !digit(b[1]) || !digit(b[2]) || !digit(b[3]) {
+		if len(b) < 4 || !IsDigit(b[1]) || !IsDigit(b[2]) || !IsDigit(b[3]) {
 			return 0, false
 		}
 		out = append(out, b[1:4]...)
 	}
-	if bytes.IndexByte(b, ',') >= 0 || len(b) > 0 && digit(b[0]) { // another comma behind the point, or a fourth digit
+	if bytes.IndexByte(b, ',') >= 0 || len(b) > 0 && IsDigit(b[0]) { // another comma behind the point, or a fourth digit
 		return 0, false
 	}
 	return Float(append(out, b...))

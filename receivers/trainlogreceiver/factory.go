@@ -28,6 +28,8 @@ func createDefaultConfig() component.Config {
 	}
 }
 
+// makeParts makes what filereceiver needs of train_log: how a stream's lines become records (NewHandler), which files are documents, and how a file found by
+// content is recognized (Detect).
 func makeParts(r *filereceiver.Receiver, cc component.Config) (filereceiver.Parts, error) {
 	cfg := cc.(*Config)
 	zone, err := cfg.Location()

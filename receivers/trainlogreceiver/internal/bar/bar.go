@@ -470,7 +470,7 @@ func value(pairs, name []byte) (v float64, text []byte, ok bool) {
 // number reads the digits at the beginning of b. NaN: none.
 func number(b []byte) float64 {
 	n := 0
-	for n < len(b) && b[n]-'0' <= 9 {
+	for n < len(b) && decimal.IsDigit(b[n]) {
 		n++
 	}
 	v, ok := decimal.Float(b[:n])

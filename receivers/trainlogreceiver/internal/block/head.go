@@ -211,7 +211,7 @@ func fraction(b []byte) (at, of float64, rest []byte, ok bool) {
 
 // integer reads up to 12 digits at the beginning of b; n is their number.
 func integer(b []byte) (v float64, n int) {
-	for n < len(b) && b[n]-'0' <= 9 && n < 12 {
+	for n < len(b) && decimal.IsDigit(b[n]) && n < 12 {
 		v = 10*v + float64(b[n]-'0')
 		n++
 	}

@@ -56,7 +56,7 @@ func isName(b []byte, free bool) bool {
 	}
 	for _, c := range b {
 		switch {
-		case isLetter(c), c-'0' <= 9, c == '_', c == '/', c == ' ', c == '-', c == '.', c == '@':
+		case isLetter(c), decimal.IsDigit(c), c == '_', c == '/', c == ' ', c == '-', c == '.', c == '@':
 		case free && c >= ' ':
 		case c == '(' || c == ')' || c == '%':
 		default:
@@ -72,7 +72,7 @@ func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
 // take reads "1,234.5 ms (12.3%)" into the pair: a number, a unit and a share. false: another text.
 func (q *pair) take(b []byte) bool {
 	n := 0 // length of the number
-	for n < len(b) && (b[n]-'0' <= 9 || bytes.IndexByte([]byte("+-.,eE"), b[n]) >= 0) {
+	for n < len(b) && (decimal.IsDigit(b[n]) || bytes.IndexByte([]byte("+-.,eE"), b[n]) >= 0) {
 		n++
 	}
 	for n > 0 && bytes.IndexByte([]byte("eE,"), b[n-1]) >= 0 {

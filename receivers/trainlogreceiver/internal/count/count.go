@@ -8,14 +8,16 @@ type Counter struct {
 	zero bool // the log counts epochs from 0
 }
 
-// Iteration is the number of a step and of all planned steps; 0: unknown. Without the number of epochs in the log, steps may already count over all epochs, and
-// the number stays unchanged. epoch is NaN without one in the log; the other arguments are 0 if unknown. Loops that count epochs from 0 and from 1 look alike
-// from epoch 1 on: the earlier lines of the log decide.
+// Iteration is the number of a step and of all planned steps, over all epochs: step 100 of 600 in epoch 2 of 5 is 700 of 3000. 0: unknown. Without the number
+// of epochs or of the epoch's steps in the log, steps may already count over all epochs, and the number stays unchanged. epoch is NaN without one in the log;
+// the other arguments are 0 if unknown. Loops that count epochs from 0 and from 1 look alike from epoch 1 on: the earlier lines of the log decide.
 func (c *Counter) Iteration(epoch, epochs, step, steps float64) (iteration, iterations float64) {
 	if epoch == 0 {
 		c.zero = true
 	}
-	if math.IsNaN(epoch) || epoch != math.Trunc(epoch) || !(steps > 0) || !(epochs > 0) || step > steps || epoch < 0 {
+	wholeEpoch := epoch >= 0 && epoch == math.Trunc(epoch) // false for NaN
+	withinEpoch := steps > 0 && epochs > 0 && step <= steps
+	if !wholeEpoch || !withinEpoch {
 		return step, steps
 	}
 	if !c.zero {

@@ -490,7 +490,7 @@ func rankIn(b []byte) (int64, bool) {
 // whole reads an unsigned integer of at most 15 digits.
 func whole(b []byte) (float64, bool) {
 	for _, c := range b {
-		if c-'0' > 9 {
+		if !decimal.IsDigit(c) {
 			return 0, false
 		}
 	}

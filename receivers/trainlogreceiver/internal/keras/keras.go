@@ -72,7 +72,7 @@ func (p *Parser) Line(b []byte, out object.Out) (v tail.Verdict, reason string, 
 		p.epoch(rest)
 		return tail.Ignored, "", false
 	}
-	if p.state.Epoch == 0 || len(b) == 0 || b[0]-'0' > 9 {
+	if p.state.Epoch == 0 || len(b) == 0 || !decimal.IsDigit(b[0]) {
 		return tail.Ignored, "", false
 	}
 	d, ok := parse(b)
@@ -205,7 +205,7 @@ func seconds(b []byte) (v float64, ok bool) {
 // whole reads a number of digits alone.
 func whole(b []byte) (float64, bool) {
 	for _, c := range b {
-		if c-'0' > 9 {
+		if !decimal.IsDigit(c) {
 			return 0, false
 		}
 	}
@@ -253,10 +253,9 @@ func (s *state) time(d *bar) (each, of float64) {
 		least, most = d.per-d.off, d.per+d.off
 	}
 	if left := d.total - d.n; left > 0 && d.clock >= 0 { // the remaining time is cut to whole seconds
-		l, m := d.clock/left, (d.clock+1)/left
-		l = max(l, least)
-		if l <= min(m, most) {
-			least, most = l, min(m, most)
+		from, to := max(d.clock/left, least), min((d.clock+1)/left, most) // the bounds by both
+		if from <= to {                                                   // otherwise the two contradict each other
+			least, most = from, to
 		}
 	}
 	if math.IsInf(most, 1) {
@@ -276,7 +275,7 @@ func (s *state) time(d *bar) (each, of float64) {
 		s.First = mean
 	}
 	of = d.n - s.Timed
-	at := max(min(max(s.At+of*mean, least), most), s.At)
+	at := max(min(max(s.At+of*mean, least), most), s.At) // of this count: the last known time and the mean since, within the bounds; time does not go back
 	each = (at - s.At) / of
 	s.At, s.Timed = at, d.n
 	return each, of

@@ -97,7 +97,7 @@ func piece(b []byte, p *Prefix) (rest []byte, ok bool) {
 			return b[end+1:], true
 		}
 		return nil, false
-	case c-'0' <= 9:
+	case decimal.IsDigit(c):
 		return digits(b, p)
 	}
 	if n := levelLen(b); n > 0 {
@@ -144,7 +144,8 @@ func column(b []byte) []byte {
 	return b
 }
 
-// bracket removes brackets around a level, a place in a source, a time, a rank or a process. Brackets of a message hold numbers or other words.
+// bracket removes brackets around a level, a place in a source, a time, a rank, a process, or a host with a time behind. Other brackets are the message's: they
+// hold numbers or other words.
 func bracket(b []byte, p *Prefix) ([]byte, bool) {
 	end := bytes.IndexByte(b[:min(len(b), most)], ']')
 	if end < 2 {
@@ -213,7 +214,7 @@ func digits(b []byte, p *Prefix) ([]byte, bool) {
 		return b[n:], true
 	}
 	n := 0
-	for n < len(b) && (b[n]-'0' <= 9 || b[n] == '.') {
+	for n < len(b) && (decimal.IsDigit(b[n]) || b[n] == '.') {
 		n++
 	}
 	after := bytes.TrimLeft(b[n:], " \t")
@@ -233,7 +234,7 @@ func digits(b []byte, p *Prefix) ([]byte, bool) {
 // numberLen is the number of digits at the beginning of b.
 func numberLen(b []byte) int {
 	n := 0
-	for n < len(b) && b[n]-'0' <= 9 {
+	for n < len(b) && decimal.IsDigit(b[n]) {
 		n++
 	}
 	return n
@@ -311,7 +312,7 @@ func stern(pod, b []byte) ([]byte, bool) {
 		return nil, false
 	}
 	n := 1
-	for n < len(b) && (b[n] >= 'a' && b[n] <= 'z' || b[n]-'0' <= 9 || b[n] == '-') {
+	for n < len(b) && (b[n] >= 'a' && b[n] <= 'z' || decimal.IsDigit(b[n]) || b[n] == '-') {
 		n++
 	}
 	if n == len(b) || b[n] != ' ' || isLoop(b[1:n]) {
@@ -333,7 +334,7 @@ func isLoop(b []byte) bool {
 // isName says whether b may be the name of a logger: letters, digits and . _ - /, with a letter or _ first.
 func isName(b []byte) bool {
 	for _, c := range b {
-		if !isLetter(c) && c-'0' > 9 && c != '.' && c != '_' && c != '-' && c != '/' {
+		if !isLetter(c) && !decimal.IsDigit(c) && c != '.' && c != '_' && c != '-' && c != '/' {
 			return false
 		}
 	}
@@ -347,7 +348,7 @@ func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
 func isPlace(b []byte) bool {
 	b = bytes.TrimRight(b, "])")
 	i := len(b)
-	for i > 0 && b[i-1]-'0' <= 9 {
+	for i > 0 && decimal.IsDigit(b[i-1]) {
 		i--
 	}
 	if i == len(b) || i < 2 {
@@ -385,7 +386,7 @@ func clockLen(b []byte) int {
 		return 0
 	}
 	for _, i := range [...]int{0, 1, 3, 4, 6, 7} {
-		if b[i]-'0' > 9 {
+		if !decimal.IsDigit(b[i]) {
 			return 0
 		}
 	}
@@ -462,7 +463,12 @@ func Rich(b []byte) int {
 	}
 	n := levelLen(b[at:])
 	end := at + RichLevel // of the level, filled with blanks
-	if n == 0 || len(b) <= end || b[end] == ' ' && at > 0 || len(bytes.TrimLeft(b[at+n:end], " ")) > 0 {
+	if n == 0 || len(b) <= end {
+		return 0
+	}
+	filled := len(bytes.TrimLeft(b[at+n:end], " ")) == 0
+	indented := b[end] == ' ' && at > 0 // blanks where the message begins: not rich's columns
+	if !filled || indented {
 		return 0
 	}
 	return end

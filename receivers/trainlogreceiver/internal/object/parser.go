@@ -453,7 +453,7 @@ func numeric(s []byte) bool {
 	if len(s) == 0 || len(s) > 25 || len(s) > 15 && bytes.IndexByte(s, '.') < 0 {
 		return false
 	}
-	if len(s) > 1 && s[0] == '0' && s[1]-'0' <= 9 {
+	if len(s) > 1 && s[0] == '0' && decimal.IsDigit(s[1]) {
 		return false
 	}
 	_, ok := textNumber(s)

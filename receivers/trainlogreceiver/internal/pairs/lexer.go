@@ -75,8 +75,7 @@ func (x *lexer) line(b []byte) bool {
 
 // tokens is line where any words may have no value: x.leftover counts them.
 func (x *lexer) tokens(b []byte) bool {
-	x.pairs, x.b, x.at, x.words, x.leftover, x.signed, x.depth, x.bracket, x.evaluation = x.pairs[:0], b, 0, 0, 0, 0, 0, false, false
-	x.fresh, x.foreign = false, 0
+	*x = lexer{objects: x.objects, pairs: x.pairs[:0], b: b}
 	for x.at < len(b) && !isLetter(b[x.at]) && bytes.IndexByte(decoration, b[x.at]) >= 0 { // "=> [1/30]", "*** Step 5", "--> STEP"
 		x.at++
 	}
@@ -131,10 +130,10 @@ func (x *lexer) token() bool {
 			x.drop()
 			x.fresh = true
 		}
-	case (c == '#' || c == '~') && x.next()-'0' <= 9: // "step #12"
+	case (c == '#' || c == '~') && decimal.IsDigit(x.next()): // "step #12"
 		x.at++
 	case c == '(':
-		if x.words > 0 && x.next()-'0' <= 9 && positionName(x.b[x.from:x.until]) { // "Step (500/1000)"
+		if x.words > 0 && decimal.IsDigit(x.next()) && positionName(x.b[x.from:x.until]) { // "Step (500/1000)"
 			x.at++
 			x.depth++
 			x.skip()
@@ -196,7 +195,7 @@ func startsNumber(b []byte) bool {
 	if len(b) > 1 && b[0] == '.' {
 		b = b[1:]
 	}
-	return b[0]-'0' <= 9
+	return decimal.IsDigit(b[0])
 }
 
 // word reads a word of a name, and the value where a sign follows: "loss" of "train loss: 2.3". false: the word is too long or a sentence's, or has no value
@@ -250,7 +249,7 @@ func (x *lexer) passWord() {
 	for depth := 0; x.at < len(x.b); x.at++ {
 		c := x.b[x.at]
 		switch {
-		case isLetter(c), c-'0' <= 9, c == '.', c == '/', c == '%', c == '@':
+		case isLetter(c), decimal.IsDigit(c), c == '.', c == '/', c == '%', c == '@':
 			continue
 		case c == '-' && x.next() != ' ':
 			continue
@@ -455,9 +454,9 @@ func (x *lexer) clock(start int, sign bool) int {
 // clock is the length of "0:00:12", "12:34", "1:02:03.5", "0:00:05s"; 0: b begins with none.
 func clock(b []byte) (n int) {
 	parts := 1
-	for n < len(b) && n < 16 && (b[n]-'0' <= 9 || b[n] == ':' || b[n] == '.') {
+	for n < len(b) && n < 16 && (decimal.IsDigit(b[n]) || b[n] == ':' || b[n] == '.') {
 		if b[n] == ':' {
-			if n+2 >= len(b) || b[n+1]-'0' > 5 || b[n+2]-'0' > 9 {
+			if n+2 >= len(b) || b[n+1]-'0' > 5 || !decimal.IsDigit(b[n+2]) {
 				return 0
 			}
 			parts++
@@ -519,7 +518,7 @@ func (x *lexer) goesOn() bool {
 	}
 	switch x.b[x.at] {
 	case ':':
-		return x.next()-'0' <= 9
+		return decimal.IsDigit(x.next())
 	case '-', '_', 'T':
 		return x.next() != ' '
 	}
@@ -650,7 +649,7 @@ func (x *lexer) unitWord() []byte {
 // numberFollows says whether a word is the name of the number behind: "epoch 1 step 200".
 func numberFollows(b []byte) bool {
 	b = bytes.TrimLeft(b, " ")
-	return len(b) > 0 && b[0]-'0' <= 9
+	return len(b) > 0 && decimal.IsDigit(b[0])
 }
 
 // signFollows says whether a word is the name before a sign: "0.5 step: 7".
@@ -685,7 +684,7 @@ func (x *lexer) total(q *pair) {
 
 // grouping says whether the comma at i parts thousands: "1,234,567".
 func grouping(b []byte, i int) bool {
-	digit := func(i int) bool { return i >= 0 && i < len(b) && b[i]-'0' <= 9 }
+	digit := func(i int) bool { return i >= 0 && i < len(b) && decimal.IsDigit(b[i]) }
 	return i < len(b) && b[i] == ',' && digit(i-1) && digit(i+1) && digit(i+2) && digit(i+3) && !digit(i+4)
 }
 

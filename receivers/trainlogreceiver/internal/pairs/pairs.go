@@ -65,17 +65,17 @@ func (p *Parser) Parse(b []byte, rec *record.Record) (found bool, reason string)
 	if len(b) > maxLine {
 		return false, ""
 	}
-	loss, beyond := look(b)
-	if beyond && hasOther(b) {
+	loss, beyondASCII := look(b)
+	if beyondASCII && hasOther(b) {
 		p.own = english(p.own[:0], b)
 		b = p.own
 		loss = containsFold(b, "loss")
 	}
 	if !loss && !bytes.HasPrefix(b, gan) {
-		p.head(b)
+		p.head(b) // possibly the name of an epoch, whose loss is below
 		return false, ""
 	}
-	if !likely(b) && p.state.Head == nil {
+	if !likely(b) && p.state.Head == nil { // without a step, the loss is of the epoch named above, if any
 		return false, ""
 	}
 	b, evaluation := label(b)
@@ -323,7 +323,7 @@ func (p *Parser) record(rec *record.Record, evaluation bool) bool {
 	return true
 }
 
-// fill puts the values of the pairs into rec, all but the number of the step. The time of a "time" is left in p.timed for setTime.
+// fill puts the values of the pairs into rec, all but the number of the step. A value called "time" is left in p.timed for setTime.
 func (p *Parser) fill(rec *record.Record, s *subject) {
 	p.objects.Begin(rec)
 	p.timed = math.NaN()

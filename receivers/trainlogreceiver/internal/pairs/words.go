@@ -1,6 +1,10 @@
 package pairs
 
-import "bytes"
+import (
+	"bytes"
+
+	"github.com/trainbridge/trainbridge/internal/decimal"
+)
 
 // word is a word of a loop in another language.
 type word struct{ other, english string }
@@ -101,7 +105,7 @@ func english(out, b []byte) []byte {
 		if rest, ok := bytes.CutPrefix(b, ordinal); ok {
 			rest = bytes.TrimLeft(rest, " ")
 			n := 0
-			for n < len(rest) && (rest[n]-'0' <= 9 || rest[n] == '/' || rest[n] == ' ') {
+			for n < len(rest) && (decimal.IsDigit(rest[n]) || rest[n] == '/' || rest[n] == ' ') {
 				n++
 			}
 			after := bytes.TrimPrefix(rest[n:], []byte("个")) // a measure word of Chinese

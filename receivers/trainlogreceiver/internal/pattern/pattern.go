@@ -486,7 +486,7 @@ func (p *Parser) matchAt(pattern *Pattern, b []byte, from int) bool {
 		switch {
 		case len(part.text) > 0:
 			n = literal(b[at:], part.text)
-		case part.hole.long():
+		case part.hole.long(): // {*} or {...}: all up to the next literal, or to the end of the line
 			n = len(b) - at
 			if i+1 < len(pattern.parts) {
 				n = find(b[at:], pattern.parts[i+1].text)
@@ -496,7 +496,7 @@ func (p *Parser) matchAt(pattern *Pattern, b []byte, from int) bool {
 				p.values[values] = value{text: b[at : at+max(n, 0)]}
 				values++
 			}
-		default:
+		default: // a value, possibly padded
 			for at < len(b) && (b[at] == ' ' || b[at] == '\t') {
 				at++
 			}
@@ -551,7 +551,7 @@ func valueOf(v *value, b []byte, rest []part) (n int) {
 	v.is = n > 0
 	if v.is {
 		whole := n
-		for n+3 < len(b) && b[n] == ',' && digits(b[n+1:n+4]) && (n+4 == len(b) || b[n+4]-'0' > 9) { // thousands
+		for n+3 < len(b) && b[n] == ',' && digits(b[n+1:n+4]) && (n+4 == len(b) || !decimal.IsDigit(b[n+4])) { // thousands
 			n += 4
 		}
 		if n > whole {
@@ -644,7 +644,7 @@ func behind(b []byte) []byte {
 // digits says whether b has nothing but digits.
 func digits(b []byte) bool {
 	for _, c := range b {
-		if c-'0' > 9 {
+		if !decimal.IsDigit(c) {
 			return false
 		}
 	}
@@ -694,13 +694,13 @@ func find(b, text []byte) int {
 	if text[0] == ' ' {
 		lead = 1
 	}
-	for i := 0; ; i++ {
+	for i := 0; ; i++ { // at each place of the literal's first character that is no blank
 		n := bytes.IndexByte(b[i:], text[lead])
 		if n < 0 {
 			return -1
 		}
 		i += n
-		from := i
+		from := i // of the blanks before
 		for lead > 0 && from > 0 && (b[from-1] == ' ' || b[from-1] == '\t') {
 			from--
 		}

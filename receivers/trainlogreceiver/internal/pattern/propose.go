@@ -58,7 +58,7 @@ func Propose(lines []string) string {
 func cut(line string) (texts, numbers []string) {
 	b, from := []byte(strings.TrimSpace(line)), 0 // from: where the current text begins
 	for i := 0; i < len(b); {
-		inWord := i > 0 && (isLetter(b[i-1]) || b[i-1] == '_' || b[i-1]-'0' <= 9 || b[i-1] >= 0x80)
+		inWord := i > 0 && (isLetter(b[i-1]) || b[i-1] == '_' || decimal.IsDigit(b[i-1]) || b[i-1] >= 0x80)
 		isWord := b[i]|0x20 == 'n' || b[i]|0x20 == 'i'
 		if _, n := decimal.Leading(b[i:]); n > 0 && !inWord && !isWord {
 			texts, numbers = append(texts, string(blanks(string(b[from:i])))), append(numbers, string(b[i:i+n]))
@@ -238,7 +238,7 @@ func isTimed(before, behind, number string) bool {
 	}
 	unit := unitBehind(behind)
 	rest := strings.TrimLeft(strings.TrimPrefix(strings.TrimLeft(behind, " "), strings.TrimPrefix(unit, ":")), " ") // behind the unit
-	perConstant := strings.HasSuffix(unit, "s") && len(rest) > 1 && rest[0] == '/' && rest[1]-'0' <= 9
+	perConstant := strings.HasSuffix(unit, "s") && len(rest) > 1 && rest[0] == '/' && decimal.IsDigit(rest[1])
 	perNumber := rest == "/" // another number of the line follows
 	fraction := strings.Contains(number, ".")
 	switch {

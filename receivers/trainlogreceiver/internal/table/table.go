@@ -137,33 +137,39 @@ func (p *Parser) head(b []byte) bool {
 	switch {
 	case b[0] == bar:
 		seps = []byte{bar}
-	case bytes.Contains(bytes.TrimSpace(b), []byte("  ")) && !bytes.ContainsAny(b, ",;"):
+	case bytes.Contains(bytes.TrimSpace(b), []byte("  ")) && !bytes.ContainsAny(b, ",;"): // gaps between the names
 		seps = []byte("\t ")
-	case b[0] == blank && !bytes.HasPrefix(bytes.TrimLeft(b, " "), []byte("epoch,")):
+	case b[0] == blank && !bytes.HasPrefix(bytes.TrimLeft(b, " "), []byte("epoch,")): // results.csv of YOLO pads its names
 		return false
 	}
 	for _, sep := range seps {
 		n := bytes.Count(b, []byte{sep})
-		if n == 0 || sep == blank && len(bytes.Fields(b)) < fewColumns || n >= maxColumns || !p.split(b, sep) {
+		sentence := sep == blank && len(bytes.Fields(b)) < fewColumns
+		if n == 0 || n >= maxColumns || sentence || !p.split(b, sep) {
 			continue
 		}
 		columns, epochs, ok := p.names()
-		if !ok && sep == blank && p.wide(b) {
+		if !ok && sep == blank && p.wide(b) { // names of several words
 			columns, epochs, ok = p.names()
 		}
 		if ok && (!epochs || !p.finer) {
-			p.header, p.sep, p.columns, p.epochs, p.before = bytes.Clone(b), sep, columns, epochs, -1
-			p.yolo = epochs && sep == blank && bytes.EqualFold(columns[min(1, len(columns)-1)].name, gpuMemory)
-			p.results = epochs && sep == ',' && len(columns) > 2 && string(columns[1].name) == "time" && bytes.HasPrefix(columns[2].name, []byte("train/"))
-			p.sorted = p.sorted[:0]
-			for i := range columns {
-				p.sorted = append(p.sorted, i)
-			}
-			slices.SortFunc(p.sorted, func(i, j int) int { return bytes.Compare(columns[i].name, columns[j].name) })
+			p.begin(b, sep, columns, epochs)
 			return true
 		}
 	}
 	return false
+}
+
+// begin begins the table of a header, and recognizes the tables of Ultralytics' YOLO by their first columns.
+func (p *Parser) begin(header []byte, sep byte, columns []column, epochs bool) {
+	p.header, p.sep, p.columns, p.epochs, p.before = bytes.Clone(header), sep, columns, epochs, -1
+	p.yolo = epochs && sep == blank && bytes.EqualFold(columns[min(1, len(columns)-1)].name, gpuMemory)
+	p.results = epochs && sep == ',' && len(columns) > 2 && string(columns[1].name) == "time" && bytes.HasPrefix(columns[2].name, []byte("train/"))
+	p.sorted = p.sorted[:0]
+	for i := range columns {
+		p.sorted = append(p.sorted, i)
+	}
+	slices.SortFunc(p.sorted, func(i, j int) int { return bytes.Compare(columns[i].name, columns[j].name) })
 }
 
 // names makes columns of the cells; all must be names, among them those of a step and a loss. Without a name for a step, a first column for the epoch counts

@@ -25,7 +25,8 @@ var (
 )
 
 // Parse fills rec with the record in b; rec must be empty. found false and no reason: b is a line of another format. A reason: the line is malformed. The
-// values in rec point into b; without a record, rec stays empty.
+// values in rec point into b; without a record, rec stays empty. Many loops print "step:": a line is torchtitan's with a loss or another of torchtitan's
+// fields, and whole with both.
 func Parse(b []byte, rec *record.Record) (found bool, reason string) {
 	start, number, fields := find(b)
 	if number == nil {
@@ -47,7 +48,7 @@ func Parse(b []byte, rec *record.Record) (found bool, reason string) {
 	if bytes.HasSuffix(b[:start], validateMark) {
 		rec.Kind, loss = record.Evaluation, record.ValidationLoss
 	}
-	known := 0
+	known := 0 // torchtitan's own fields beside the loss
 	for {
 		fields = bytes.TrimLeft(fields, " ")
 		key, after, ok := bytes.Cut(fields, []byte(":"))
@@ -66,7 +67,7 @@ func Parse(b []byte, rec *record.Record) (found bool, reason string) {
 		rec.Reset()
 	}
 	switch {
-	case !hasLoss && known == 0: // many loops print "step:"
+	case !hasLoss && known == 0:
 		return false, ""
 	case !hasLoss:
 		return false, "no_loss"
@@ -109,7 +110,7 @@ func find(b []byte) (start int, number, fields []byte) {
 		}
 		rest := bytes.TrimLeft(b[from:], " ")
 		n := 0
-		for n < len(rest) && (rest[n]-'0' <= 9 || rest[n] == '/' && n > 0) {
+		for n < len(rest) && (decimal.IsDigit(rest[n]) || rest[n] == '/' && n > 0) {
 			n++
 		}
 		padded := len(rest) < len(b)-from // a blank stands before the number

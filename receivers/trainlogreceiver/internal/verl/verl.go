@@ -77,7 +77,7 @@ func find(b []byte) (start int, step, fields []byte) {
 			continue
 		}
 		n := from
-		for n < len(b) && b[n]-'0' <= 9 {
+		for n < len(b) && decimal.IsDigit(b[n]) {
 			n++
 		}
 		if n > from && n-from <= 15 && bytes.HasPrefix(b[n:], fieldMark) {
