@@ -32,36 +32,42 @@ func (j *judge) segment(piece [2]int) {
 		parts[i].level = j.middle(parts[i].from, parts[i].to)
 	}
 	bursts(parts)
-	for i := 0; i < len(parts); { // the regime that begins with part i
-		r := regime{from: parts[i].from, to: parts[i].to}
-		last := parts[i].level
-		next := i + 1
-		for next < len(parts) {
-			first := next
-			for next < len(parts) && parts[next].burst { // the last part is none
-				next++
-			}
-			if first == next { // another level: another regime
-				break
-			}
-			hole := [2]int{parts[first].from, parts[next-1].to} // a burst, up to the part next
-			if math.Abs(parts[next].level-last) >= alike {      // between two regimes: a burst of the higher one, to be compared with
-				if parts[next].level > last {
-					parts[next].from, parts[next].before = hole[0], hole[1]
-				} else {
-					r.bursts, r.to = append(r.bursts, hole), hole[1]
-				}
-				break
-			}
-			r.bursts, r.to = append(r.bursts, hole), parts[next].to // the same level before and after
-			next++
-		}
-		if before := parts[i].before; before > 0 {
-			r.bursts = slices.Insert(r.bursts, 0, [2]int{parts[i].from, before})
-		}
+	for i := 0; i < len(parts); {
+		r, next := regimeFrom(parts, i)
 		j.regimes = append(j.regimes, r)
 		i = next
 	}
+}
+
+// regimeFrom is the regime that begins with part i, and the index of the first part behind. The regime goes on over bursts as long as the level after a burst
+// is the level before. A burst between two levels is of the higher one, with which its steps are compared: of the regime if the level falls, else of the next
+// part.
+func regimeFrom(parts []part, i int) (r regime, next int) {
+	r = regime{from: parts[i].from, to: parts[i].to}
+	level := parts[i].level
+	for next = i + 1; next < len(parts); next++ {
+		first := next
+		for next < len(parts) && parts[next].burst { // the last part is none
+			next++
+		}
+		if first == next { // another level: another regime
+			break
+		}
+		burst, after := [2]int{parts[first].from, parts[next-1].to}, &parts[next]
+		if rise := after.level - level; math.Abs(rise) >= alike {
+			if rise > 0 {
+				after.from, after.before = burst[0], burst[1]
+			} else {
+				r.bursts, r.to = append(r.bursts, burst), burst[1]
+			}
+			break
+		}
+		r.bursts, r.to = append(r.bursts, burst), after.to
+	}
+	if before := parts[i].before; before > 0 {
+		r.bursts = slices.Insert(r.bursts, 0, [2]int{parts[i].from, before})
+	}
+	return r, next
 }
 
 // part is a range of known steps of equal level.
