@@ -181,16 +181,7 @@ func (w *Window) limits() {
 // sum adds the next value y of a rank, clipped at the cut: to the tally of the noise, to the rank's mean, and to Page's sums. Values that come before σ, or
 // before the spread between the ranks is known, are kept in early, and added later.
 func (w *Window) sum(p *rank, y float64, t *tally) {
-	// The noise (step 3): half the squared differences from the last value and from the one before.
-	for lag := range int(p.ys) {
-		half := (y - p.y[lag]) * (y - p.y[lag]) / 2
-		if lag == 0 && w.noise[0].n < robust {
-			w.halves = append(w.halves, float32(half))
-		}
-		t.noise[lag] += min(half, w.mostNoise())
-		t.noisy[lag]++
-	}
-	p.y[1], p.y[0], p.ys = p.y[0], y, min(p.ys+1, 2)
+	w.addNoise(p, y, t)
 	if w.counted <= warmUp || w.noise[1].n == 0 { // nothing says yet where to cut off
 		if int(p.held) < warmUp {
 			p.early[p.held] = y
@@ -224,6 +215,20 @@ func (w *Window) sum(p *rank, y float64, t *tally) {
 	}
 	p.held = 0
 	w.page(p, y)
+}
+
+// addNoise adds half the squared differences of a rank's next value y from its last value and from the one before to the tally (step 3 of the package). y is
+// the last value from now on.
+func (w *Window) addNoise(p *rank, y float64, t *tally) {
+	for lag := range int(p.ys) {
+		half := (y - p.y[lag]) * (y - p.y[lag]) / 2
+		if lag == 0 && w.noise[0].n < robust { // for their median: there is no clipping yet
+			w.halves = append(w.halves, float32(half))
+		}
+		t.noise[lag] += min(half, w.mostNoise())
+		t.noisy[lag]++
+	}
+	p.y[1], p.y[0], p.ys = p.y[0], y, min(p.ys+1, 2)
 }
 
 // average adds y to a rank's moving mean, and once the mean is known well enough, the distance from the mean to the tally's third moment.
