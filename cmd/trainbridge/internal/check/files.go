@@ -226,17 +226,7 @@ func (c *account) unread() {
 		})
 	}
 	if len(text) > 0 {
-		what, seen := several(text, "is in no format that is known", "are in no format that is known")
-		f := finding{Name: "not_understood", What: what, Seen: seen, Why: "The file is in no trace.", Fix: "Where they are no logs, nothing."}
-		if alone {
-			f.Off, f.Why = true, "Of the first 16 MB no line is a record. Known are "+formats+"."
-			f.Fix = "Name other files; or have the job print a line for each step: print(json.dumps({'step': step, 'loss': float(loss), 'step_time': seconds}))."
-			if pattern := propose(text); pattern != "" {
-				f.Fix = "If its lines are of steps, say what their numbers are, and rename what is wrong: --pattern '" + pattern +
-					"' (in the configuration train_log: patterns)."
-			}
-		}
-		c.find(f)
+		c.notUnderstood(text, alone)
 	}
 	if len(binary) > 0 {
 		what, seen := several(binary, "is binary", "are binary")
@@ -248,6 +238,22 @@ func (c *account) unread() {
 			Name: "empty", Off: alone, What: what, Seen: seen, Why: "There is nothing in them yet.", Fix: "Nothing, where the job has just begun, or writes elsewhere.",
 		})
 	}
+}
+
+// notUnderstood reports text in no known format. Without any log that is understood (alone), the advice is a pattern for the lines of the text, if one can be
+// made.
+func (c *account) notUnderstood(text []*file, alone bool) {
+	what, seen := several(text, "is in no format that is known", "are in no format that is known")
+	f := finding{Name: "not_understood", What: what, Seen: seen, Why: "The file is in no trace.", Fix: "Where they are no logs, nothing."}
+	if alone {
+		f.Off, f.Why = true, "Of the first 16 MB no line is a record. Known are "+formats+"."
+		f.Fix = "Name other files; or have the job print a line for each step: print(json.dumps({'step': step, 'loss': float(loss), 'step_time': seconds}))."
+		if pattern := propose(text); pattern != "" {
+			f.Fix = "If its lines are of steps, say what their numbers are, and rename what is wrong: --pattern '" + pattern +
+				"' (in the configuration train_log: patterns)."
+		}
+	}
+	c.find(f)
 }
 
 // From rejectedLeast rejected lines and a share of rejectedShare on, a file has a problem. A torn last line, or a line that two processes wrote into, is no

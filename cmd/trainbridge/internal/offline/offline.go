@@ -229,18 +229,12 @@ func zoneSources(
 		if len(own)+len(byContent) == 0 && (opt.Receivers != nil || opt.owner != nil) {
 			continue
 		}
-		// The settings as configured, but for the settings of files, of stored positions, and of waiting: nothing is given up before the end.
-		conf := map[string]any{}
-		maps.Copy(conf, r.Conf)
-		for _, name := range []string{"exclude", "document", "storage", "dead_letter", "start_at"} {
-			delete(conf, name)
-		}
-		conf["include"], conf["include_by_content"], conf["pending_timeout"] = globs(own), globs(byContent), "24h"
-		conf["follow_symlinks"] = true // the files are Input's, which has followed the links; a descriptor's path is a link
+		conf := r.settings()
+		conf["include"], conf["include_by_content"] = globs(own), globs(byContent)
 		opt.identify(conf, run)
 		if _, stamped := factories[at].CreateDefaultConfig().(interface {
 			Location() (*time.Location, error)
-		}); stamped && zone != "" {
+		}); stamped && zone != "" { // a receiver whose format has stamps
 			conf["timezone"] = zone
 		}
 		if len(opt.Patterns) > 0 && r.ID.Type() == trainLog {
@@ -265,6 +259,18 @@ func zoneSources(
 		}
 	}
 	return all, release, nil
+}
+
+// settings are the receiver's settings for one reading: as configured, but for the settings of files, of stored positions, and of waiting.
+func (r *Receiver) settings() map[string]any {
+	conf := map[string]any{}
+	maps.Copy(conf, r.Conf)
+	for _, name := range []string{"exclude", "document", "storage", "dead_letter", "start_at"} {
+		delete(conf, name)
+	}
+	conf["pending_timeout"] = "24h" // nothing is given up before the end
+	conf["follow_symlinks"] = true  // the files are Input's, which has followed the links; a descriptor's path is a link
+	return conf
 }
 
 // identify sets the run and the service of a receiver's logs.

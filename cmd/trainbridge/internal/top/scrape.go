@@ -122,20 +122,32 @@ func (s *scraper) take(families map[string]*dto.MetricFamily) {
 			s.addGPU(label(m, "host.name"), metric, value(m), func(name string) string { return label(m, name) })
 		})
 	}
-	latest := map[string]*step{} // by run
+	latest, current, accounts := latestOf(each, now), totalsOf(each), accountsOf(each)
+	for run, p := range latest {
+		j := s.job(run, now)
+		if a := accounts[run]; a != nil {
+			j.spent = *a
+		}
+		if p.n < 0 && math.IsNaN(p.loss) { // no training step yet
+			continue
+		}
+		if current[run] == nil { // no counter yet: the first values will be growth from 0
+			current[run] = new(totals)
+		}
+		s.compare(j, p, current[run], s.before[run])
+	}
+	s.before = current
+}
+
+// latestOf are the latest values of a step of each run, by run. each calls a function for each series of a metric, with the run.
+func latestOf(each func(family string, f func(run string, m *dto.Metric)), now time.Time) map[string]*step {
+	latest := map[string]*step{}
 	of := func(run string) *step {
 		if latest[run] == nil {
 			nan := math.NaN()
 			latest[run] = &step{n: -1, end: now.UnixNano(), time: nan, tokens: nan, sample: nan, flop: nan, mfu: nan, loss: nan}
 		}
 		return latest[run]
-	}
-	current := map[string]*totals{} // by run
-	sums := func(run string) *totals {
-		if current[run] == nil {
-			current[run] = &totals{parts: map[string]float64{}, verdicts: map[string]float64{}}
-		}
-		return current[run]
 	}
 	each("ml_train_iteration", func(run string, m *dto.Metric) { of(run).n = max(of(run).n, int64(value(m))) })
 	// gauge takes a value of a step; of several series, as of several logs, and several metrics the first.
@@ -152,6 +164,18 @@ func (s *scraper) take(families map[string]*dto.MetricFamily) {
 	gauge("ml_train_device_flop_throughput_per_second", func(s *step) *float64 { return &s.flop })
 	gauge("ml_train_device_flop_throughput_reported_per_second", func(s *step) *float64 { return &s.flop })
 	gauge("ml_train_mfu_ratio", func(s *step) *float64 { return &s.mfu })
+	return latest
+}
+
+// totalsOf are the counters of each run, by run, summed over their series. each calls a function for each series of a metric, with the run.
+func totalsOf(each func(family string, f func(run string, m *dto.Metric))) map[string]*totals {
+	current := map[string]*totals{}
+	sums := func(run string) *totals {
+		if current[run] == nil {
+			current[run] = &totals{parts: map[string]float64{}, verdicts: map[string]float64{}}
+		}
+		return current[run]
+	}
 	each("ml_train_step_duration_seconds", func(run string, m *dto.Metric) {
 		h := m.GetHistogram()
 		sums(run).time += h.GetSampleSum()
@@ -166,17 +190,7 @@ func (s *scraper) take(families map[string]*dto.MetricFamily) {
 		said := view.Said{Name: label(m, spans.AttrVerdictName), Cause: label(m, spans.AttrVerdictCause), Stage: label(m, spans.AttrTQStage)}
 		sums(run).verdicts[label(m, spans.AttrVerdictSeverity)+" "+said.Title()] += value(m)
 	})
-	accounts := accountsOf(each)
-	for run, p := range latest {
-		j := s.job(run, now)
-		if a := accounts[run]; a != nil {
-			j.spent = *a
-		}
-		if p.n >= 0 || !math.IsNaN(p.loss) {
-			s.compare(j, p, sums(run), s.before[run])
-		}
-	}
-	s.before = current
+	return current
 }
 
 // compare adds what changed in a run between two scrapes, before (nil at the first) and now: the mean time of the steps, a window with where their time went,
