@@ -108,7 +108,7 @@ func (o wrapped) Emit(rec *record.Record) {
 		w.Known = append(w.Known, bytes.Clone(e.Name))
 	}
 	if o.continues {
-		o.Out.Emit(rec) // without prefixed.Emit
+		o.Out.Emit(rec) // no duration from the stamps
 		return
 	}
 	o.prefixed.Emit(rec)

@@ -201,9 +201,9 @@ func (p *Parser) follow(d *drawing) {
 		bars[at] = &bar{Name: string(name)}
 	}
 	found := bars[at]
-	copy(bars[1:], bars[:at])
+	copy(bars[1:], bars[:at]) // to the front
 	bars[0] = found
-	drawn := found.Clock.Seen
+	drawn := found.Clock.Seen                         // 0: nothing was done yet
 	isLightning := bytes.Contains(d.Postfix, version) // whose bars show the mean speed
 	if found.Clock.Draw(&d.Bar, isLightning) && drawn > 0 {
 		found.Rounds++
@@ -226,7 +226,8 @@ func (p *Parser) describe(d *drawing) bool {
 		case v.Epoch:
 			epoch = v.Number
 		case !v.Step:
-			p.postfix = append(append(append(append(p.postfix, v.Name...), '='), v.Text...), pairMark...)
+			p.postfix = append(append(p.postfix, v.Name...), '=')
+			p.postfix = append(append(p.postfix, v.Text...), pairMark...)
 		}
 	}
 	p.postfix = bytes.ToLower(append(p.postfix, d.Postfix...))

@@ -2,6 +2,7 @@ package block
 
 import (
 	"bytes"
+	"fmt"
 
 	"github.com/trainbridge/trainbridge/bridge/line"
 	"github.com/trainbridge/trainbridge/bridge/tail"
@@ -47,8 +48,7 @@ func (p *Parser) areal(b []byte, pre *line.Prefix) bool {
 	if at := bytes.TrimPrefix(b, arealName); len(at) > 21 && at[8] == '-' && at[11] == ':' {
 		day, _ := integer(at[:8])
 		if day > 0 { // 20260803-09:15:03.617
-			stamp := append(append(append(append(append([]byte(nil), at[:4]...), '-'), at[4:6]...), '-'), at[6:8]...)
-			s.Stamp = append(append(stamp, ' '), at[9:21]...)
+			s.Stamp = fmt.Appendf(nil, "%s-%s-%s %s", at[:4], at[4:6], at[6:8], at[9:21])
 		}
 	}
 	return true

@@ -104,7 +104,7 @@ func isMetric(b []byte) bool {
 	return ok && isNumber && bytes.IndexByte(name, '/') > 0 && bytes.IndexByte(name, ' ') < 0
 }
 
-// head reads the first line of a block: "[epoch=1][batch=3/8]:" begins a training block, whose record comes with its first metric;
+// head reads the first line of a block: "[epoch=1][batch=3/8]:" begins a training block, whose record comes with its loss;
 // "[Eval batch=4/4] Eval on eval data:" is the record of an evaluation, to which the metrics below are added. Without the colon, the line of an evaluation is a
 // progress bar.
 func (p *Parser) head(b []byte, out Out) (v tail.Verdict, reason string, mine bool) {
@@ -161,8 +161,9 @@ var (
 	trainerMark = []byte("trainer/")
 )
 
-// metric reads "loss/train/total: 16.1129", of a block. The numbers under time/ come first, and time/batch gives the batch. The first metric of a batch behind
-// them makes the record, and further ones are added as Side. Of a head without time/batch, the metric's batch is unknown.
+// metric reads "loss/train/total: 16.1129", of a block. The numbers under time/ come first, and time/batch gives the batch. The next metric under loss/ or
+// trainer/ makes the record of the batch; all others are values of the record before (Side), as those that callbacks log at the end of a batch. Behind a head
+// without time/batch, the metric's batch is unknown, and the metric is ignored.
 func (p *Parser) metric(b []byte, out Out) (v tail.Verdict, reason string, mine bool) {
 	name, value, ok := bytes.Cut(b, []byte(": "))
 	if !ok {
@@ -210,7 +211,7 @@ func (p *Parser) file(b []byte, out Out) (v tail.Verdict, reason string, mine bo
 		return tail.Ignored, "", false
 	}
 	if !bytes.HasPrefix(rest, []byte("metrics/eval/")) {
-		if p.state.In == none || p.state.In == evaluation {
+		if p.state.In == none || p.state.In == evaluation { // FileLogger has no heads: the metric begins a block
 			p.state = state{In: head, Batch: p.state.Batch}
 		}
 		return p.metric(rest, out)

@@ -72,7 +72,7 @@ func (p *Parser) Parse(b []byte, rec *record.Record) (found bool, reason string)
 			p.step, p.known = at, true
 			p.count++
 		}
-	case p.known && len(rec.Stages) > 0:
+	case p.known && len(rec.Stages) > 0: // timers before the first record of the log are all kept
 		stages := rec.Stages[:0]
 		for _, s := range rec.Stages {
 			if p.first(rec.Rank, s.Name) {
@@ -193,7 +193,7 @@ func progress(b []byte, at *int, rec *record.Record) (bool, string) {
 	return true, ""
 }
 
-// learningRates takes the first parameter group's rate; the list is also kept if longer, or if not a list of numbers.
+// learningRates takes the first parameter group's rate of "[5e-05, 1e-05]"; the list is also kept as a field if longer, or if not a list of numbers.
 func learningRates(value []byte, rec *record.Record) {
 	first := value
 	if len(value) > 1 && value[0] == '[' { // closed, by valueLen

@@ -168,7 +168,7 @@ func (p *progress) bar(b *tqdm.Bar) (w write, ok bool) {
 	before := p.training.clock.Seen
 	s := p.draw(b)
 	below := p.below
-	p.below = s == &p.other || below && b.Done == before
+	p.below = s == &p.other || below && b.Done == before // the training's bar drawn at the same count does not move
 	switch p.state {
 	case idle:
 		return write{}, false
@@ -177,21 +177,19 @@ func (p *progress) bar(b *tqdm.Bar) (w write, ok bool) {
 			p.state = idle
 			return write{}, false
 		}
-		if p.known && s == &p.other {
+		if p.known && s == &p.other { // an evaluation's bar, or the first of another job: the next bar tells
 			p.state, p.uncertain = ambiguous, s.write(b)
 			return write{}, false
 		}
 	}
-	if p.state == ambiguous && s == &p.other { // another job began: of an evaluation's write, the bar of the training would follow
+	if p.state == ambiguous && s == &p.other { // another job: of an evaluation's write, the bar of the training would follow
 		w = p.uncertain
 	} else {
 		w = s.write(b)
 	}
 	p.state = idle
 	if s == &p.other {
-		p.training, p.other = p.other, p.training
-		p.last, p.perEpoch, p.mostPerEpoch, p.writes, p.pending = &p.training, 0, 0, nil, min(p.pending, 1)
-		p.since, p.aside = write{}, 0
+		p.nextJob()
 	}
 	p.known = true
 	switch {
@@ -205,6 +203,13 @@ func (p *progress) bar(b *tqdm.Bar) (w write, ok bool) {
 		p.perEpoch = math.NaN()
 	}
 	return w, false
+}
+
+// nextJob makes the other bar the training's, and forgets what is known of the job before. Of its pending records, one may be the new job's first.
+func (p *progress) nextJob() {
+	p.training, p.other = p.other, p.training
+	p.last, p.perEpoch, p.mostPerEpoch, p.writes, p.pending = &p.training, 0, 0, nil, min(p.pending, 1)
+	p.since, p.aside = write{}, 0
 }
 
 // draw takes a drawing into the series it belongs to, and returns the series. A drawing that fits neither begins a new other series.

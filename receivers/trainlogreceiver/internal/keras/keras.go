@@ -130,14 +130,14 @@ func parse(b []byte) (d bar, ok bool) {
 		return d, false
 	}
 	rest = bytes.TrimLeft(rest, " ")
-	if len(rest) > 0 && rest[0] == '[' {
+	if len(rest) > 0 && rest[0] == '[' { // the bar of Keras 2
 		end := bytes.IndexByte(rest, ']')
 		if end < 0 {
 			return d, false
 		}
 		rest = rest[end+1:]
 	}
-	for len(rest) > 0 && (rest[0] >= 0x80 || rest[0] == ' ' || rest[0] == '-') { // the bar ━━━, and a separator
+	for len(rest) > 0 && (rest[0] >= 0x80 || rest[0] == ' ' || rest[0] == '-') { // the bar of Keras 3 (━), and a separator
 		rest = rest[1:]
 	}
 	timed := false

@@ -32,8 +32,10 @@ type Prefix struct {
 // Reset empties the prefix.
 func (p *Prefix) Reset() { *p = Prefix{Seconds: math.NaN()} }
 
-// Stamp removes the time that ts puts before lines of any program: "Nov 26 12:21:30 ", and with -s "00:00:12.012882 ".
+// Stamp removes the time that ts puts before lines of any program: "Nov 26 12:21:30 ", and with -s "00:00:12.012882 ". ok is false for another line, and for a
+// time with nothing behind.
 func Stamp(b []byte, p *Prefix) (rest []byte, ok bool) {
+	// A quick look, since all lines come here: a time of day, or a month ("Apr" to "Sep").
 	if len(b) < 17 || b[2] != ':' && (b[3] != ' ' || b[0] < 'A' || b[0] > 'S') {
 		return nil, false
 	}

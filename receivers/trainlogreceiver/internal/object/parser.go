@@ -238,7 +238,7 @@ func isLoss(name string) bool {
 	return true
 }
 
-// number puts a number where its name's target says; raw is its text. A value that the target cannot take, such as a negative time, is kept as an unknown field.
+// number puts a number where its name's target says; raw is its text. A value that the target cannot take, such as a negative time, stays an unknown field.
 func (p *Parser) number(e *entry, v float64, raw []byte) {
 	rec := p.rec
 	p.flags |= e.flags
@@ -358,18 +358,18 @@ func share(v float64, raw []byte) float64 {
 // nanoseconds, for times from 1973 to 2255. Seconds and nanoseconds are read from their text: a float64 has too few digits.
 func (p *Parser) unix(v float64, raw []byte) bool {
 	switch {
-	case v >= 1e8 && v < 9e9:
+	case v >= 1e8 && v < 9e9: // s
 		ns, err := decimal.Fixed9(raw)
 		if err != nil {
 			return false
 		}
 		p.rec.Unix = ns
-	case v >= 1e11 && v < 9e12:
+	case v >= 1e11 && v < 9e12: // ms
 		whole := math.Floor(v)
 		p.rec.Unix = int64(whole)*1e6 + int64((v-whole)*1e6)
-	case v >= 1e14 && v < 9e15:
+	case v >= 1e14 && v < 9e15: // µs
 		p.rec.Unix = int64(v) * 1e3
-	case v >= 1e17 && v < 9e18:
+	case v >= 1e17 && v < 9e18: // ns
 		ns, err := strconv.ParseInt(string(raw), 10, 64)
 		if err != nil {
 			return false

@@ -41,7 +41,7 @@ func (p *Parser) object(b []byte, i, depth int) int {
 		if i < 0 {
 			return -1
 		}
-		if i+2 < len(b) && b[i] == ',' && b[i+1] == ' ' && b[i+2] > ' ' { // as json.dumps prints
+		if i+2 < len(b) && b[i] == ',' && b[i+1] == ' ' && b[i+2] > ' ' { // a short way: one comma and blank, as json.dumps prints
 			i += 2
 			continue
 		}

@@ -109,19 +109,13 @@ func (x *lexer) drop() {
 // token reads the next token: a separator between pairs, a bracket, a number, or a word with its value. false: the line has more than names and values. Words
 // before a number without a sign wait in the current name ("step 39").
 func (x *lexer) token() bool {
+	if n := x.separatorLen(); n > 0 {
+		x.drop()
+		x.fresh = true
+		x.at += n
+		return len(x.pairs) < maxPairs
+	}
 	switch c := x.b[x.at]; {
-	case c == ',' || c == ';' || c == '|':
-		x.drop()
-		x.fresh = true
-		x.at++
-	case c == '-' && x.blanks > 0 && x.next() == ' ':
-		x.drop()
-		x.fresh = true
-		x.at++
-	case c == ':' && x.next() == ':', (c == '=' || c == '-') && x.next() == '>', c == '-' && x.next() == '-':
-		x.drop()
-		x.fresh = true
-		x.at += 2
 	case c == '.' && x.next() == '.': // "Step: 10... Loss: 2.5..."
 		for x.at < len(x.b) && x.b[x.at] == '.' {
 			x.at++
@@ -161,7 +155,7 @@ func (x *lexer) token() bool {
 		x.at++
 	case startsNumber(x.b[x.at:]):
 		return x.number(nil, false)
-	case x.words > 0 && bytes.HasPrefix(x.b[x.at:], []byte("tensor(")):
+	case x.words > 0 && bytes.HasPrefix(x.b[x.at:], tensorMark):
 		name := x.b[x.from:x.until]
 		if about := x.objects.About(name); !about.Loss {
 			return false
@@ -174,6 +168,17 @@ func (x *lexer) token() bool {
 		return false
 	}
 	return len(x.pairs) < maxPairs
+}
+
+// separatorLen is the length of the separator between pairs at the current position: "," ";" "|" " - " "::" "=>" "->" "--". 0: none.
+func (x *lexer) separatorLen() int {
+	switch c := x.b[x.at]; {
+	case c == ',' || c == ';' || c == '|', c == '-' && x.blanks > 0 && x.next() == ' ':
+		return 1
+	case c == ':' && x.next() == ':', (c == '=' || c == '-') && x.next() == '>', c == '-' && x.next() == '-':
+		return 2
+	}
+	return 0
 }
 
 // next is the byte behind the current one; a blank at the end of the line.
@@ -326,6 +331,8 @@ func stops(word []byte) bool {
 	return false
 }
 
+var tensorMark = []byte("tensor(")
+
 // value reads the value behind a sign: a tensor's number, a number in brackets or not, a text in quotes, or a word. false: none of these.
 func (x *lexer) value(name []byte) bool {
 	if x.at == len(x.b) {
@@ -333,13 +340,14 @@ func (x *lexer) value(name []byte) bool {
 	}
 	b := x.b[x.at:]
 	switch {
-	case bytes.HasPrefix(b, []byte("tensor(")):
+	case bytes.HasPrefix(b, tensorMark): // "tensor(2.5, device='cuda:0')"
 		to := bytes.IndexByte(b, ')')
 		if to < 0 {
 			return false
 		}
-		v, n := decimal.Leading(b[7:])
-		x.add(pair{name: name, value: b[7 : 7+n], number: v, isNumber: n > 0})
+		inner := b[len(tensorMark):]
+		v, n := decimal.Leading(inner)
+		x.add(pair{name: name, value: inner[:n], number: v, isNumber: n > 0})
 		x.at += to + 1
 		return n > 0
 	case b[0] == '[' && len(b) > 1 && (startsNumber(bytes.TrimLeft(b[1:], " "))):

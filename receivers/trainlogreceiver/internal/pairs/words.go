@@ -110,7 +110,8 @@ func english(out, b []byte) []byte {
 			}
 			after := bytes.TrimPrefix(rest[n:], []byte("个")) // a measure word of Chinese
 			if name, m := counted(after); m > 0 && n > 0 {
-				out = append(append(append(append(out, name...), ' '), bytes.TrimSpace(rest[:n])...), ' ')
+				out = append(append(out, name...), ' ')
+				out = append(append(out, bytes.TrimSpace(rest[:n])...), ' ')
 				b = after[m:]
 				continue
 			}

@@ -406,7 +406,8 @@ func (p *Parser) Parse(b []byte, rec *record.Record) (found bool, reason string)
 				continue
 			}
 		}
-		if p.matchAt(pattern, b, from) && blank(b[p.marks[p.parts].at:]) && p.take(pattern, rec) {
+		whole := p.matchAt(pattern, b, from) && blank(b[p.marks[p.parts].at:]) // nothing stands behind the last part
+		if whole && p.take(pattern, rec) {
 			return true, ""
 		}
 	}

@@ -177,7 +177,7 @@ func (p *Parser) perf(rollout float64, dict []byte, out object.Out) (v tail.Verd
 	rec.Source, rec.Kind = Source, record.Side
 	p.addKept(rollout, rec)
 	// The step of rollout r is r if rollouts have one step, and r*k+k-1 if they have k.
-	p.state.Several = *p.state.Step < rollout || *p.state.Step > rollout
+	p.state.Several = *p.state.Step != rollout
 	if !p.state.Several {
 		rec.Set(record.Iteration, rollout)
 		parts(rec)
@@ -245,7 +245,7 @@ func (p *Parser) keep(name string, rollout float64, dict []byte) {
 // addKept adds the values of the kept lines of a rollout to rec. The lines stay: the trainer's perf line may be read again after a restart.
 func (p *Parser) addKept(rollout float64, rec *record.Record) {
 	for _, k := range p.state.Kept {
-		if k.Rollout < rollout || k.Rollout > rollout {
+		if k.Rollout != rollout {
 			continue
 		}
 		p.trial.Reset()

@@ -542,7 +542,7 @@ func (p *Parser) row(b []byte, out Out) (v tail.Verdict, reason string, mine boo
 	}
 	rec := out.Record()
 	p.fill(rec)
-	if p.results {
+	if p.results { // the second column is the run's clock, and a row is an epoch
 		if at, ok := decimal.Float(bytes.TrimSpace(p.cells[1])); ok {
 			if seconds, of := p.clock.Step(at, iteration); seconds > 0 && of == 1 {
 				rec.Set(record.Duration, seconds)
@@ -570,7 +570,8 @@ func (p *Parser) fill(rec *record.Record) {
 	p.objects.End()
 }
 
-// emit emits the record of a row: a step if the row has values of training and is no result, else an evaluation.
+// emit emits the record of a row: a step if the row has values of training and is no result, else an evaluation. Files are rewritten with all their rows, so
+// a row with the same values is the same record (Dedup, Key), and the time of reading says nothing (Late).
 func (p *Parser) emit(rec *record.Record, iteration float64, training bool, out Out) {
 	rec.Source, rec.Late, rec.Dedup = Source, !p.printed(), true
 	rec.Set(record.Iteration, iteration)
@@ -585,7 +586,8 @@ func (p *Parser) emit(rec *record.Record, iteration float64, training bool, out 
 	p.key = p.key[:0]
 	for _, i := range p.sorted {
 		if len(p.cells[i]) > 0 {
-			p.key = append(append(append(append(p.key, p.columns[i].name...), '='), p.cells[i]...), ',')
+			p.key = append(append(p.key, p.columns[i].name...), '=')
+			p.key = append(append(p.key, p.cells[i]...), ',')
 		}
 	}
 	rec.Key = p.key

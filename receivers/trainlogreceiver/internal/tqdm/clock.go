@@ -100,7 +100,8 @@ func (c *Clock) bySpeed(b *Bar, n float64, mean bool) float64 {
 		c.Sum, c.SumOff = all, allOff
 		return all
 	}
-	// The hypothesis of the recent speed: the time of the last move.
+	// The hypothesis of the recent speed: the speed is Took / Moves, sums over all moves. In the new sums the old ones count (1-smoothing) times, and the last
+	// move smoothing times, so the difference is the time of the last move.
 	took, off := c.Took, c.Off
 	c.Moves = smoothing*n + (1-smoothing)*c.Moves
 	c.Took, c.Off = c.Moves*b.Per, c.Moves*b.Err

@@ -30,8 +30,8 @@ var percentMark = []byte("%|")
 // Parse reads the bar at the beginning of b, and returns its length, 0 without a bar. Text before the percentage becomes Desc. A bar with a total has a
 // percentage and a drawing before its count, a bar without has the count alone.
 func Parse(b []byte) (bar Bar, n int) {
-	open := bytes.IndexByte(b, '[') // before the times
-	if i := bytes.Index(b, percentMark); i >= 0 {
+	open := bytes.IndexByte(b, '[')               // before the times
+	if i := bytes.Index(b, percentMark); i >= 0 { // "Epoch 0:  12%|█▎        | 1/8 ["
 		end := bytes.IndexByte(b[i+len(percentMark):], '|')
 		if end < 0 {
 			return Bar{}, 0
@@ -46,7 +46,7 @@ func Parse(b []byte) (bar Bar, n int) {
 			return Bar{}, 0
 		}
 		bar.Desc = description(bytes.TrimRight(b[:i], "0123456789."))
-	} else {
+	} else { // "Epoch 1: 17it ["
 		if open < 1 {
 			return Bar{}, 0
 		}
