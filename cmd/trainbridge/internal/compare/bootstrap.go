@@ -45,7 +45,7 @@ func apart(units []unit, like []float64) (blocks []unit, length int, tau float64
 	if tau = likeness(like); tau > 1 {
 		length = max(length, min(int(math.Ceil(3*tau)), len(units)/fewUnits))
 	}
-	n := len(units) / max(1, length)
+	n := len(units) / max(1, length) // blocks
 	if n == len(units) || n == 0 {
 		return units, 1, tau
 	}

@@ -163,7 +163,7 @@ func (c *conclusion) checkpoints() {
 		times = append(times, p.Seconds)
 	}
 	slices.Sort(times)
-	usual, longest := stat.Median(times), all[0]
+	usual, longest := stat.Median(times), all[0] // account.Of has the longest first
 	text := c.sf("%s took %s", "%s共用 %s", c.in(human.Plural(len(all), "checkpoint"), human.Thousands(len(all))+" 次检查点"), human.Seconds(lost))
 	if len(all) > 1 {
 		text += c.sf(" (%s each)", "（每次 %s）", human.Seconds(usual))

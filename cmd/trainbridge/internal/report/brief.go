@@ -83,7 +83,7 @@ func (p *page) runs(all []*conclusion) {
 	p.blank()
 }
 
-// brief writes the conclusion of a run, and the first claims. Of a run that stands alone it also writes where the time went, the slowest window, and what the
+// brief writes the conclusion of a run, and so many claims. Of a run that stands alone it also writes where the time went, the slowest window, and what the
 // logs do not tell.
 func (c *conclusion) brief(claims int, alone bool) {
 	dir := directory(files(c.job, c.read), c.read)

@@ -26,6 +26,7 @@ const (
 	mostRanks  = 3    // named of the waited-for ranks
 	evidences  = 3    // of a claim
 	little     = 0.01 // of the loss, or of the time of the job: less is not worth a claim
+	enough     = 16   // windows: with more than these, slow ones would have been found
 )
 
 // slowWindows is the kind of claims of causes of slow windows.
@@ -160,7 +161,7 @@ func (c *conclusion) causes() {
 	seen := 0        // ranks so far
 	for _, of := range costs {
 		if of.Rank.OK {
-			if seen++; seen > named {
+			if seen++; seen > named { // told with the others, below
 				others.cost += of.Time.Sum()
 				for _, d := range of.Dearest[:min(len(of.Dearest), max(0, evidences-len(others.proof)))] {
 					others.proof = append(others.proof, proof{fmt.Sprintf("%s (rank %d, %s)", c.numbered(d.Of.Iteration), of.Rank.N, human.Seconds(d.Weight)), d.At})
@@ -171,6 +172,7 @@ func (c *conclusion) causes() {
 		if of.Time.Sum() < little*c.lost {
 			continue
 		}
+		// The sentence is about all windows of the cause; the collective and the note are those of the window that it cost the most.
 		dearest := of.Dearest[0].Of
 		what := c.what(of, dearest)
 		if dearest.Note != "" {
@@ -298,12 +300,13 @@ func (c *conclusion) findings() {
 	for _, f := range c.job.Verdicts.Rows() {
 		known := findings[meant{f.Name, f.Cause}]
 		_, registered := spans.VerdictNamed(f.Name, f.Cause)
-		if known.grade == elsewhere && registered || len(f.Worst) == 0 {
+		toldElsewhere := known.grade == elsewhere && registered
+		if toldElsewhere || len(f.Worst) == 0 {
 			continue
 		}
 		switch f.Name {
 		case spans.VerdictThroughputLow, spans.VerdictTQFluctuating:
-			if c.window != nil && c.window.Took.Count() > 16 { // the windows say when, and why
+			if c.window != nil && c.window.Took.Count() > enough { // the windows say when, and why
 				continue
 			}
 		case spans.VerdictNCCLBandwidthLow:

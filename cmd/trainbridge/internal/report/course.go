@@ -88,6 +88,7 @@ func ordinal(n int64, chinese bool) string {
 // levels adds a claim for each stretch of steps (regimes.Segment) that grew slower little by little, and for each lasting change of the time of a step by 10 %
 // or more.
 func (c *conclusion) levels(steps []account.Step, run *regimes.Run) {
+	// Without numbers in the log, steps are counted from 1.
 	number := func(i int) string {
 		if n := steps[i].Number; n >= 0 {
 			return strconv.FormatInt(n, 10)

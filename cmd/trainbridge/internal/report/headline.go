@@ -210,7 +210,7 @@ func (c *conclusion) byLogs(one, several string) string {
 
 // judged says whether there are enough windows to call none of them slow.
 func (c *conclusion) judged() bool {
-	return c.window != nil && c.window.SlowCount == 0 && c.window.Took.Count() > 16
+	return c.window != nil && c.window.SlowCount == 0 && c.window.Took.Count() > enough
 }
 
 // knowsLoading says whether a log tells how long the windows waited for their data.

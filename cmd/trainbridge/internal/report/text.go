@@ -102,14 +102,21 @@ func (p *page) jobTitle(job *digest.Job, read *offline.Reading, dir string) stri
 	}
 	title := p.sf("Run %s", "运行 %s", name(job.Run))
 	if len(of) > 0 {
-		where := reading.Clean(strings.TrimSuffix(dir, string(filepath.Separator)))
-		if where == "" {
-			where = p.in("the standard input", "标准输入")
-		}
 		title += p.sf(": %s in %s of %s", "：%[3]s，%[2]s，共 %[1]s",
-			p.in(human.Plural(lines, "line"), human.Thousands(lines)+" 行"), p.in(human.Plural(len(of), "file"), human.Thousands(len(of))+" 个文件"), where)
+			p.in(human.Plural(lines, "line"), human.Thousands(lines)+" 行"), p.in(human.Plural(len(of), "file"), human.Thousands(len(of))+" 个文件"), p.source(dir))
 	}
 	return title
+}
+
+// source is where logs come from, by their directory.
+func (p *page) source(dir string) string {
+	switch dir {
+	case "":
+		return p.in("the standard input", "标准输入")
+	case string(filepath.Separator):
+		return dir
+	}
+	return reading.Clean(strings.TrimSuffix(dir, string(filepath.Separator)))
 }
 
 // unread writes a table of the files without a known format, and one of the rejected lines by reason, ten rows of each.

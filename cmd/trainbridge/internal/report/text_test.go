@@ -328,3 +328,11 @@ func TestShortRun(t *testing.T) {
 	assert.Contains(t, text, "  - Whether slow: 8 of 8 steps; too few are alike, or logs are missing.\n")
 	assert.NotContains(t, text, "Healthy")
 }
+
+// Logs in several directories below the root are not of the standard input.
+func TestSource(t *testing.T) {
+	p := &page{}
+	assert.Equal(t, "/data/job", p.source("/data/job/"))
+	assert.Equal(t, "/", p.source("/"))
+	assert.Equal(t, "the standard input", p.source(""))
+}

@@ -279,7 +279,7 @@ func floor(n, by int64) int64 {
 	return q
 }
 
-// movingAverage is the mean of the last n known values: pandas' rolling(n, min_periods=1).mean().
+// movingAverage has for each value the mean of the known ones among it and the n-1 before, NaN for none: pandas' rolling(n, min_periods=1).mean().
 func movingAverage(values numbers, n int) numbers {
 	out := make(numbers, len(values))
 	for i := range values {
