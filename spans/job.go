@@ -62,6 +62,23 @@ func PutJob(m pcommon.Map, run string) {
 	put(m, jobAttributes[:])
 }
 
+// JobLabels is what the environment says of a run: what PutJob writes, and all else in OTEL_RESOURCE_ATTRIBUTES.
+func JobLabels(run string) map[string]string {
+	labels := make(map[string]string)
+	if named, _ := JobRunID(); named != "" && named != run {
+		return labels
+	}
+	for name, value := range resourceAttributes() {
+		labels[name] = Label(value)
+	}
+	job := pcommon.NewMap()
+	put(job, jobAttributes[:])
+	for name, value := range job.All() {
+		labels[name] = value.Str()
+	}
+	return labels
+}
+
 // PutPlace writes where this process runs, by the environment, and returns whether anything was written.
 func PutPlace(m pcommon.Map) bool { return put(m, placeAttributes[:]) }
 

@@ -15,7 +15,7 @@ import (
 
 var (
 	shellBlock = regexp.MustCompile("(?ms)^```(?:sh|bash)[^\n]*\n(.*?)^```")
-	ourCommand = regexp.MustCompile(`(?:^|[\s/])trainbridge ([a-z][a-z-]*)([^|&#]*)`)
+	ourCommand = regexp.MustCompile(`(?:^|[\s/])trainbridge(?:-full)? ([a-z][a-z-]*)([^|&#]*)`)
 	quoted     = regexp.MustCompile(`'[^']*'|"[^"]*"`)
 	oneWord    = func(s string) string { return strings.ReplaceAll(strings.Trim(s, `'"`), " ", "_") }
 )

@@ -47,11 +47,14 @@ func NewCommand() *cobra.Command {
 PATH is a file, a directory with all that is below it, a glob, or - for the standard input; .gz and .zst are read as they are. Formats are
 found by content. Text is one screen, with --full all figures.
 
+--format parquet (full build) adds the runs to a lake, tables of all runs for SQL; what the lake has of these runs is replaced.
+
 With --serve it serves the page that --format html writes, and makes it anew as the logs grow. It prints the page's address, and ends with Ctrl-C.`,
 		Example: `  trainbridge report /data/job
   trainbridge report 'logs/**/*.log' --device 'H100 SXM' -o report.html
   zcat old.log.gz | trainbridge report - --lang zh
   trainbridge report /data/job --format csv -o tables/
+  trainbridge report /data/job --format parquet -o lake/
   trainbridge report /data/job --serve --jaeger http://127.0.0.1:16686
   trainbridge report zmq_performance.log --format csv --table rpc_calls -o performance.csv`,
 		SilenceUsage: true,
@@ -94,6 +97,9 @@ func run(cmd *cobra.Command, paths []string, opt options) error {
 		if to = named(opt.format); to == nil {
 			return reading.Errorf(cmd, "--format %q: there are %s", opt.format, names())
 		}
+	}
+	if to.open == nil {
+		return reading.Errorf(cmd, "--format %s is in the full build only: make that with `make build-full`; --format csv has the same tables", to.name)
 	}
 	if !(opt.steady > 0 && opt.steady <= 1) {
 		return reading.Errorf(cmd, "--steady %v: a share above 0, at most 1, such as 0.1", opt.steady)

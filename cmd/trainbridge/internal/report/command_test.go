@@ -188,3 +188,13 @@ func TestJSON(t *testing.T) {
 	_, err = report(t, "", "--schema", log)
 	require.Error(t, err)
 }
+
+// The agent says what makes the lake's format.
+func TestParquetIsOfTheFullBuild(t *testing.T) {
+	_, err := report(t, `{"step": 1, "loss": 2.5}`, "-", "--format", "parquet", "-o", t.TempDir())
+	if named("parquet").open == nil {
+		require.EqualError(t, err, "report: --format parquet is in the full build only: make that with `make build-full`; --format csv has the same tables")
+		return
+	}
+	require.NoError(t, err)
+}

@@ -33,6 +33,7 @@ var formats = []kind{
 	{name: "perfetto", ends: []string{".pftrace", ".perfetto-trace"}, binary: true, open: perfetto.Open},
 	{name: "csv", ends: []string{".csv"}, tables: true, open: records.Open},
 	{name: "tfevents", dir: true, open: series.Open},
+	{name: "parquet", dir: true}, // open: in the full build (formats_full.go)
 	{name: "json", ends: []string{".json"}, open: document.Open},
 }
 

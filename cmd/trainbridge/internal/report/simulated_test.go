@@ -74,7 +74,7 @@ type answer struct {
 		Binary            bool
 	}
 	Jobs []job1
-	// accounts are the rows of accounts.csv
+	// accounts are the rows of runs.csv
 	accounts []map[string]string
 	slow     map[int64]bool
 	// causes of slow steps, the largest first
@@ -98,7 +98,7 @@ func ask(t *testing.T, dir string, flags []string) (*answer, error) {
 			a.slow[n] = true
 		}
 	}
-	a.accounts = tableOf(t, filepath.Join(tables, "accounts.csv"))
+	a.accounts = tableOf(t, filepath.Join(tables, "runs.csv"))
 	for _, row := range tableOf(t, filepath.Join(tables, "causes.csv")) {
 		n, err := strconv.ParseInt(row["iteration"], 10, 64)
 		if err != nil || row["window"] != "step" {
@@ -324,7 +324,7 @@ func (s *score) accountRow(a *account1, rows []map[string]string) {
 	}
 	for state, is := range a.States {
 		if x, err := strconv.ParseFloat(rows[0][state+"_s"], 64); err != nil || math.Abs(x-is) > 1e-6 {
-			s.fail(checkAccount, "accounts.csv has %s s of %s, not %.6f s", rows[0][state+"_s"], state, is)
+			s.fail(checkAccount, "runs.csv has %s s of %s, not %.6f s", rows[0][state+"_s"], state, is)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package records
 
 import (
+	"bytes"
 	"math"
 	"strconv"
 	"strings"
@@ -136,20 +137,35 @@ func appendShifted(dst, number []byte, tens int) []byte {
 	return append(append(append(dst, d[:point]...), '.'), d[point:]...)
 }
 
-// appendText writes a text as a single cell, in quotes if needed (RFC 4180), with an apostrophe before what a spreadsheet would take for a formula: = + - @, a
-// tab or a carriage return at the beginning.
+// A row of a table in the making is its cells, each with cellEnd behind. A text begins with textMark; a cell without is a number, a time or an id. Both bytes
+// are control characters, of which texts have none.
+const (
+	cellEnd  = 0
+	textMark = 1
+)
+
+// appendText writes a text as a cell.
 func appendText(dst []byte, s string) []byte {
 	if s == "" {
 		return dst
 	}
-	formula := strings.IndexByte("=+-@\t\r", s[0]) >= 0
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c >= 0x7f {
 			s = strings.Map(seen, s)
 			break
 		}
 	}
-	if !strings.ContainsAny(s, ",\"\n\r") && s[0] != ' ' && s[len(s)-1] != ' ' {
+	return append(append(dst, textMark), s...)
+}
+
+// appendCSV writes a cell by RFC 4180, and a text as no formula for any program: formulas begin with = + - @, a tab or a carriage return.
+func appendCSV(dst, cell []byte) []byte {
+	if len(cell) == 0 || cell[0] != textMark {
+		return append(dst, cell...)
+	}
+	s := cell[1:]
+	formula := bytes.IndexByte(formulas, s[0]) >= 0
+	if !bytes.ContainsAny(s, ",\"\n\r") && s[0] != ' ' && s[len(s)-1] != ' ' {
 		if formula {
 			dst = append(dst, '\'')
 		}
@@ -159,14 +175,16 @@ func appendText(dst []byte, s string) []byte {
 	if formula {
 		dst = append(dst, '\'')
 	}
-	for i := range len(s) {
-		if s[i] == '"' {
+	for _, c := range s {
+		if c == '"' {
 			dst = append(dst, '"')
 		}
-		dst = append(dst, s[i])
+		dst = append(dst, c)
 	}
 	return append(dst, '"')
 }
+
+var formulas = []byte("=+-@\t\r")
 
 // seen replaces characters that a terminal or spreadsheet would obey instead of show. A text may have several lines, and tabs. Invalid UTF-8 comes as a
 // RuneError.

@@ -96,7 +96,7 @@ func TestHostileText(t *testing.T) {
 		"a=b": "a=b", "\xff=1": "\uFFFD=1", "\x1b]0;owned\x07": "\uFFFD]0;owned\uFFFD", "a\u202eb\u2067\u200b": "a\uFFFDb\uFFFD\uFFFD",
 		"\u0085\u009b31m\x7f": "\uFFFD\uFFFD31m\uFFFD", "a\u2028b\ufeff": "a\uFFFDb\uFFFD", "tab\tstop": "tab\tstop",
 	} {
-		cell := appendText(nil, text)
+		cell := appendCSV(nil, appendText(nil, text))
 		assert.True(t, utf8.Valid(cell))
 		assert.NotRegexp(t, `[\x00-\x08\x0b-\x1f\x7f-\x{9f}\p{Cf}\p{Zl}\p{Zp}]`, string(cell), "%q", text)
 		rows, err := csv.NewReader(strings.NewReader("x," + string(cell) + ",y\n")).ReadAll()
@@ -108,6 +108,6 @@ func TestHostileText(t *testing.T) {
 // A column of numbers takes NaN and infinity as pandas reads them, and a text only as a text.
 func TestNumberThatIsText(t *testing.T) {
 	for text, want := range map[string]string{"NaN": "NaN", "+Inf": "inf", "-Infinity": "-inf", "=1": "'=1", "": ""} {
-		assert.Equal(t, want, string(appendNumber(nil, pcommon.NewValueStr(text), asIs)))
+		assert.Equal(t, want, string(appendCSV(nil, appendNumber(nil, pcommon.NewValueStr(text), asIs))))
 	}
 }

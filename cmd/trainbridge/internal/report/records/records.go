@@ -3,6 +3,7 @@
 package records
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -61,7 +62,8 @@ func Names() []string {
 type Tables struct {
 	name    func(path string) string // the name of a log
 	rows    map[*table]*rows.Sorted
-	jobs    *digest.Jobs // of accounts, if wanted
+	jobs    *digest.Jobs // of the tables about whole jobs, if wanted
+	facts   facts
 	scratch sync.Pool
 
 	mu    sync.Mutex
@@ -79,7 +81,7 @@ func New(temp string, name func(path string) string, only ...string) *Tables {
 			t.rows[of] = rows.New(temp)
 		}
 	}
-	if t.rows[accounts] != nil {
+	if t.rows[runs] != nil || t.rows[lateness] != nil {
 		t.jobs = digest.New()
 	}
 	return t
@@ -107,7 +109,8 @@ var (
 	causes    = tableNamed("causes")
 	verdicts  = tableNamed("verdicts")
 	metrics   = tableNamed("metrics")
-	accounts  = tableNamed("accounts")
+	runs      = tableNamed("runs")
+	lateness  = tableNamed("lateness")
 )
 
 // tableNamed is the table of a name, which must exist.
@@ -126,6 +129,7 @@ func (t *Tables) traces(_ context.Context, td ptrace.Traces) error {
 	}
 	for _, rs := range td.ResourceSpans().All() {
 		r.res.Read(rs.Resource().Attributes())
+		t.facts.resource(&r.res, rs.Resource().Attributes())
 		r.at = format.Place{}
 		for _, ss := range rs.ScopeSpans().All() {
 			for _, s := range ss.Spans().All() {
@@ -146,6 +150,8 @@ func (t *Tables) span(r *scratch, resource pcommon.Map) {
 	switch kind {
 	case view.KindRank:
 		r.root = t.rootOf(r.span)
+	case view.KindStep:
+		t.facts.step(r.res.Run, r.span.Attributes())
 	case view.KindSummary, view.KindRPCSummary:
 		t.summary(r, resource)
 	}
@@ -165,22 +171,6 @@ func (t *Tables) span(r *scratch, resource pcommon.Map) {
 			r.verdict = v
 			t.add(verdicts, r, resource, r.span.StartTimestamp())
 		}
-	}
-}
-
-// Accounts adds a row per job, when all is read.
-func (t *Tables) Accounts(read *offline.Reading) {
-	if t.jobs == nil {
-		return
-	}
-	for _, job := range format.Jobs(t.jobs, read) {
-		a := job.Account()
-		if a == nil {
-			continue
-		}
-		r := &scratch{row: row{account: a}}
-		r.res.Run, r.res.Service = job.Run, strings.Join(job.Services, " ")
-		t.add(accounts, r, pcommon.NewMap(), pcommon.Timestamp(a.Start))
 	}
 }
 
@@ -312,15 +302,14 @@ func (t *Tables) add(of *table, r *scratch, resource pcommon.Map, at pcommon.Tim
 		case i == of.other:
 			text = appendObject(text, others)
 		case r.slots[i] == (pcommon.Value{}):
-		case c.number:
+		case c.kind != Text:
 			text = appendNumber(text, r.slots[i], c.scale)
 		default:
 			text = appendValue(text, r.slots[i], c.scale)
 		}
-		text = append(text, ',')
+		text = append(text, cellEnd)
 	}
-	text[len(text)-1] = '\n' // in place of the last comma
-	// Its key; rows of metrics and accounts have no span.
+	// Its key; rows of metrics and of whole jobs have no span.
 	key := r.key[:0]
 	if r.span == (ptrace.Span{}) {
 		key = format.Key(key, r.res.Run, at, pcommon.TraceID{}, pcommon.SpanID{})
@@ -334,6 +323,48 @@ func (t *Tables) add(of *table, r *scratch, resource pcommon.Map, at pcommon.Tim
 // Rows is how many rows a table has.
 func (t *Tables) Rows(name string) int64 { return t.rows[tableNamed(name)].Len() }
 
+// Column is a column of a table.
+type Column struct {
+	Name string
+	Kind Kind
+}
+
+// Columns are the columns of a table.
+func Columns(name string) []Column {
+	of := tableNamed(name)
+	columns := make([]Column, len(of.columns))
+	for i, c := range of.columns {
+		columns[i] = Column{c.name, c.kind}
+	}
+	return columns
+}
+
+// Each calls f with the cells of each row, in order: the rows of a run together. The cells are valid until f returns. It is called once for a table.
+func (t *Tables) Each(name string, f func(cells [][]byte) error) error {
+	return t.each(name, func(cells [][]byte) error {
+		for i, cell := range cells {
+			if len(cell) > 0 && cell[0] == textMark {
+				cells[i] = cell[1:]
+			}
+		}
+		return f(cells)
+	})
+}
+
+// each is Each, with the marks of texts.
+func (t *Tables) each(name string, f func(cells [][]byte) error) error {
+	var cells [][]byte
+	return t.rows[tableNamed(name)].Each(func(row []byte) error {
+		cells = cells[:0]
+		for len(row) > 0 {
+			end := bytes.IndexByte(row, cellEnd)
+			cells = append(cells, row[:end])
+			row = row[end+1:]
+		}
+		return f(cells)
+	})
+}
+
 // Write writes a table: a line of column names, then the rows. It is called once for a table.
 func (t *Tables) Write(name string, w io.Writer) error {
 	of := tableNamed(name)
@@ -344,8 +375,14 @@ func (t *Tables) Write(name string, w io.Writer) error {
 	if _, err := io.WriteString(w, strings.Join(names, ",")+"\n"); err != nil {
 		return err
 	}
-	return t.rows[of].Each(func(text []byte) error {
-		_, err := w.Write(text)
+	var line []byte
+	return t.each(name, func(cells [][]byte) error {
+		line = line[:0]
+		for _, cell := range cells {
+			line = append(appendCSV(line, cell), ',')
+		}
+		line[len(line)-1] = '\n'
+		_, err := w.Write(line)
 		return err
 	})
 }
@@ -408,7 +445,7 @@ func Open(req format.Request) format.Writer {
 
 // Finish implements format.Writer.
 func (w *writer) Finish(_ context.Context, read *offline.Reading) error {
-	w.Accounts(read)
+	w.Jobs(read, w.Conclude)
 	if w.Table != "" {
 		return w.Write(w.Table, w.Out)
 	}

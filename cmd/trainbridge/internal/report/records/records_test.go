@@ -42,7 +42,7 @@ func read(t *testing.T, paths ...string) (map[string][]map[string]string, *offli
 	all := New(t.TempDir(), in.Name)
 	reading, err := offline.Read(t.Context(), in, offline.Options{Positions: true}, all.Sink())
 	require.NoError(t, err)
-	all.Accounts(reading)
+	require.True(t, all.Jobs(reading, nil))
 	out := make(map[string][]map[string]string)
 	for _, name := range Names() {
 		var text bytes.Buffer
@@ -283,7 +283,7 @@ func TestFixtures(t *testing.T) {
 			delete(tables, "verdicts")
 			for name, rows := range tables {
 				for _, row := range rows {
-					if !slices.Contains([]string{"breakdowns", "causes", "accounts", "metrics"}, name) {
+					if !slices.Contains([]string{"breakdowns", "causes", "runs", "lateness", "metrics"}, name) {
 						require.NotEmpty(t, row["file"], "%s %v", name, row)
 					}
 					delete(row, "verdicts")

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/format"
 	"github.com/trainbridge/trainbridge/internal/account"
 	"github.com/trainbridge/trainbridge/internal/collectives"
+	"github.com/trainbridge/trainbridge/internal/traces/digest"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
 	"github.com/trainbridge/trainbridge/spans"
 )
@@ -30,12 +32,23 @@ type table struct {
 	other int              // the column of attributes with the prefix fields; -1: none
 }
 
+// Kind is what the cells of a column hold, unless empty.
+type Kind uint8
+
+// The kinds.
+const (
+	Text   Kind = iota // a text, an id, or a JSON object
+	Number             // a number, NaN, inf or -inf
+	Whole              // a number without a fraction
+	Time               // RFC 3339
+)
+
 // column is a value of a record: an attribute of the span (or else of the resource), or the result of write for the row.
 type column struct {
 	name, unit, means string
 	attr              string // the attribute; "": the cells come from write or fields
 	scale             scale
-	number            bool
+	kind              Kind
 	fields            string // the prefix of attributes without a column of their own; they are a JSON object
 	write             func(dst []byte, r *row) []byte
 }
@@ -56,7 +69,7 @@ type row struct {
 	point     pmetric.NumberDataPoint
 	statistic string
 	value     pcommon.Value
-	account   *account.Account
+	job       *job
 }
 
 // inherited is what the rows of ranks have from their collective, whose span has it once for all.
@@ -71,16 +84,37 @@ type inherited struct {
 func text(name, attr, means string) column { return column{name: name, attr: attr, means: means} }
 
 func number(name, unit, attr string, s scale, means string) column {
-	return column{name: name, unit: unit, attr: attr, scale: s, number: true, means: means}
+	return column{name: name, unit: unit, attr: attr, scale: s, kind: Number, means: means}
 }
 
 func made(name, unit, means string, write func([]byte, *row) []byte) column {
-	return column{name: name, unit: unit, means: means, number: unit != "", write: write}
+	c := column{name: name, unit: unit, means: means, write: write}
+	if unit != "" {
+		c.kind = Number
+	}
+	return c
+}
+
+// whole is a column of numbers without a fraction.
+func whole(c column) column { c.kind = Whole; return c }
+
+// moment is a time of the row.
+func moment(name, means string, of func(*row) pcommon.Timestamp) column {
+	c := made(name, "", means, func(dst []byte, r *row) []byte { return appendTime(dst, of(r)) })
+	c.kind = Time
+	return c
 }
 
 // said is a text of the row.
 func said(name, means string, of func(*row) string) column {
 	return made(name, "", means, func(dst []byte, r *row) []byte { return appendText(dst, of(r)) })
+}
+
+// plain is a number whose unit stands in the row.
+func plain(name, means string, of func(*row) float64) column {
+	c := made(name, "", means, func(dst []byte, r *row) []byte { return appendGiven(dst, of(r)) })
+	c.kind = Number
+	return c
 }
 
 // took is how long a record took.
@@ -96,9 +130,7 @@ func fields(prefix string) column {
 // head is the first columns of all tables of spans.
 var head = []column{
 	said("run", "The job: ml.run.id", func(r *row) string { return r.res.Run }),
-	made("time", "", "When the record begins, RFC 3339 in UTC with nanoseconds", func(dst []byte, r *row) []byte {
-		return appendTime(dst, r.begins())
-	}),
+	moment("time", "When the record begins, RFC 3339 in UTC with nanoseconds", (*row).begins),
 	// Some ids are digits with an e among them, and look like numbers: a program reads ids as text.
 	made("trace_id", "", "Its trace", func(dst []byte, r *row) []byte {
 		id := r.span.TraceID()
@@ -114,12 +146,12 @@ var head = []column{
 		}
 		return appendText(dst, r.name(r.at.File))
 	}),
-	made("offset", "By", "Where its first line begins in the log; of a compressed log, in its content", func(dst []byte, r *row) []byte {
+	whole(made("offset", "By", "Where its first line begins in the log; of a compressed log, in its content", func(dst []byte, r *row) []byte {
 		if r.at.File == "" {
 			return dst
 		}
 		return strconv.AppendInt(dst, r.at.Offset, 10)
-	}),
+	})),
 }
 
 // tail is the last columns of tables whose rows are spans.
@@ -139,10 +171,10 @@ var (
 	host      = said("host", "The host, where the log names it", hostOf)
 	service   = said("service", "service.name", func(r *row) string { return r.res.Service })
 	duration  = took("duration_s", "s", asIs, "How long it took")
-	pid       = made("pid", "1", "The process", func(dst []byte, r *row) []byte { return appendWhole(dst, r.res.PID) })
-	rank      = number("rank", "1", spans.AttrRank, asIs, "The global rank that wrote it")
+	pid       = whole(made("pid", "1", "The process", func(dst []byte, r *row) []byte { return appendWhole(dst, r.res.PID) }))
+	rank      = whole(number("rank", "1", spans.AttrRank, asIs, "The global rank that wrote it"))
 	operation = said("operation", "In small letters, as VCCL writes it: allreduce, allgather, …", operationOf)
-	iteration = number("iteration", "{iteration}", spans.AttrIteration, asIs, "The iteration as printed")
+	iteration = whole(number("iteration", "{iteration}", spans.AttrIteration, asIs, "The iteration as printed"))
 )
 
 // nano is the scale that makes of ns what s makes of seconds.
@@ -188,9 +220,9 @@ var tables = []*table{
 		kinds: []view.Kind{view.KindStep},
 		columns: columnsOf(
 			service, host, rank, iteration,
-			number("record", "1", spans.AttrRecord, asIs, "The ordinal of the record in its log, where the log names no iteration"),
+			whole(number("record", "1", spans.AttrRecord, asIs, "The ordinal of the record in its log, where the log names no iteration")),
 			number("epoch", "1", spans.AttrEpoch, asIs, "The epoch, with its fraction"),
-			number("steps_covered", "{step}", spans.AttrStepsCovered, asIs, "How many steps the record covers, where they are several"),
+			whole(number("steps_covered", "{step}", spans.AttrStepsCovered, asIs, "How many steps the record covers, where they are several")),
 			number("loss", "{loss}", spans.AttrLoss, asIs, "The training loss; NaN, inf and -inf as they are"),
 			number("lr", "1", spans.AttrLearningRate, asIs, "The learning rate"),
 			number("grad_norm", "1", spans.AttrGradientNorm, asIs, "The norm of the gradient"),
@@ -218,11 +250,11 @@ var tables = []*table{
 			number("tokens", "{token}", spans.AttrTokens, asIs, "Tokens of all steps covered"),
 			number("consumed_samples", "{sample}", spans.AttrConsumedSamples, asIs, "Samples since the run began"),
 			number("consumed_tokens", "{token}", spans.AttrConsumedTokens, asIs, "Tokens since the run began"),
-			number("skipped_iterations", "{iteration}", spans.AttrSkippedIterations, asIs, "As the log counts them"),
-			number("nan_iterations", "{iteration}", spans.AttrNaNIterations, asIs, "As the log counts them"),
-			number("slowest_rank", "1", spans.AttrRankSlowest, asIs, "The rank that computed for the longest among its peers"),
+			whole(number("skipped_iterations", "{iteration}", spans.AttrSkippedIterations, asIs, "As the log counts them")),
+			whole(number("nan_iterations", "{iteration}", spans.AttrNaNIterations, asIs, "As the log counts them")),
+			whole(number("slowest_rank", "1", spans.AttrRankSlowest, asIs, "The rank that computed for the longest among its peers")),
 			number("slowest_rank_s", "s", spans.AttrRankSlowestDuration, asIs, "How long it took"),
-			number("world_size", "1", spans.AttrWorldSize, asIs, "How many ranks the job has"),
+			whole(number("world_size", "1", spans.AttrWorldSize, asIs, "How many ranks the job has")),
 			text("format", spans.AttrSource, "The format of the log"),
 			fields(spans.AttrTrainFieldPrefix),
 		),
@@ -235,9 +267,9 @@ var tables = []*table{
 			duration,
 			number("min_s", "s", spans.AttrStageDurationMin, asIs, "The time of the fastest rank, where the row is the slowest"),
 			number("median_s", "s", spans.AttrStageDurationMedian, asIs, "The median of the ranks"),
-			number("ranks", "1", spans.AttrStageRanks, asIs, "Of how many ranks the log has the time"),
-			number("slowest_rank", "1", spans.AttrStageRankSlowest, asIs, "The slowest rank"),
-			number("fastest_rank", "1", spans.AttrStageRankFastest, asIs, "The fastest rank"),
+			whole(number("ranks", "1", spans.AttrStageRanks, asIs, "Of how many ranks the log has the time")),
+			whole(number("slowest_rank", "1", spans.AttrStageRankSlowest, asIs, "The slowest rank")),
+			whole(number("fastest_rank", "1", spans.AttrStageRankFastest, asIs, "The fastest rank")),
 		),
 	},
 	{
@@ -296,7 +328,7 @@ var tables = []*table{
 		name: "rpc_calls", means: "RPCs of ZeroMQ, with the columns of the log by the names that its guide gives them",
 		kinds: []view.Kind{view.KindCall},
 		columns: columnsOf(
-			number("ID", "1", spans.AttrZMQCallID, asIs, "The number of the call; it restarts within a file"),
+			whole(number("ID", "1", spans.AttrZMQCallID, asIs, "The number of the call; it restarts within a file")),
 			said("Method", "The method", func(r *row) string { return r.span.Name() }),
 			number("Serialize_ms", "ms", spans.AttrZMQSerializeDuration, milli, "Serializing the request"),
 			number("Send_ms", "ms", spans.AttrZMQSendDuration, milli, "Sending it"),
@@ -318,8 +350,8 @@ var tables = []*table{
 		kinds: []view.Kind{view.KindPass, view.KindSession, view.KindCalls},
 		columns: columnsOf(
 			said("group", "pass, session or calls", kindOf),
-			number("pass", "1", spans.AttrZMQPass, asIs, "The ordinal of the pass in its session, from 1"),
-			number("calls", "{call}", spans.AttrZMQPassCalls, asIs, "How many calls"),
+			whole(number("pass", "1", spans.AttrZMQPass, asIs, "The ordinal of the pass in its session, from 1")),
+			whole(number("calls", "{call}", spans.AttrZMQPassCalls, asIs, "How many calls")),
 			text("end", spans.AttrZMQPassEnd, "Why it ended"),
 			duration,
 			number("Total_ms", "ms", spans.AttrZMQCallDuration, milli, "The calls, added up"),
@@ -345,9 +377,9 @@ var tables = []*table{
 			text("algorithm", spans.AttrNCCLAlgorithm, "As the log has it"),
 			text("comm", spans.AttrNCCLCommID, "The communicator"),
 			text("comm_name", spans.AttrNCCLCommName, "Its name"),
-			number("comm_size", "{rank}", spans.AttrNCCLCommSize, asIs, "Its ranks"),
-			number("sequence", "1", spans.AttrNCCLSequence, asIs, "Its number, per communicator and operation"),
-			number("ranks", "{rank}", spans.AttrNCCLRanks, asIs, "How many ranks have a record"),
+			whole(number("comm_size", "{rank}", spans.AttrNCCLCommSize, asIs, "Its ranks")),
+			whole(number("sequence", "1", spans.AttrNCCLSequence, asIs, "Its number, per communicator and operation")),
+			whole(number("ranks", "{rank}", spans.AttrNCCLRanks, asIs, "How many ranks have a record")),
 			number("message_size", "By", spans.AttrNCCLMessageSize, asIs, "As the log has it"),
 			number("data_size", "By", spans.AttrNCCLDataSize, asIs, "S of algbw = S/t"),
 			number("duration_us", "µs", spans.AttrNCCLDuration, scale{tens: 6}, "From the first rank's arrival to the end"),
@@ -355,13 +387,13 @@ var tables = []*table{
 			number("algbw_GBps", "GB/s", spans.AttrNCCLBandwidthAlgorithm, giga, "S/t, recomputed"),
 			number("busbw_GBps", "GB/s", spans.AttrNCCLBandwidthBus, giga, "That times the operation's factor"),
 			number("late_us", "µs", spans.AttrNCCLLateMax, scale{tens: 6}, "How long after the first rank the last came"),
-			number("late_rank", "1", spans.AttrNCCLLateRank, asIs, "Which that was"),
+			whole(number("late_rank", "1", spans.AttrNCCLLateRank, asIs, "Which that was")),
 			text("late_host", spans.AttrNCCLLateHost, "Its host"),
 			number("late_cost_s", "s", spans.AttrNCCLLateCost, asIs, "What the ranks lost together waiting for it"),
-			number("straggler_rank", "1", spans.AttrNCCLStragglerRank, asIs, "The rank that is late again and again"),
-			number("missing_ranks", "{rank}", spans.AttrNCCLRanksMissingCount, asIs, "Ranks without a record"),
-			number("error_count", "{error}", spans.AttrNCCLErrors, asIs, "Of all ranks"),
-			number("retry_count", "{retry}", spans.AttrNCCLRetries, asIs, "Of all ranks"),
+			whole(number("straggler_rank", "1", spans.AttrNCCLStragglerRank, asIs, "The rank that is late again and again")),
+			whole(number("missing_ranks", "{rank}", spans.AttrNCCLRanksMissingCount, asIs, "Ranks without a record")),
+			whole(number("error_count", "{error}", spans.AttrNCCLErrors, asIs, "Of all ranks")),
+			whole(number("retry_count", "{retry}", spans.AttrNCCLRetries, asIs, "Of all ranks")),
 		),
 	},
 	{
@@ -404,10 +436,10 @@ var tables = []*table{
 			text("bandwidth_unit", spans.AttrNCCLBandwidthUnit, "The unit that the numbers of the log fit: GB/s or Gbit/s"),
 			number("algbw_GBps", "GB/s", spans.AttrNCCLBandwidthAlgorithm, giga, "S/t, recomputed"),
 			number("busbw_GBps", "GB/s", spans.AttrNCCLBandwidthBus, giga, "That times the operation's factor"),
-			number("src_rank", "1", spans.AttrNCCLSource, asIs, "The rank that sent"),
-			number("dst_rank", "1", spans.AttrNCCLDestination, asIs, "The rank that received"),
-			number("channel_id", "1", spans.AttrNCCLChannelID, asIs, "The channel"),
-			number("stream_id", "1", spans.AttrNCCLStreamID, asIs, "The CUDA stream"),
+			whole(number("src_rank", "1", spans.AttrNCCLSource, asIs, "The rank that sent")),
+			whole(number("dst_rank", "1", spans.AttrNCCLDestination, asIs, "The rank that received")),
+			whole(number("channel_id", "1", spans.AttrNCCLChannelID, asIs, "The channel")),
+			whole(number("stream_id", "1", spans.AttrNCCLStreamID, asIs, "The CUDA stream")),
 			made("error_count", "{error}", "As the log has it", func(dst []byte, r *row) []byte {
 				return appendCount(dst, r, spans.AttrNCCLErrors, r.root != nil && r.root.errors)
 			}),
@@ -426,7 +458,7 @@ var tables = []*table{
 				}
 				return appendFirst(dst, r, spans.AttrNCCLSequence)
 			}),
-			number("comm_rank", "1", spans.AttrNCCLCommRank, asIs, "The rank in the communicator"),
+			whole(number("comm_rank", "1", spans.AttrNCCLCommRank, asIs, "The rank in the communicator")),
 			number("late_us", "µs", spans.AttrNCCLLate, scale{tens: 6}, "How long after the first rank it came"),
 			number("clock_offset_us", "µs", spans.AttrNCCLClockOffset, scale{tens: 6}, "How much its clock is ahead of the reference's"),
 			text("state", spans.AttrNCCLState, "How far it came, of what is not completed"),
@@ -439,10 +471,10 @@ var tables = []*table{
 			said("of", "proxy_op, proxy_step or channel", kindOf),
 			took("duration_us", "µs", scale{tens: 6}, "How long it took"),
 			text("direction", spans.AttrNCCLDirection, "send or receive"),
-			number("comm_rank", "1", spans.AttrNCCLCommRank, asIs, "The rank in the communicator"),
-			number("peer_rank", "1", spans.AttrNCCLPeerRank, asIs, "The other rank"),
-			number("channel_id", "1", spans.AttrNCCLChannelID, asIs, "The channel"),
-			number("step", "1", spans.AttrNCCLStep, asIs, "The index of the proxy's step"),
+			whole(number("comm_rank", "1", spans.AttrNCCLCommRank, asIs, "The rank in the communicator")),
+			whole(number("peer_rank", "1", spans.AttrNCCLPeerRank, asIs, "The other rank")),
+			whole(number("channel_id", "1", spans.AttrNCCLChannelID, asIs, "The channel")),
+			whole(number("step", "1", spans.AttrNCCLStep, asIs, "The index of the proxy's step")),
 			text("state", spans.AttrNCCLProxyState, "What the proxy waited for or did: ScheduleSend, SendWait, …"),
 			number("message_size", "By", spans.AttrNCCLMessageSize, asIs, "What was moved"),
 		),
@@ -467,7 +499,7 @@ var tables = []*table{
 			said("part", "The part of the time that was longer; unattributed: what no log explains", func(r *row) string { return r.cause.Part }),
 			made("time_s", "s", "By how much it was longer than usual", func(dst []byte, r *row) []byte { return appendGiven(dst, r.cause.Seconds) }),
 			made("device_time_s", "s", "The same times the ranks that waited", func(dst []byte, r *row) []byte { return appendGiven(dst, r.cause.Cost) }),
-			made("rank", "1", "The rank that was waited for", func(dst []byte, r *row) []byte { return appendWhole(dst, r.cause.Rank) }),
+			whole(made("rank", "1", "The rank that was waited for", func(dst []byte, r *row) []byte { return appendWhole(dst, r.cause.Rank) })),
 			said("host", "Its host", func(r *row) string { return r.cause.Host }),
 			said("comm_name", "The communicator in which it showed", func(r *row) string { return r.cause.Comm }),
 			said("operation", "The collective in which it showed, in small letters", func(r *row) string { return strings.ToLower(r.cause.Operation) }),
@@ -483,8 +515,8 @@ var tables = []*table{
 			said("name", "The name of the span", func(r *row) string { return r.span.Name() }),
 			iteration,
 			said("reason", "One English sentence with the numbers", func(r *row) string { return r.verdict.Reason }),
-			made("value", "", "What was judged, in unit", func(dst []byte, r *row) []byte { return appendGiven(dst, r.verdict.Value) }),
-			made("threshold", "", "The limit that it was held against", func(dst []byte, r *row) []byte { return appendGiven(dst, r.verdict.Threshold) }),
+			plain("value", "What was judged, in unit", func(r *row) float64 { return r.verdict.Value }),
+			plain("threshold", "The limit that it was held against", func(r *row) float64 { return r.verdict.Threshold }),
 			made("unit", "", "UCUM", func(dst []byte, r *row) []byte {
 				v, _ := spans.VerdictNamed(r.verdict.Name, r.verdict.Cause)
 				return appendText(dst, v.Unit)
@@ -494,21 +526,68 @@ var tables = []*table{
 		),
 	},
 	{
-		name: "accounts", means: "Where the wall-clock time of each job went, a row per job; docs/reference/goodput.md says what goodput is",
-		columns: append([]column{
+		name: "runs", means: "Each job as a whole, a row per job: what it was, how it ended, where its wall-clock time went (docs/reference/goodput.md)",
+		columns: slices.Concat([]column{
 			head[0],
-			made("time", "", "When it begins, RFC 3339 in UTC with nanoseconds", func(dst []byte, r *row) []byte {
-				return appendTime(dst, pcommon.Timestamp(r.account.Start))
-			}),
+			moment("time", "When it begins, RFC 3339 in UTC with nanoseconds", func(r *row) pcommon.Timestamp { return r.job.start() }),
+			moment("end_time", "When its last record ends, likewise", func(r *row) pcommon.Timestamp { return pcommon.Timestamp(r.job.Last) }),
 			service,
+			said("hosts", "The hosts that logs name, between spaces", func(r *row) string { return strings.Join(r.job.Hosts, " ") }),
+			said("formats", "The formats of its training logs, between spaces", func(r *row) string { return r.job.formats() }),
+			made("model", "", "The model as its logs state it, a JSON object of ml.model.*", func(dst []byte, r *row) []byte {
+				return appendObject(dst, r.job.facts.model)
+			}),
+			said("device", "The model of the GPUs", func(r *row) string { return r.job.facts.device }),
+			ofJob("batch_size", "{sample}", "Samples of one step, of all ranks: the most", func(j *job) float64 { return j.facts.batch }),
+			made("labels", "", "OTEL_RESOURCE_ATTRIBUTES, and what Slurm or Kubernetes says of the job (docs/reference/runs.md), a JSON object", appendLabels),
+			said("severity", "Of the conclusion: good, warning, bad", func(r *row) string { return r.job.conclusion.Severity }),
+			said("conclusion", "What there is to say, in a sentence with numbers", func(r *row) string { return r.job.conclusion.Headline }),
+			said("end_kind", "How it ended: silent, healthy, after_end, or what ended it (docs/reference/why-dead.md)", func(r *row) string {
+				return r.job.conclusion.End.Kind
+			}),
+			said("end_reason", "A sentence about that", func(r *row) string { return r.job.conclusion.End.Sentence }),
+			said("end_ranks", "The ranks that the evidence names as the cause, between spaces", func(r *row) string { return joinRanks(r.job.conclusion.End.Ranks) }),
+			said("end_hosts", "The hosts, likewise", func(r *row) string { return strings.Join(r.job.conclusion.End.Hosts, " ") }),
+			ofJob("step_time_s_p50", "s", "The time of one step, median of the training log", func(j *job) float64 { return j.usual(digest.StepTime) }),
+			ofJob("tokens_per_sec_p50", "{token}/s", "Tokens per second of all devices, likewise", func(j *job) float64 { return j.usual(digest.TokenThroughput) }),
+			ofJob("mfu_p50", "1", "Model FLOP/s utilization, likewise", func(j *job) float64 { return j.usual(digest.MFU) }),
+			ofJob("late_cost_s", "s", "What ranks lost together waiting for the last of each collective", (*job).lateCost),
 			ofAccount("wall_s", "s", "From the first line with a clock to the last", func(a *account.Account) float64 { return a.Wall }),
-		}, states()...),
+		}, states()),
+	},
+	{
+		name: "lateness", means: "How late each rank came to collectives, a row per job, communicator and rank",
+		columns: []column{
+			head[0],
+			moment("time", "When the job begins, RFC 3339 in UTC with nanoseconds", func(r *row) pcommon.Timestamp { return r.job.start() }),
+			said("comm", "The communicator", func(r *row) string { return r.job.rank.Communicator }),
+			whole(ofRank("rank", "1", "The rank in it", func(k *digest.Rank) float64 { return float64(k.Rank) })),
+			said("host", "Its host", func(r *row) string { return r.job.rank.Host }),
+			whole(ofRank("records", "{record}", "Its records", func(k *digest.Rank) float64 { return float64(k.Records) })),
+			whole(ofRank("times_last", "{collective}", "Collectives in which it came last", func(k *digest.Rank) float64 { return float64(k.Last) })),
+			ofRank("late_mean_s", "s", "How long after the first rank it came, mean", func(k *digest.Rank) float64 { return k.Late.Mean() }),
+			ofRank("late_max_s", "s", "The most of that", func(k *digest.Rank) float64 { return k.Late.Max() }),
+			ofRank("late_cost_s", "s", "What the others lost together waiting for it", func(k *digest.Rank) float64 { return k.Cost.Sum() }),
+			whole(ofRank("straggler", "{collective}", "Collectives in which it was late again and again", func(k *digest.Rank) float64 {
+				return float64(k.Straggler)
+			})),
+		},
+	},
+	{
+		name: "events", means: "Lines of logs that tell how a run ends (docs/reference/events.md)", kinds: []view.Kind{view.KindEvent},
+		columns: append(append([]column{}, head...),
+			host, rank,
+			text("class", spans.AttrEventClass, "What the line is evidence of"),
+			text("form", spans.AttrEventForm, "Which line it is"),
+			text("text", spans.AttrEventText, "The line, without the prefixes of launchers"),
+			text("time_source", spans.AttrTimeSource, "Where the time comes from, as of spans"),
+		),
 	},
 	{
 		name: "metrics", means: "Values that logs state over time, a row per point: what a step states stands in steps too",
 		columns: []column{
 			head[0],
-			made("time", "", "RFC 3339 in UTC with nanoseconds", func(dst []byte, r *row) []byte { return appendTime(dst, r.point.Timestamp()) }),
+			moment("time", "RFC 3339 in UTC with nanoseconds", func(r *row) pcommon.Timestamp { return r.point.Timestamp() }),
 			service, host,
 			said("metric", "The name", func(r *row) string { return r.metric.Name() }),
 			said("unit", "UCUM", func(r *row) string { return r.metric.Unit() }),
@@ -527,9 +606,24 @@ var tables = []*table{
 	},
 }
 
-// ofAccount is a column of a number of the account.
+// ofJob is a number of the job.
+func ofJob(name, unit, means string, of func(*job) float64) column {
+	return made(name, unit, means, func(dst []byte, r *row) []byte { return appendGiven(dst, of(r.job)) })
+}
+
+// ofAccount is a number of the account, if the job has one.
 func ofAccount(name, unit, means string, of func(*account.Account) float64) column {
-	return made(name, unit, means, func(dst []byte, r *row) []byte { return appendGiven(dst, of(r.account)) })
+	return ofJob(name, unit, means, func(j *job) float64 {
+		if j.account == nil {
+			return math.NaN()
+		}
+		return of(j.account)
+	})
+}
+
+// ofRank is a number of a rank's lateness.
+func ofRank(name, unit, means string, of func(*digest.Rank) float64) column {
+	return ofJob(name, unit, means, func(j *job) float64 { return of(j.rank) })
 }
 
 // states makes the columns of the account: the seconds in each state, then sums, goodput and counts.
@@ -551,15 +645,15 @@ func states() (columns []column) {
 		ofAccount("goodput_google", "1", "As Google's ml-goodput-measurement has it", (*account.Account).Google),
 		ofAccount("goodput_nvidia_cre", "1", "As NVIDIA's Cluster Readiness Engine has it", (*account.Account).CRE),
 		ofAccount("ettr_meta", "1", "Meta's effective training time ratio", (*account.Account).ETTR),
-		ofAccount("steps", "{step}", "Different steps that were done", func(a *account.Account) float64 { return float64(a.Steps) }),
-		ofAccount("redone_steps", "{step}", "Steps that were done again", func(a *account.Account) float64 { return float64(a.Redone) }),
-		ofAccount("attempts", "{attempt}", "How often the training began", func(a *account.Account) float64 { return float64(len(a.Attempts)) }),
-		ofAccount("ranks", "{rank}", "The most that the job had", func(a *account.Account) float64 {
+		whole(ofAccount("steps", "{step}", "Different steps that were done", func(a *account.Account) float64 { return float64(a.Steps) })),
+		whole(ofAccount("redone_steps", "{step}", "Steps that were done again", func(a *account.Account) float64 { return float64(a.Redone) })),
+		whole(ofAccount("attempts", "{attempt}", "How often the training began", func(a *account.Account) float64 { return float64(len(a.Attempts)) })),
+		whole(ofAccount("ranks", "{rank}", "The most that the job had", func(a *account.Account) float64 {
 			if a.Ranks == 0 {
 				return math.NaN()
 			}
 			return float64(a.Ranks)
-		}),
+		})),
 	)
 }
 

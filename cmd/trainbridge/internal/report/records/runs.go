@@ -1,0 +1,201 @@
+package records
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/offline"
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/format"
+	"github.com/trainbridge/trainbridge/internal/account"
+	"github.com/trainbridge/trainbridge/internal/traces/digest"
+	"github.com/trainbridge/trainbridge/internal/traces/view"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// job is the source of the rows about a whole job.
+type job struct {
+	*digest.Job
+	account    *account.Account // nil: no log has steps with times
+	conclusion format.Conclusion
+	facts      *runFacts
+	rank       *digest.Rank // of the rows of lateness
+}
+
+// Jobs adds the rows about whole jobs, when all is read. conclude may be nil. whole: there were no more jobs than a digest tells apart.
+func (t *Tables) Jobs(read *offline.Reading, conclude func(*digest.Job, *offline.Reading) format.Conclusion) (whole bool) {
+	if t.jobs == nil {
+		return true
+	}
+	for _, of := range format.Jobs(t.jobs, read) {
+		j := job{Job: of, account: of.Account(), facts: t.facts.of(of.Run)}
+		if conclude != nil && t.rows[runs] != nil {
+			j.conclusion = conclude(of, read)
+		}
+		r := &scratch{row: row{job: &j}}
+		r.res.Run, r.res.Service = of.Run, strings.Join(of.Services, " ")
+		if t.rows[runs] != nil {
+			t.add(runs, r, pcommon.NewMap(), j.start())
+		}
+		if t.rows[lateness] == nil {
+			continue
+		}
+		for _, j.rank = range of.Collectives.Ranks() {
+			t.add(lateness, r, pcommon.NewMap(), j.start())
+		}
+	}
+	return t.jobs.Left() == 0
+}
+
+// start is when the job begins; 0: its logs have no clock.
+func (j *job) start() pcommon.Timestamp {
+	if j.account != nil {
+		return pcommon.Timestamp(j.account.Start)
+	}
+	return pcommon.Timestamp(j.First)
+}
+
+// usual is the median of a figure of the training log with the most records.
+func (j *job) usual(figure digest.Figure) float64 {
+	median, most := math.NaN(), int64(0)
+	for _, log := range j.Steps.Rows() {
+		if m := &log.Measures[figure]; log.Records > most && m.Count() > 0 {
+			median, most = m.Quantile(0.5), log.Records
+		}
+	}
+	return median
+}
+
+// lateCost is what ranks lost together waiting for the last of each collective, s.
+func (j *job) lateCost() float64 {
+	sum := math.NaN()
+	for _, c := range j.Collectives.Operations() {
+		if math.IsNaN(sum) {
+			sum = 0
+		}
+		sum += c.Cost.Sum()
+	}
+	return sum
+}
+
+func (j *job) formats() string {
+	var names []string
+	for _, log := range j.Steps.Rows() {
+		names = append(names, log.Name)
+	}
+	slices.Sort(names)
+	return strings.Join(slices.Compact(names), " ")
+}
+
+// appendLabels writes what the environment says of the run.
+func appendLabels(dst []byte, r *row) []byte {
+	labels := make(map[string]any)
+	for name, value := range spans.JobLabels(r.res.Run) {
+		labels[name] = value
+	}
+	return appendObject(dst, labels)
+}
+
+func joinRanks(ranks []int64) string {
+	texts := make([]string, len(ranks))
+	for i, n := range ranks {
+		texts[i] = strconv.FormatInt(n, 10)
+	}
+	return strings.Join(texts, " ")
+}
+
+// mostFacts bounds the runs with facts: a digest has fewer jobs.
+const mostFacts = 1024
+
+// facts are what resources and steps say of whole runs.
+type facts struct {
+	mu sync.Mutex
+	by map[string]*runFacts
+}
+
+// runFacts has the configuration of a run.
+type runFacts struct {
+	model  map[string]any // by the name of the field; of several values the first in order
+	device string         // likewise
+	batch  float64        // the largest
+}
+
+// of is the facts of a run.
+func (f *facts) of(run string) *runFacts {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.find(run)
+}
+
+func (f *facts) find(run string) *runFacts {
+	known := f.by[run]
+	if known == nil {
+		known = &runFacts{model: make(map[string]any), batch: math.NaN()}
+		if f.by == nil {
+			f.by = make(map[string]*runFacts)
+		}
+		if len(f.by) < mostFacts {
+			f.by[strings.Clone(run)] = known
+		}
+	}
+	return known
+}
+
+// resource takes note of the facts on a resource.
+func (f *facts) resource(res *view.Resource, attrs pcommon.Map) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	known := f.find(res.Run)
+	known.isOn(res.DeviceModel)
+	for name, v := range attrs.All() {
+		field, ok := strings.CutPrefix(name, spans.ModelPrefix)
+		switch {
+		case ok:
+			if old, before := known.model[field]; !before || v.AsString() < asText(old) {
+				known.model[strings.Clone(field)] = v.AsRaw()
+			}
+		case name == spans.AttrBatchSize:
+			known.takes(spans.ValueNumber(v))
+		}
+	}
+}
+
+// step takes note of the facts on a step.
+func (f *facts) step(run string, attrs pcommon.Map) {
+	batch, ok := attrs.Get(spans.AttrBatchSize)
+	device, on := attrs.Get(spans.AttrDeviceModel)
+	if !ok && !on {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	known := f.find(run)
+	if ok {
+		known.takes(spans.ValueNumber(batch))
+	}
+	if on {
+		known.isOn(spans.ValueText(device))
+	}
+}
+
+func (k *runFacts) isOn(device string) {
+	if device != "" && (k.device == "" || device < k.device) {
+		k.device = strings.Clone(device)
+	}
+}
+
+func (k *runFacts) takes(batch float64) {
+	if !(batch <= k.batch) {
+		k.batch = batch
+	}
+}
+
+func asText(v any) string {
+	value := pcommon.NewValueEmpty()
+	_ = value.FromRaw(v)
+	return value.AsString()
+}
