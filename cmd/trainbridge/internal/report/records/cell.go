@@ -158,14 +158,14 @@ func appendText(dst []byte, s string) []byte {
 	return append(append(dst, textMark), s...)
 }
 
-// appendCSV writes a cell by RFC 4180, and a text as no formula for any program: formulas begin with = + - @, a tab or a carriage return.
+// appendCSV writes a cell by RFC 4180, and a text as no formula for any program: formulas begin with = + - @ or a tab.
 func appendCSV(dst, cell []byte) []byte {
 	if len(cell) == 0 || cell[0] != textMark {
 		return append(dst, cell...)
 	}
 	s := cell[1:]
 	formula := bytes.IndexByte(formulas, s[0]) >= 0
-	if !bytes.ContainsAny(s, ",\"\n\r") && s[0] != ' ' && s[len(s)-1] != ' ' {
+	if !bytes.ContainsAny(s, ",\"\n") && s[0] != ' ' && s[len(s)-1] != ' ' {
 		if formula {
 			dst = append(dst, '\'')
 		}
@@ -184,7 +184,7 @@ func appendCSV(dst, cell []byte) []byte {
 	return append(dst, '"')
 }
 
-var formulas = []byte("=+-@\t\r")
+var formulas = []byte("=+-@\t")
 
 // seen replaces characters that a terminal or spreadsheet would obey instead of show. A text may have several lines, and tabs. Invalid UTF-8 comes as a
 // RuneError.

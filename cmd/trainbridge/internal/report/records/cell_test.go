@@ -91,7 +91,7 @@ func TestRandomNumbers(t *testing.T) {
 // A name in a log is a single cell, is no formula, and reads back unchanged but for bytes outside of any text and invisible runes.
 func TestHostileText(t *testing.T) {
 	for text, want := range map[string]string{
-		"": "", "plain": "plain", "=1+1": "'=1+1", "+cmd|' /C calc'!A0": "'+cmd|' /C calc'!A0", "-2": "'-2", "@SUM(A1)": "'@SUM(A1)", "\tx": "'\tx", "\rx": "'\uFFFDx",
+		"": "", "plain": "plain", "=1+1": "'=1+1", "+cmd|' /C calc'!A0": "'+cmd|' /C calc'!A0", "-2": "'-2", "@SUM(A1)": "'@SUM(A1)", "\tx": "'\tx", "\rx": "\uFFFDx",
 		"a,b": "a,b", `say "hi"`: `say "hi"`, "two\nlines": "two\nlines", "=\n\"": "'=\n\"", "bad\xff": "bad\uFFFD", "nul\x00": "nul\uFFFD", " x ": " x ", "中文": "中文",
 		"a=b": "a=b", "\xff=1": "\uFFFD=1", "\x1b]0;owned\x07": "\uFFFD]0;owned\uFFFD", "a\u202eb\u2067\u200b": "a\uFFFDb\uFFFD\uFFFD",
 		"\u0085\u009b31m\x7f": "\uFFFD\uFFFD31m\uFFFD", "a\u2028b\ufeff": "a\uFFFDb\uFFFD", "tab\tstop": "tab\tstop",
