@@ -104,8 +104,8 @@ func (p *MeanParser) Line(text []byte, _ bool, _ uint64, out *parse.Out) (parse.
 	var function, most, mean, status int64
 	i := 15                                                                          // behind Time
 	for column, to := range []*int64{new(int64), &function, &most, &mean, &status} { // DevIndex is only checked: the file is of one device
-		end := i
-		*to, end = signed(b, i)
+		v, end := signed(b, i)
+		*to = v
 		last := column == 4
 		switch {
 		case end == len(b) && !last:
