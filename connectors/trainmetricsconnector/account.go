@@ -213,9 +213,16 @@ func (a *accountAdder) books() iter.Seq[*book.Book] {
 	}
 }
 
-// report sets the series of the runs with news, before a flush. The account of a long run, some ms of work, is not made for every step (Due), but at the end.
-// Runs that ended long before they were read are noted in s.past.
-func (a *accountAdder) report(s *store) {
+// dueAccount is a run whose account is due, while the account is made.
+type dueAccount struct {
+	run  *run
+	from *account.Snapshot
+	end  pcommon.Timestamp // of the last span in the account, by the log
+}
+
+// due sets the series of the states of runs, and returns the runs with news whose accounts are due. The account of a long run is not made for every step (Due),
+// but at the end. Runs that ended long before they were read are noted in s.past.
+func (a *accountAdder) due(s *store) (list []dueAccount) {
 	for _, r := range a.slots {
 		if r != nil && r.fresh && r.live {
 			a.state(s, r)
@@ -230,8 +237,9 @@ func (a *accountAdder) report(s *store) {
 			s.past = append(s.past, r.key.run)
 		}
 		r.changed, r.reported, r.kept.stale = false, r.Ledger.Len(), true
-		a.set(s, r)
+		list = append(list, dueAccount{r, r.Ledger.Snapshot(), r.end})
 	}
+	return list
 }
 
 // state sets the series of a live run's state: when the latest step came, and for each outcome whether the run has ended so.
@@ -252,21 +260,20 @@ func (a *accountAdder) state(s *store, r *run) {
 }
 
 // set sets the series of a run's account: the time in each state, and goodput. A state without time has no series until it has some.
-func (a *accountAdder) set(s *store, r *run) {
-	reported, ok := r.Ledger.Account()
-	if !ok || reported.Wall <= 0 {
+func (a *accountAdder) set(s *store, r *run, made *account.Account, end pcommon.Timestamp) {
+	if a.slots[r.slot] != r { // evicted while the account was made
 		return
 	}
 	g := a.look(s, resourceKey{r.service, r.key.run}, runKey{}, runTime)
 	series, over := seriesOf[accountSeries](g, a.family), seriesOf[accountSeries](&s.overflow, a.family)
 	s.change(g)
-	o := observation{origin: origin{end: r.end}} // a gauge keeps the value of the last span to end
-	for state, seconds := range reported.Seconds {
+	o := observation{origin: origin{end: end}} // a gauge keeps the value of the last span to end
+	for state, seconds := range made.Seconds {
 		if at := &series.states[state]; seconds > 0 || *at != nil {
 			s.set(slot(s, runTime, g, at, &over.states[0]), seconds, &o)
 		}
 	}
-	s.set(slot(s, goodput, g, &series.goodput, &over.goodput), reported.Goodput(), &o)
+	s.set(slot(s, goodput, g, &series.goodput, &over.goodput), made.Goodput(), &o)
 }
 
 // emit writes the series of a run.

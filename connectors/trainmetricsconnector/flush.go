@@ -85,7 +85,6 @@ func newEmitter(s *store, list pmetric.MetricSlice, now int64) *emitter {
 func (s *store) build(now time.Time) pmetric.Metrics {
 	out := pmetric.NewMetrics()
 	s.now = now.UnixNano()
-	s.accounts.report(s)
 	at := max(s.now, s.lastFlush) // a clock set back must not make a point end before its start
 	longest := s.longest()
 	if s.bounds != nil {

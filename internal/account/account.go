@@ -2,6 +2,7 @@ package account
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 
@@ -91,9 +92,27 @@ const (
 	mostOfOne  = 1 << 16 // … and of them of one record
 )
 
+// Snapshot is a ledger at a moment, reduced to its leading log.
+type Snapshot struct{ ledger Ledger }
+
+// Snapshot copies what an account is made of, so that the ledger can get more records while the account is made.
+func (l *Ledger) Snapshot() *Snapshot {
+	s := &Snapshot{*l}
+	s.ledger.steps = l.lead()
+	s.ledger.pauses, s.ledger.begins, s.ledger.ends = slices.Clone(l.pauses), slices.Clone(l.begins), slices.Clone(l.ends)
+	s.ledger.ranks, s.ledger.excess = slices.Clone(l.ranks), maps.Clone(l.excess)
+	return s
+}
+
 // Account makes the account so far, of the steps of one log: the ledger may get more records afterwards. false: no step has a time.
-func (l *Ledger) Account() (a Account, ok bool) {
-	steps := l.lead()
+func (l *Ledger) Account() (a Account, ok bool) { return l.Snapshot().Account() }
+
+// Account makes the account, once. false: no step has a time.
+func (s *Snapshot) Account() (a Account, ok bool) {
+	l := &s.ledger
+	l.sort()
+	order(l.steps)
+	steps := l.steps
 	if !timed(steps) {
 		return a, false
 	}
@@ -165,10 +184,9 @@ func attemptOf(steps []Step) regimes.Attempt {
 	return of
 }
 
-// lead are the steps of the leading log, by time: the log that covers most steps, preferably one with a clock. Logs of one training repeat the same steps: the
+// lead copies the steps of the leading log, in stored order: the log that covers most steps, preferably one with a clock. Logs of one training repeat the same steps: the
 // account only takes those of one.
 func (l *Ledger) lead() []Step {
-	l.sort()
 	covered := map[log]int64{}
 	for i := range l.steps {
 		covered[log{l.steps[i].Source, l.steps[i].Synthetic}] += int64(l.steps[i].Steps)
@@ -193,7 +211,6 @@ func (l *Ledger) lead() []Step {
 			out = append(out, *s)
 		}
 	}
-	order(out) // a copy: references into the ledger are by position
 	return out
 }
 
