@@ -28,7 +28,8 @@ func (p *Parser) head(b []byte, pre *line.Prefix) bool {
 	case last == '.' || last == 'd':
 		return p.roll(b, pre)
 	}
-	text, rules := b, 0                                                         // without the rules around, and their width
+	// The text between rules, and the width of the rules.
+	text, rules := b, 0
 	if arrow := bytes.TrimLeft(b, " "); bytes.HasPrefix(arrow, []byte("-->")) { // Coqui's TTS (trainer/logging/console_logger.py of coqui-ai/Trainer)
 		text = bytes.TrimLeft(arrow, "-> ")
 	} else if c := b[0]; c == '=' || c == '-' || c == '#' || c == '*' {

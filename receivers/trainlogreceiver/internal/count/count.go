@@ -71,8 +71,8 @@ func (g *Guess) Step(value, number float64) (seconds, of float64) {
 	return g.seconds, g.of
 }
 
-// next updates the guess from a new row. Values are a clock after many rows that rose, or after a few if they at least doubled in even rises: times of steps
-// may rise for some rows, but hardly so. A falling value is no clock, unless another run has restarted the clock near its first value.
+// next updates the guess from a new row. Values are a clock after many rows that rose, or after a few if they at least doubled in even rises, as times of steps
+// hardly do. A falling value is no clock, unless another run has restarted the clock near its first value.
 func (g *Guess) next(value, number float64) (seconds, of float64) {
 	switch {
 	case value > g.last && g.last > 0:

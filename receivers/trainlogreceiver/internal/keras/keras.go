@@ -185,7 +185,7 @@ func perStep(b []byte) (v, off float64, ok bool) {
 	return v * scale, scale / 2, ok && isNumber && v >= 0
 }
 
-// seconds reads "12s", "1:02" and "1:02:03".
+// seconds reads "12s", "1:02" and "1:02:03", s. false: another text.
 func seconds(b []byte) (v float64, ok bool) {
 	if text, is := bytes.CutSuffix(b, []byte("s")); is {
 		return whole(text)

@@ -36,10 +36,10 @@ type Parser struct{ objects *object.Parser }
 func New(mapped map[string]object.Target) *Parser { return &Parser{objects: object.New(mapped)} }
 
 // Parse fills rec with the record in b; rec must be empty. found false and no reason: b is a line of another format. A reason: the line is malformed. The
-// values in rec point into b; without a record, rec stays empty.
+// values in rec point into b; without a record, rec stays empty. A line is about a step, or about an evaluation of the synchronous or the asynchronous trainer.
 func (p *Parser) Parse(b []byte, rec *record.Record) (found bool, reason string) {
-	kind, number := record.Step, []byte(nil)
-	var rest []byte
+	kind := record.Step
+	var number, rest []byte // of the step, and the dict
 	if i := bytes.Index(b, stepMark); i >= 0 {
 		number, rest, _ = bytes.Cut(b[i+len(stepMark):], []byte(": "))
 	} else if i := bytes.Index(b, asyncMark); i >= 0 {

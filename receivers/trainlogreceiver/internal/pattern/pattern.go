@@ -97,7 +97,7 @@ var units = map[string]struct {
 	"k": {"", 1e3}, "K": {"", 1e3}, "M": {"", 1e6}, "G": {"", 1e9}, "T": {"", 1e12},
 }
 
-// Compile reads a pattern. Errors name the wrong character of the pattern.
+// Compile reads a pattern, or a regular expression between slashes. An error says what is wrong, and at which character of a pattern.
 func Compile(text string) (*Pattern, error) {
 	p := &Pattern{text: text, source: Source}
 	if len(text) > maxPattern {
@@ -264,8 +264,8 @@ func (h *hole) long() bool { return len(h.name) == 0 || h.pairs }
 func same(a, b []part, i int) bool {
 	v, w := &a[i], &b[i]
 	h, g := &v.hole, &w.hole
-	sameScale := !(h.scale < g.scale || h.scale > g.scale)
-	sameHole := bytes.Equal(h.name, g.name) && sameScale && h.units == g.units && h.auto == g.auto && h.plain == g.plain && h.result == g.result
+	sameUnit := h.scale == g.scale && h.units == g.units && h.auto == g.auto
+	sameHole := bytes.Equal(h.name, g.name) && sameUnit && h.plain == g.plain && h.result == g.result
 	if !bytes.Equal(v.text, w.text) || !sameHole {
 		return false
 	}
@@ -783,7 +783,7 @@ func (p *Parser) end(source string) bool {
 	if !math.IsNaN(p.elapsed) {
 		p.took(p.clock.Step(p.elapsed, rec.Get(record.Iteration)))
 	}
-	if of := rec.Get(record.Iteration) - p.before; of > 0 {
+	if of := rec.Get(record.Iteration) - p.before; of > 0 { // the interval is of all steps since the record before
 		p.took(p.interval/of, of)
 	}
 	p.before = rec.Get(record.Iteration)

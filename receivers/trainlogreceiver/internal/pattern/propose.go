@@ -139,15 +139,15 @@ func namesOf(texts []string, rows [][]string) []string {
 		switch timed := isTimed(texts[i], texts[i+1], rows[0][i]); {
 		case i == step:
 			name = "iteration"
-		case same[i] && slash && i == step+1:
+		case same[i] && slash && i == step+1: // "12/100"
 			name = "iterations"
 		case same[i] && slash && i > 0 && names[i-1] == "epoch":
 			name = "epochs"
 		case timed && !taken["step_time"]:
 			name = "step_time"
-		case same[i] && (name == "" || !strings.ContainsAny(rows[0][i], ".e") && name != "epoch"):
+		case same[i] && (name == "" || !strings.ContainsAny(rows[0][i], ".e") && name != "epoch"): // a constant, but for a learning rate or an epoch
 			name = ""
-		case name == "step" || name == "iteration" || name == "iter":
+		case name == "step" || name == "iteration" || name == "iter": // not the number that counts
 			name = "*"
 		case name == "" || taken[name]:
 			name = "*"
