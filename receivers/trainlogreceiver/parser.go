@@ -212,8 +212,8 @@ func barLen(text []byte) int {
 
 var percentMark, dictMark = []byte("%|"), []byte("{'")
 
-// stamped removes the time that moreutils' ts puts before a line. A number of seconds (ts -i, since the line before) may also be a trainer's own value: a number
-// is removed only if the line before began with one too, and words follow.
+// stamped removes the time that moreutils' ts puts before a line. A number of seconds (ts -i, since the line before) may also be a trainer's own value: a
+// number is removed only if the line before began with one too, and words follow.
 func (p *parser) stamped(text []byte) (rest []byte, ok bool) {
 	rest, ok = logger.Stamp(text, &p.prefix)
 	if ok {
