@@ -215,8 +215,8 @@ func readable(text string) bool {
 }
 
 // resource makes the attributes of the service that all spans and metrics carry. An option precedes the environment (OTEL_RESOURCE_ATTRIBUTES,
-// OTEL_SERVICE_NAME), which precedes the defaults: of resource.New's detectors, later ones win. An error names the option or variable with a text unfit for
-// OTLP.
+// OTEL_SERVICE_NAME), which precedes the defaults: of resource.New's detectors, later ones win. An error names the option or variable that is unfit for
+// OTLP or cannot be read.
 func (s *settings) resource(ctx context.Context) (*resource.Resource, error) {
 	run, job := spans.JobRunID()
 	for _, it := range [...]struct{ field, text string }{
@@ -234,7 +234,7 @@ func (s *settings) resource(ctx context.Context) (*resource.Resource, error) {
 	}
 	put(spans.AttrServiceName, s.serviceName)
 	put(spans.AttrRunID, s.runID)
-	// host.name is left out if unknown; the environment's errors are reported below.
+	// host.name is left out if unknown.
 	host, _ := os.Hostname()
 	base := []attribute.KeyValue{
 		attribute.String(spans.AttrServiceName, spans.Name("unknown_service:"+filepath.Base(os.Args[0]))), attribute.Int(spans.AttrProcessPID, os.Getpid()),
@@ -247,11 +247,11 @@ func (s *settings) resource(ctx context.Context) (*resource.Resource, error) {
 		base = append(base, attribute.String(spans.AttrRunID, run))
 	}
 	res, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(base...), resource.WithFromEnv(), resource.WithAttributes(attrs...))
-	if err != nil {
+	if err != nil { // of WithFromEnv, such as a pair without "="
 		return nil, failed("OTEL_RESOURCE_ATTRIBUTES", err)
 	}
 	for _, a := range res.Attributes() {
-		if !readable(string(a.Key)) || !readable(a.Value.AsString()) { // text that was percent-encoded: all else was looked at above
+		if !readable(string(a.Key)) || !readable(a.Value.AsString()) { // of OTEL_RESOURCE_ATTRIBUTES: all else was looked at above
 			return nil, failed("OTEL_RESOURCE_ATTRIBUTES", fmt.Errorf("%q: %w", a.Key, ErrText))
 		}
 	}

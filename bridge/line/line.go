@@ -46,8 +46,8 @@ const (
 )
 
 // Peel fills p with the prefixes of b, in any order and number, and returns the rest, without ANSI escapes and without Ray's "[repeated …]" tail. It does not
-// change b; the result is a part of b or, if b holds escapes, of a buffer that lives until the next call. It allocates only to grow that buffer. Peeling a
-// result again changes nothing.
+// change b; the result is a part of b or, if b holds escapes, of a buffer that lives until the next call. It allocates only to grow that buffer. A
+// result goes to the same Peeler once: a host of pdsh behind another prefix would be at the line's beginning then, and the line count twice.
 func (pl *Peeler) Peel(b []byte, p *Prefix) []byte {
 	*p = Prefix{}
 	if len(b) > 0 && b[0] == esc {
@@ -62,8 +62,8 @@ func (pl *Peeler) Peel(b []byte, p *Prefix) []byte {
 		b = pl.buf
 	}
 	b = cutRepeated(b, p)
-	pl.hosts.lines++
-	for first := true; ; first = false {
+	pl.hosts.lines++                     // evidence for hosts of pdsh: the share of lines that begin with one
+	for first := true; ; first = false { // first: nothing is peeled yet
 		// "[TQ-…]" is the tag of a TransferQueue record and no prefix. Most lines of the longest logs have one, so these lines end here, before all tries.
 		if len(b) > 3 && b[0] == '[' && b[1] == 'T' && b[2] == 'Q' && b[3] == '-' {
 			return b
@@ -83,7 +83,7 @@ func (pl *Peeler) Peel(b []byte, p *Prefix) []byte {
 	}
 }
 
-// peelColouredRay removes "\x1b[36m(Name pid=N)\x1b[0m ", with which Ray begins every line: the rest of most lines holds no escape, and needs no copy. Any
+// peelColouredRay removes "\x1b[36m(Name pid=N)\x1b[0m ", with which Ray begins a worker's line: the rest of most lines holds no escape, and needs no copy. Any
 // other line comes back unchanged.
 func peelColouredRay(b []byte, p *Prefix) []byte {
 	text := b[escapeLen(b):]

@@ -345,8 +345,8 @@ func (s *Stream) noteArrival(f *file, lines checkpoint.Range) {
 	s.arrived++
 }
 
-// arrivedBefore gives the next lines of a hole the reading time that was recorded for them, if any. It returns the end of the part of the hole with the same
-// record, or without any.
+// arrivedBefore gives the next lines of a hole the reading time that was recorded for them, if any. It returns the end of the part of the hole with that
+// Arrival, or without any.
 func (s *Stream) arrivedBefore(f *file, hole *checkpoint.Range) (end int64) {
 	for i := range f.arrivals {
 		a := &f.arrivals[i]

@@ -38,7 +38,8 @@ type builder struct {
 	from    func(place int)
 }
 
-// roots adds the root span of each collective, and the spans of single operations and of proxies. A late record has no root: its collective's was sent before.
+// roots adds the root span of each collective, and the spans of single operations and of proxies; with the first of a run, the run's span. A late record has no
+// root: its collective's was sent before. An undrawn collective has one, from which components join and count, and which no backend gets.
 func (bd *builder) roots() {
 	bd.Grow(len(bd.batch) + 1)
 	for _, c := range bd.batch {
@@ -47,7 +48,7 @@ func (bd *builder) roots() {
 			bd.AddRun(*c.opens)
 		}
 		switch {
-		case c.proxy && c.undrawn: // no component joins or counts these
+		case c.proxy && c.undrawn: // no component joins or counts proxies
 		case c.proxy:
 			bd.proxy(c)
 		case !c.joined:

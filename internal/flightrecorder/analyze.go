@@ -413,16 +413,16 @@ func (c *Collective) clone() *Collective {
 	return &own
 }
 
-// collectives yields the collectives of a group in order, each in the same memory. The parts of a coalesced launch are one collective: the first part that
-// differs.
+// collectives yields the collectives of a group by number, each in the same memory; records without a number (0 or below) are skipped. The parts of a coalesced
+// launch are one collective: the first part that lacks a rank or differs, else the last part.
 func (a *analysis) collectives(g *group) iter.Seq[*Collective] {
 	return func(yield func(*Collective) bool) {
 		at := make([]int, len(g.ranks)) // the next record of each rank
 		for {
-			seq := int64(-1) // the least number of the next records
+			seq := int64(-1) // the least number of the next records; below 0: no records are left
 			for i, rank := range g.ranks {
 				if m := g.members[rank]; m != nil && at[i] < len(m.entries[0]) && (seq < 0 || m.entries[0][at[i]].seq < seq) {
-					seq = max(0, m.entries[0][at[i]].seq) // a number below 0 is no more than 0 is
+					seq = max(0, m.entries[0][at[i]].seq) // a record's number below 0 must not say "none left"
 				}
 			}
 			if seq < 0 {
@@ -446,7 +446,7 @@ func (a *analysis) collectives(g *group) iter.Seq[*Collective] {
 					at[i] += countOf(m.entries[0][at[i]:], seq)
 				}
 			}
-			if seq > 0 && c != nil && !yield(c) { // 0 is no number
+			if seq > 0 && c != nil && !yield(c) { // 0: no number
 				return
 			}
 		}

@@ -83,8 +83,8 @@ var (
 	current *pair // nil: nobody listens
 )
 
-// Open begins to listen, in no directory yet. After hints the next follow not before pause, or the shorter pause of another listener. notify is called
-// for hints, and must not block.
+// Open begins to listen, in no directory yet. After a report of hints the next comes after pause, or after the shorter pause of another listener. notify
+// is called when hints are waiting, with mu held: it must neither block nor call the Listener.
 func Open(pause time.Duration, notify func()) (*Listener, error) {
 	mu.Lock()
 	defer mu.Unlock()
