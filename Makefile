@@ -16,7 +16,7 @@ GO_FILES := $(shell find . \( -name '*.go' -o -path '*/report/html/*' \) -type f
 COMPONENTS := receivers/tqtracereceiver receivers/flagscalereceiver receivers/trainlogreceiver receivers/zmqrpcreceiver receivers/ncclreceiver receivers/nvmlreceiver receivers/runeventsreceiver processors/trainperfprocessor processors/stepjoinprocessor connectors/trainmetricsconnector connectors/verdictlogsconnector exporters/otlpackedexporter extensions/statestorage
 TOOL := go tool -modfile=$(CURDIR)/tools/go.mod
 
-.PHONY: build build-full gen ocb dist nfpm share jaeger tempo kafka transferqueue perfetto grafana kubernetes apt test release-test unit e2e verl endings torture fleet soak memory lint vuln sbom generate fuzz fr-trace bench run clean new-format
+.PHONY: build build-full gen ocb dist nfpm share jaeger tempo kafka transferqueue perfetto grafana kubernetes lake apt test release-test unit e2e verl endings torture fleet soak memory lint vuln sbom generate fuzz fr-trace bench run clean new-format
 
 # The agent, and the build that has all components of builder-full.yaml.
 build: $(BIN)/trainbridge
@@ -70,7 +70,8 @@ $(BIN)/tools/kafka: tools/kafka/pom.xml
 transferqueue: $(BIN)/tools/transferqueue
 perfetto: $(BIN)/tools/perfetto
 kubernetes: $(BIN)/tools/kubernetes
-$(BIN)/tools/transferqueue $(BIN)/tools/perfetto $(BIN)/tools/kubernetes $(BIN)/tools/endings $(BIN)/tools/ray-endings $(BIN)/tools/zig: $(BIN)/tools/%: tools/%/requirements.txt
+lake: $(BIN)/tools/lake
+$(BIN)/tools/transferqueue $(BIN)/tools/perfetto $(BIN)/tools/kubernetes $(BIN)/tools/lake $(BIN)/tools/endings $(BIN)/tools/ray-endings $(BIN)/tools/zig: $(BIN)/tools/%: tools/%/requirements.txt
 	tools/venv.sh $* $@
 
 # The dashboards of deploy/grafana by the types of npm's @grafana/schema.
@@ -102,7 +103,7 @@ unit:
 	CGO_ENABLED=0 go test -vet=off ./receivers/nvmlreceiver
 
 # The tests with a broker run after the others. Each has a broker of its own, because it kills it; beside the others that is too much for two cores.
-e2e: build build-full gen ocb jaeger tempo perfetto kubernetes kafka apt sbom nfpm share
+e2e: build build-full gen ocb jaeger tempo perfetto kubernetes lake kafka apt sbom nfpm share
 	go test -vet=off -tags e2e -count=1 -parallel 8 -timeout 30m -v -skip '$(KAFKA_TESTS)' ./test/e2e/... ./cmd/trainbridge/internal/report/perfetto
 	go test -vet=off -tags e2e -count=1 -parallel 4 -timeout 30m -v -run '$(KAFKA_TESTS)' ./test/e2e
 

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -299,20 +300,15 @@ func TestUnwritable(t *testing.T) {
 // Two reports at once: each file is one's or the other's.
 func TestTwoWriters(t *testing.T) {
 	lake, log := t.TempDir(), put(t, t.TempDir(), steps(500, day))
-	done := make(chan error)
+	var writers sync.WaitGroup
 	for range 2 {
-		go func() {
-			var err error
+		writers.Go(func() {
 			for range 3 {
-				if err == nil {
-					err = report(t, lake, log)
-				}
+				assert.NoError(t, report(t, lake, log))
 			}
-			done <- err
-		}()
+		})
 	}
-	require.NoError(t, <-done)
-	require.NoError(t, <-done)
+	writers.Wait()
 	files := filesOf(t, lake)
 	assert.Len(t, files, 3)
 	for _, path := range files {

@@ -199,7 +199,7 @@ func (g *group) add(name string, node parquet.Node) {
 // file is a file in the making.
 type file struct {
 	*outfile.File
-	w      *parquet.Writer
+	w      *parquet.GenericWriter[any]
 	schema schema
 	row    parquet.Row
 }
@@ -212,7 +212,7 @@ func create(path string, s schema) (*file, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := parquet.NewWriter(out, s.Schema, parquet.Compression(&parquet.Zstd), parquet.MaxRowsPerRowGroup(groupRows),
+	w := parquet.NewGenericWriter[any](out, s.Schema, parquet.Compression(&parquet.Zstd), parquet.MaxRowsPerRowGroup(groupRows),
 		parquet.KeyValueMetadata(versionKey, strconv.Itoa(SchemaVersion)), parquet.CreatedBy("trainbridge", "0", ""))
 	return &file{File: out, w: w, schema: s}, nil
 }
