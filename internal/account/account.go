@@ -140,8 +140,8 @@ func timed(steps []Step) bool {
 	return slices.ContainsFunc(steps, func(s Step) bool { return !s.Synthetic || s.End > s.Start })
 }
 
-// judge compares each step with its neighbours in the attempt (Judged), and adds up Productive: the time of each step, of a slow one only the usual time.
-// excess is additional knowledge of slow steps (Ledger.Slow).
+// judge compares each step with its neighbours in the attempt (Judged), and adds up Productive: the time of each step but repetitions, of a slow one only the
+// usual time. excess is additional knowledge of slow steps (Ledger.Slow).
 func (a *Account) judge(excess map[int64]float64) {
 	for _, steps := range a.Course {
 		run := regimes.Judge(attemptOf(steps))
@@ -184,8 +184,8 @@ func attemptOf(steps []Step) regimes.Attempt {
 	return of
 }
 
-// lead copies the steps of the leading log, in stored order: the log that covers most steps, preferably one with a clock. Logs of one training repeat the same steps: the
-// account only takes those of one.
+// lead copies the steps of the leading log, in stored order: of the logs with a clock, or without any, of all, the log that covers most steps. Logs of one
+// training repeat the same steps: the account only takes those of one.
 func (l *Ledger) lead() []Step {
 	covered := map[log]int64{}
 	for i := range l.steps {
@@ -264,7 +264,7 @@ func (t *builder) had(s *Step) {
 	}
 	t.ranks = int64(s.Ranks)
 	if len(all) > 0 {
-		t.ranks = all[max(0, t.noted-1)].n
+		t.ranks = all[max(0, t.noted-1)].n // before the first change too the number is the first's
 	}
 	t.a.Ranks = max(t.a.Ranks, t.ranks)
 }
@@ -346,7 +346,7 @@ func (t *builder) count(s *Step) {
 	}
 	t.a.Steps += int64(s.Steps)
 	if s.Number >= 0 {
-		numbers := min(int(s.Steps), mostOfOne, max(1, mostDone-len(t.done))) // the last ones: for more there is no room
+		numbers := min(int(s.Steps), mostOfOne, max(1, mostDone-len(t.done))) // the last ones, as far as there is room: one at least
 		for n := s.Number; n > s.Number-int64(numbers); n-- {
 			t.done[n] = s.End
 		}
@@ -450,7 +450,7 @@ func (t *builder) ended(before int64) bool {
 	return t.a.Clock && i > 0 && t.ledger.ends[i-1] >= t.last.Start
 }
 
-// process is the start of the last process that began after the accounted time, ns.
+// process is the start of the last process that began after the accounted time and before a time, ns. false: none, or the log has no clock.
 func (t *builder) process(before int64) (int64, bool) {
 	if !t.a.Clock {
 		return 0, false
@@ -526,8 +526,8 @@ func (t *builder) apart(to int64) {
 	t.at, t.behind, t.saved = to, [2]float64{}, 0
 }
 
-// gap accounts for the time from the last step up to the next, which starts at to (ns): logged pauses first, then pauses without a time, and the rest by what
-// follows. first is the next step if an attempt begins with it, else nil.
+// gap accounts for the time from the last step up to the next, which starts at to (ns): logged pauses first, then pauses without a time. The rest
+// is Down and StartUp before an attempt, whose first step is first (else nil), Evaluation if only the result is logged, else idle.
 func (t *builder) gap(to int64, first *Step) {
 	if t.last == nil {
 		return

@@ -17,8 +17,8 @@ func (a *Account) Goodput() float64 {
 // Google is the goodput of Google's ml-goodput-measurement 0.2.3, 0..1: GoodputCalculator.get_job_goodput of goodput.py, by 100. Its events are job_start and
 // job_end at the first and the last line, and step_start of each step. An evaluation is an eval_step, a custom badput event; a checkpoint has its save time. A
 // step lasts until the next one starts; steps before the resumed step count, and the last step counts until the end. The first step of each attempt counts no
-// longer than the mean of the others. A step saved several times has the mean of its save times. NaN: no log has a clock, the log leaves out steps, or has
-// several runs.
+// longer than the mean of the others. A step saved several times has the mean of its save times. NaN: no log has a clock or a time, the log has several
+// runs, steps without numbers, too many or jumping ones (google.add), or leaves out most; or the result is not within 0..1.
 func (a *Account) Google() float64 {
 	if !a.Clock || a.Wall <= 0 || len(a.Apart) > 0 {
 		return math.NaN()
@@ -75,7 +75,7 @@ func (a *Account) saves() (sum float64) {
 //
 // with t_w from the line of the first step to the last line, t_save for checkpoints, and of each interruption t_ch since the last checkpoint (without one in
 // the log: since the resumed step), t_re until the next process begins, and t_rm from there to the line of its first step; the formula includes the t_rm of the
-// first process. NaN: no log has a clock, the log has several runs, or an interruption without numbers of steps.
+// first process. NaN: no log has a clock, the log has several runs, or an interruption without a checkpoint and numbers of steps. 0: nothing is left of t_w.
 func (a *Account) CRE() float64 {
 	if !a.Clock || len(a.Course) == 0 || len(a.Apart) > 0 {
 		return math.NaN()
@@ -129,7 +129,7 @@ func (a *Account) savedBefore(i int) (int64, bool) {
 
 // ETTR is the effective training time ratio of Meta, 0..1 (Revisiting Reliability in Large-Scale Machine Learning Research Clusters, arXiv 2410.21680):
 // productive runtime by the available wall-clock time of all attempts, R / (Q + R + U). Here Q is the time between attempts, and U the start-up of each, the
-// repeated steps, and blocking checkpoints. NaN: no log has a clock.
+// repeated steps, and blocking checkpoints. NaN: no log has a clock or a time.
 func (a *Account) ETTR() float64 {
 	if !a.Clock || a.Wall <= 0 {
 		return math.NaN()

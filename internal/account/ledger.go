@@ -126,7 +126,8 @@ func (l *Ledger) Add(s Step) Ref {
 	for _, of := range [...]*float32{&s.Checkpoint, &s.Evaluation, &s.Checkpoints, &s.Evaluations} {
 		*of = lengthen(0, float64(*of))
 	}
-	if len(l.steps) == cap(l.steps) { // append would make a large list longer by a quarter, and copy each step four times
+	// append makes a list of 256 and more longer by a quarter, and so copies each step four times: this list doubles, as long as that is at most 1<<16 more.
+	if len(l.steps) == cap(l.steps) {
 		l.steps = slices.Grow(l.steps, min(max(len(l.steps), 64), 1<<16))
 	}
 	l.steps = append(l.steps, s)
@@ -162,7 +163,7 @@ func (l *Ledger) Merge() bool {
 			shorten()
 		}
 	}
-	if len(l.steps) > enough && before > 1 { // none joins, as the numbers never advance: the first half is as good as any
+	if len(l.steps) > enough && before > 1 { // too few join, as numbers do not advance: the first half is as good as any
 		l.steps = l.steps[:before/2]
 	}
 	l.merges++
@@ -348,11 +349,11 @@ func (l *Ledger) Begins(ns int64) { l.begins = append(l.begins, instant(ns)) }
 // Ended notes when the scheduler or the launcher ended the job, ns since 1970: steps that follow a pause behind the end belong to a new attempt.
 func (l *Ledger) Ended(ns int64) { l.ends = append(l.ends, instant(ns)) }
 
-// order sorts steps by their start. Of steps with the same start the longest comes first; the rest of the order only makes the result the same for any order of
-// reading.
+// order sorts steps by their start. Of steps with the same start those of unknown length come first, then the longest; the rest of the order only makes the
+// result the same for any order of reading.
 func order(steps []Step) {
 	by := func(a, b Step) int {
-		if a.Start == b.Start && (a.Start == a.End) != (b.Start == b.End) { // a step of unknown length comes first: it ends as the next begins
+		if a.Start == b.Start && (a.Start == a.End) != (b.Start == b.End) { // one has an unknown length, and comes first: the step ends as the next begins
 			return cmp.Compare(a.End, b.End)
 		}
 		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(b.End, a.End), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Writer, b.Writer),

@@ -96,7 +96,7 @@ func (j *joiner) absent(c *closed) {
 		c.hang = c.hang || stuck > 0 || c.outcome == TimedOut && c.missingCount > 0 && noneWentOn
 		c.waited = j.set.HangTimeout.Nanoseconds() * 5 / 4 // see expire
 	case Evicted:
-		comm.settled = comm.settled || j.silent == 0
+		comm.settled = comm.settled || j.silent == 0 // unseen ranks get no more time, unless a silent input may have them
 	case Gap, Gone, Unheard, Ended, Late, Outcomes:
 	}
 }

@@ -199,7 +199,7 @@ type looseKey struct {
 }
 
 // release ends the collectives that no record can join any more once all ranks have come to horizon (Unix ns), at most about releaseMost. why is the outcome of
-// those that lack ranks. left is their number.
+// those that lack ranks. left is the number of collectives ended.
 func (n countJoin) release(comm *communicator, horizon int64, why Outcome) (left int) {
 	n.dissolveUpTo(comm, horizon)
 	if len(comm.loose) == 0 {
@@ -235,7 +235,8 @@ func (n countJoin) dissolveUpTo(comm *communicator, horizon int64) {
 func (comm *communicator) clusters(horizon int64) (done [][]*open) {
 	growing := make(map[looseKey][]*open)
 	end := func(list []*open) { // puts a group into done, unless more records can come
-		// A later loose record ends at most one slack later, and is loose after another slack.
+		// A record that is not loose yet is of a collective with its last end less than a slack before horizon (dissolveUpTo), ends a slack before this end at
+		// most, and a slack behind the group's last: three in all.
 		if last := list[len(list)-1].when; last.lastEnd < horizon-3*last.slack(list[0].kind) {
 			done = append(done, list)
 		}
@@ -345,8 +346,8 @@ type ring struct {
 	closed bool
 }
 
-// rings separates process groups that do the same at the same time: a rank's record names the next rank of its group's ring as destination. Records without
-// destinations, or with contradictory ones, form a single ring, which is not closed, and so do the records outside of circles.
+// rings separates process groups that do the same at the same time: a rank's record names the next rank of its group's ring as destination. If one record has
+// no destination, or two contradict, all form a single ring, which is not closed; else the records outside of circles do.
 func rings(list []*open) []ring {
 	next := make(map[int32]int32, len(list)) // the destination of each rank …
 	from := make(map[int32]int32, len(list)) // … and the other way round
@@ -446,8 +447,8 @@ func (n countJoin) giveUp(c *open, why Outcome) {
 		comm.settled = comm.settled || n.silent == 0
 	case Complete, Gap, Gone, Ended, Late, Outcomes:
 	}
-	// As if all ranks had come just far enough: c itself is ready one slack behind its end (dissolveUpTo), its records another three later (clusters). If c is
-	// in a longer row, all go.
+	// As if all ranks had come just far enough: behind the end of c by one slack c becomes loose (dissolveUpTo), and by more than three its records are matched
+	// (clusters). If c is in a longer row, all go.
 	slack := c.when.slack(c.kind)
 	for _, horizon := range [...]int64{upTo + 4*slack, math.MaxInt64} {
 		for n.oldest == c && n.release(comm, horizon, why) > 0 { // releaseMost at a time

@@ -14,9 +14,9 @@ import (
 // maxPhased bounds the ranks with spans of waiting and transferring: nobody reads a thousand.
 const maxPhased = 64
 
-// fit decides which ranks and details have spans of their own, and which are summed up (aggregate), as a trace has MaxSpans at most. Room is given in three
-// rounds, to the latest and longest ranks first: a span for each rank (else left), its phases of waiting and transferring (else plain), its details (else
-// bare). fit also numbers the records of a rank with several.
+// fit decides which ranks and details have spans of their own, and which are summed up (aggregate), as a trace has MaxSpans at most. Room goes to a span
+// for each rank (else left), and what remains rank by rank, the latest and longest first, to the phases of at most maxPhased ranks, waiting and transferring
+// (else plain), and to the details (else bare). fit also numbers the records of a rank with several.
 func (c *Collective) fit() {
 	need, phased := len(c.parts), 0
 	if c.phased() {

@@ -2,6 +2,7 @@ package collectives
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -81,7 +82,7 @@ func (j *Joiner[H]) Leftover() error {
 	tracks := 0
 	for _, r := range j.runs {
 		for _, c := range r.comms {
-			for _, t := range append(c.tracks[:], c.all) {
+			for _, t := range slices.AppendSeq(append(c.tracks[:], c.all), maps.Values(c.others)) {
 				if t != nil {
 					tracks += len(t.open) + len(t.seqs)
 				}

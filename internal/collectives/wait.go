@@ -167,7 +167,7 @@ func (j *joiner) expire(before int64) {
 		j.aliveSince = before
 		before -= j.set.HangTimeout.Nanoseconds() / 4 // inputs give up unfinished records a little earlier
 	}
-	j.lookAgain(expireMost / usualParts)
+	j.lookAgain(expireMost / usualParts) // about a batch of them
 	j.close()
 	for records := 0; j.oldest != nil && j.oldest.last < before && records < expireMost; {
 		records += len(j.oldest.parts)
@@ -175,7 +175,7 @@ func (j *joiner) expire(before int64) {
 	}
 }
 
-// resume ends the collectives all of whose records were sent before a restart.
+// resume ends the collectives joined by number all of whose records were sent before a restart. Others wait on: further records would not find them.
 func (j *joiner) resume() {
 	var next *open
 	for c := j.oldest; c != nil; c = next {

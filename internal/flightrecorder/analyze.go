@@ -156,7 +156,7 @@ const (
 var states = [...]string{"scheduled", "started", "completed"}
 
 // add takes over what the analysis needs of a dump: in each of the rank's groups the rank's counters (pg_status) and the rank's entries, as records without
-// their shapes. Entries without a group are left out.
+// their shapes. Entries without a group, and ends of batches (endsBatch), are left out.
 func (a *analysis) add(d *Dump) {
 	a.dumps[d.Rank] = len(d.Entries) > 0 && d.Entries[0].RecordID > 0
 	groups := a.groupsOf(d)
@@ -191,10 +191,11 @@ func (a *analysis) add(d *Dump) {
 	}
 }
 
-// groupsOf finds the process groups of a dump, by name and description: those of its entries and of pg_config, which has their ranks.
+// groupsOf finds the process groups of a dump, by name and description: those of its entries and of pg_config, which has their ranks. The dump's rank becomes a
+// member of each.
 func (a *analysis) groupsOf(d *Dump) map[[2]Text]*group {
 	names := map[[2]Text]*group{}
-	for i := range d.Entries { // gloo calls all groups "" in pg_config: with more than one, the group of the ranks is unknown
+	for i := range d.Entries {
 		if e := &d.Entries[i]; len(e.ProcessGroup) > 0 {
 			names[[2]Text{e.ProcessGroup[0], e.desc()}] = nil
 		}
@@ -204,7 +205,7 @@ func (a *analysis) groupsOf(d *Dump) map[[2]Text]*group {
 			names[[2]Text{Text(name), pg.Desc}] = nil
 		}
 	}
-	unnamed, hasUnnamed := d.PGConfig[""]
+	unnamed, hasUnnamed := d.PGConfig[""] // gloo calls all groups so: with more than one, the group of the ranks is unknown
 	for name := range names {
 		pg, ok := d.PGConfig[string(name[0])]
 		if !ok && hasUnnamed && len(names) == 1 {

@@ -140,16 +140,20 @@ func (t *Text) UnmarshalJSON(b []byte) error {
 // maxRanks bounds the ranks of a process group.
 const maxRanks = 1 << 20
 
-// Ranks are the global ranks of a process group, in its order: "[0, 1]" in PyTorch's dumps, a list elsewhere. Empty: unknown.
+// Ranks are the global ranks of a process group, ascending: "[0, 1]" in PyTorch's dumps, a list elsewhere. Empty: unknown.
 type Ranks []int32
 
 // UnmarshalJSON reads the numbers in b, whatever is between, in ascending order: "[0, 1]" as a text or a list. A minus, a number beyond 32 bits, or more than
 // maxRanks numbers leave the ranks unknown. UnmarshalJSON never returns an error.
 func (r *Ranks) UnmarshalJSON(b []byte) error {
 	*r = (*r)[:0]
+	if bytes.IndexByte(b, '-') >= 0 {
+		*r = nil
+		return nil
+	}
 	for field := range bytes.FieldsFuncSeq(b, func(c rune) bool { return c < '0' || c > '9' }) {
 		n, err := strconv.ParseInt(string(field), 10, 32)
-		if err != nil || len(*r) == maxRanks || bytes.IndexByte(b, '-') >= 0 {
+		if err != nil || len(*r) == maxRanks {
 			*r = nil
 			return nil //nolint:nilerr // unknown ranks are no reason to lose the entries
 		}

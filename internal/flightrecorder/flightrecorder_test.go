@@ -185,6 +185,19 @@ func TestRepeated(t *testing.T) {
 	}
 }
 
+// A list of ranks is read in time in proportion to its length: looking through all of it for each rank would take longer than the test may.
+func TestMostRanks(t *testing.T) {
+	text := []byte("[" + strings.Repeat("1234567, ", maxRanks-1) + "0]")
+	var ranks Ranks
+	require.NoError(t, ranks.UnmarshalJSON(text))
+	require.Len(t, ranks, maxRanks)
+	assert.Equal(t, int32(0), ranks[0], "ascending")
+	require.NoError(t, ranks.UnmarshalJSON(append(text[:len(text)-1], ", 1]"...)))
+	assert.Nil(t, ranks, "too many")
+	require.NoError(t, ranks.UnmarshalJSON([]byte("[0, -1]")))
+	assert.Nil(t, ranks)
+}
+
 func TestRankOf(t *testing.T) {
 	for file, want := range map[string]int32{
 		"/tmp/nccl_trace_rank_13": 13, "nccl_trace_rank_0.json": 0, "x_3.json": 3, "rank7.json.gz": 7, "comm_lib_trace_rank_12.txt": 12,

@@ -14,8 +14,8 @@ type end struct {
 }
 
 // messages yields the sends and receives of a group whose other end was not recorded or differs, in the order of their numbers. The n-th send from one rank to
-// another and the n-th receive there are one message. A pair with a dump that lost its first entries is left out, for the count would be wrong, and so is a
-// receive from any rank.
+// another and the n-th receive there are one message. A pair with a dump that is missing or lost its first entries is left out, for the count would be
+// wrong, and so is a receive from any rank.
 func (a *analysis) messages(g *group) iter.Seq[*Collective] {
 	type pair struct{ src, dst int }
 	sends, receives := map[pair][]end{}, map[pair][]end{}
@@ -55,7 +55,7 @@ func (a *analysis) messages(g *group) iter.Seq[*Collective] {
 					c := a.message(e)
 					c.Lacking = []int32{peer}
 					odd = append(odd, c)
-				} else if e.rank == g.ranks[p.src] && p.src != p.dst { // compared once, from the sender's side
+				} else if e.rank == g.ranks[p.src] && p.src != p.dst { // compared once, from the sender's side; a rank's messages to itself are not
 					if what := a.all[e.sig].pairs(&a.all[other[i].sig]); what != Same {
 						c := a.message(e)
 						c.came(peer, other[i].record)

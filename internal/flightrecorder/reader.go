@@ -259,7 +259,7 @@ func (r *Reader) textList(v pickle.Value) []Text {
 }
 
 // sizes reads the shapes of tensors, "[[4096, 1024], [8]]", shared with earlier equal shapes. First the numbers are written into a key, and only shapes not
-// seen before are made of the key.
+// seen before are made of the key. nil: no list.
 func (r *Reader) sizes(v pickle.Value) [][]int64 {
 	if !r.isList(v) {
 		return nil

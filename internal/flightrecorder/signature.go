@@ -111,7 +111,8 @@ func (s *signature) differ(o *signature, n int64) What {
 // equal says whether two lists of tensors have the same shapes.
 func equal(a, b [][]int64) bool { return slices.EqualFunc(a, b, slices.Equal[[]int64]) }
 
-// gathers says whether gathered has the elements of n shards: in one tensor, or in one for each rank.
+// gathers says whether gathered has the elements of n shards: in one tensor, or in one for each rank. Nothing is compared, and the
+// result true, without a tensor on either side.
 func gathers(gathered, shard [][]int64, n int64) bool {
 	if len(gathered) == 0 || len(shard) == 0 || elements(gathered) == times(elements(shard), n) {
 		return true

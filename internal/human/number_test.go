@@ -36,7 +36,9 @@ func TestSeconds(t *testing.T) {
 		assert.Equal(t, want, Seconds(s))
 	}
 	assert.Equal(t, "898 ms", Nanoseconds(898_249_999))
-	for s, want := range map[float64]float64{0: 1e-9, 7.73: 1e-2, 12: 1e-1, 0.05: 1e-4, 700: 1, 7200: 60} {
+	for s, want := range map[float64]float64{
+		0: 1e-9, 7.73: 1e-2, 12: 1e-1, 0.05: 1e-4, 700: 1, 3599.6: 60, 7200: 60, 359_940: 60, 359_970: 3600, 443_160: 3600,
+	} {
 		assert.InEpsilon(t, want, LastDigit(s), 1e-12, s)
 	}
 }

@@ -58,7 +58,12 @@ func bare(number, other string) string {
 	return number
 }
 
-const tenMinutes = 599.5 // rounded to three digits: 600 s
+// The least durations of a form, s: what is rounded to ten minutes, an hour, and a hundred hours (by the minute).
+const (
+	tenMinutes   = 599.5
+	hour         = 3599.5
+	hundredHours = 359970
+)
 
 // AppendSeconds appends Seconds: "-", "0 s", "898 ms", "10 min 5 s", "2 h 14 min", "123 h".
 func AppendSeconds(b []byte, s float64) []byte {
@@ -88,13 +93,15 @@ func AppendSeconds(b []byte, s float64) []byte {
 	return b
 }
 
-// LastDigit is the value of one in the last digit of a duration as Seconds writes it, s: 0.01 for "7.73 s", 60 for "2 h 14 min". Durations that differ by less
-// look equal.
+// LastDigit is the value of one in the last digit of a duration as Seconds writes it, s: 0.01 for "7.73 s", 60 for "2 h 14 min", 3600 for "123 h".
+// Durations that differ by less look equal.
 func LastDigit(s float64) float64 {
 	switch a := math.Abs(s); {
 	case !(a > 0) || math.IsInf(a, 0):
 		return 1e-9
-	case a >= 3600:
+	case a >= hundredHours:
+		return 3600
+	case a >= hour:
 		return 60
 	case a >= tenMinutes:
 		return 1
@@ -170,7 +177,7 @@ func Digits(x float64) string { return string(AppendDigits(nil, x)) }
 // AppendDigits appends Digits. Numbers of 1e15 or more, or below 1e-4, have an exponent; whole numbers have all their digits, in groups.
 func AppendDigits(b []byte, x float64) []byte { return appendDigits(b, x, most) }
 
-// appendIn writes a number in its largest unit of at least 1.
+// appendIn appends a number in the largest unit of which there is at least one, else in the smallest; Unknown if not finite.
 func appendIn(b []byte, x float64, units []unit) []byte {
 	if !stat.Finite(x) {
 		return append(b, Unknown...)
@@ -247,7 +254,7 @@ func Decimals(x float64) int {
 	return 0
 }
 
-// Clock is a time since the start, s: "59.5 s", 90 s are "1:30", 7205 s "2:00:05".
+// Clock is a time since the start, s: "59.5 s", 90 s are "1:30", 7205 s "2:00:05"; below 0 and from 1e9 on in s.
 func Clock(s float64) string {
 	whole := int64(math.Round(min(max(s, -1), 1e9)))                           // bounded: a conversion beyond int64 is undefined
 	two := func(n int64) string { return strconv.FormatInt(100+n%60, 10)[1:] } // n modulo 60 with two digits

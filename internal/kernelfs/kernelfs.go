@@ -12,7 +12,7 @@ const mostNamed = 5
 // Passed are the skipped directories, each the root of such a file system, with the file system's name.
 type Passed map[string]string
 
-// String lists the directories, those with the shortest paths first, at most mostNamed: "/proc (proc), /sys (sysfs) and 3 more".
+// String lists the directories, those with the shortest paths first, at most mostNamed: "/proc (proc), /sys (sysfs), … and 3 more".
 func (p Passed) String() string {
 	paths := make([]string, 0, len(p))
 	for path := range p {

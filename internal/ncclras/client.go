@@ -74,8 +74,8 @@ func giveUp(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// try asks a single process, the one that the kernel picks. The error is a *silentError if the process says nothing, ErrAbsent if nobody listens, ErrTimeout at
-// the end of ctx, or one of converse.
+// try asks a single process, the one that the kernel picks. The error is a *silentError if the process says nothing, ErrAbsent if no connection is made,
+// giveUp's at the end of ctx, or one of converse.
 func (c *Client) try(ctx context.Context) (*Answer, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", c.Endpoint)
 	switch {

@@ -64,7 +64,7 @@ func Listen(addr string) (net.Listener, error) {
 // unshared is a listener without copies in children at its close: a child being started briefly inherits all descriptors of this process.
 type unshared struct{ net.Listener }
 
-// Close returns when the port is free. No child is started meanwhile, so none inherits the descriptor.
+// Close returns when the port is free, after 10 s at the latest. No child is started meanwhile, so none inherits the descriptor.
 func (l unshared) Close() error {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()

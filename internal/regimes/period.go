@@ -2,6 +2,7 @@ package regimes
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/trainbridge/trainbridge/internal/stat"
@@ -39,8 +40,8 @@ func (j *judge) period() {
 	}
 }
 
-// strongest finds the period with most of the slow steps, and keeps it; of several the one with the largest distance. A period's steps are nearly all slow, by
-// about the same time. all is the number of slow steps of the attempt. false: no period.
+// strongest finds the period with most of the slow steps, and keeps it; of several the one with the largest distance, and the least rest. A period's steps are
+// nearly all slow, by about the same time. all is the number of slow steps of the attempt. false: no period.
 func (j *judge) strongest(slow []int, all int) bool {
 	var best Period
 	for _, every := range j.distances(slow) {
@@ -48,7 +49,8 @@ func (j *judge) strongest(slow []int, all int) bool {
 		for _, i := range slow {
 			rests[mod(j.number(i), every)]++
 		}
-		for rest, n := range rests {
+		for _, rest := range slices.Sorted(maps.Keys(rests)) {
+			n := rests[rest]
 			worse := n < best.Slow || n == best.Slow && every <= best.Every
 			if n < leastPeriod || worse {
 				continue

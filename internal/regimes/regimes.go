@@ -242,7 +242,7 @@ func (j *judge) pieces() (out [][2]int) {
 	return append(out, [2]int{from, n})
 }
 
-// judge compares the steps of the regime with number of with one another, by load where loads alternate, and adds the regime's Segment.
+// judge compares the steps of a regime (of is its index) with one another, by load where loads alternate, and adds the regime's Segment.
 func (j *judge) judge(of int) {
 	r := &j.regimes[of]
 	segment := Segment{From: 0, To: len(j.of.Seconds)} // To: until the next regime is known
@@ -377,7 +377,7 @@ func (j *judge) compare(r *regime, g *group, all bool) {
 }
 
 // tail is the factor by which the limits of the held steps are widened: if twice as many steps are between half the limit and the limit as above, the steps
-// above are the end of a long tail and no fault. At most four times.
+// above are the end of a long tail and no fault. A limit grows by half, at most four times.
 func (j *judge) tail(held []int, limits []float64) float64 {
 	widen := 1.0
 	for range 4 {

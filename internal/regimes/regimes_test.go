@@ -317,6 +317,20 @@ func TestPeriod(t *testing.T) {
 }
 
 // Warm-up steps have their own state, also after a restart.
+// Two periods of one distance with equally many steps come in the order of their rests, each time.
+func TestPeriodsOfOneDistance(t *testing.T) {
+	j := steps(1, 400, flat(1), lognormal(0.01))
+	for i := 3; i < 400; i += 20 {
+		j.late(i, 1)
+		j.late(i+8, 1)
+	}
+	for range 50 {
+		got := Judge(j.Attempt).Periods
+		require.Len(t, got, 2)
+		assert.Equal(t, [2]int64{3, 11}, [2]int64{got[0].Rest, got[1].Rest})
+	}
+}
+
 func TestFirst(t *testing.T) {
 	j := steps(1, 60, flat(4), lognormal(0.02))
 	j.Seconds[0], j.Seconds[1], j.Seconds[30] = 60, 12, 45

@@ -137,10 +137,7 @@ func (e *Estimator) Observe(ends []End) {
 	chain /= float64(n)
 	for _, c := range e.here {
 		s := e.clocks[c]
-		if h, ok := e.hops(c); ok && h <= hops { // gave the time
-			continue
-		}
-		if s.n > 0 && s.hops < hops+1 { // has points by a shorter chain
+		if h, ok := e.hops(c); ok && h <= hops { // gave the time: hops is the least
 			continue
 		}
 		if s.hops > hops+1 { // its points are by a longer chain

@@ -171,7 +171,7 @@ func (w *Window) limits() {
 	s2 *= 1 + freedom*w.noise[0].spread
 	theta := 2 * w.k / s2 // for symmetric noise
 	// The third cumulant of the sums grows with ρ as their standard deviation does, by the third power, or a little more.
-	if third := w.cube.mean * grown * math.Sqrt(grown); third > 1e-3*s2*math.Sqrt(s2) {
+	if third := w.cube.mean * grown * math.Sqrt(grown); third > 1e-3*s2*math.Sqrt(s2) { // skewed upwards; nearer to 0 the quotient is inexact
 		theta = 3 * (math.Sqrt(s2*s2/4+2*third*w.k/3) - s2/2) / third
 	}
 	w.h = max(evidence/theta, minSum*w.k)
@@ -200,7 +200,7 @@ func (w *Window) sum(p *rank, y float64, t *tally) {
 		square = min(square, max(4*w.spread, w.least()))
 	}
 	t.means, t.ownVar, t.n = t.means+square, t.ownVar+p.ownVar, t.n+1
-	t.shift += max(-3*w.sigma, min(y, 3*w.sigma))
+	t.shift += max(-3*w.sigma, min(y, 3*w.sigma)) // a slow rank is hardly to raise K
 
 	if w.spreadOf == 0 { // nor is the usual spread between the ranks known
 		if int(p.held) < len(p.early) {
@@ -297,7 +297,7 @@ func (w *Window) learn(t *tally) {
 			mean = medianToMean * float64(w.halves[len(w.halves)/2])
 		}
 		memory := min(noiseMemory, float64(t.noisy[lag])/256) // longer for few ranks: a mean of few values says less
-		w.noise[lag].add(mean, t.noisy[lag]-1, memory)
+		w.noise[lag].add(mean, t.noisy[lag]-1, memory)        // less one: the values are relative to each other
 	}
 	if t.cubes > 0 {
 		w.cube.add(t.cube/float64(t.cubes), t.cubes, noiseMemory)

@@ -59,7 +59,7 @@ func (w *Window) reset(p *rank) {
 	*p = rank{id: p.id}
 }
 
-// known is how many ranks took part within the last size calls, of which here take part now.
+// known is how many ranks took part within the last size calls. here is the number of ranks that take part now: mostly all.
 func (w *Window) known(here int) (n int) {
 	if here >= len(w.ranks) {
 		return len(w.ranks)
@@ -141,7 +141,7 @@ func (w *Window) middle(at int32, n int, value func(*cell) (v float32, known boo
 	return (hi + float64(slices.Max(w.values[:k]))) / 2
 }
 
-// named lists the clearly slow ranks that took part lately, the latest first.
+// named lists the clearly slow ranks that took part within the last size calls, the one farthest behind first.
 func (w *Window) named() []Slow {
 	w.slow = w.slow[:0]
 	if w.slows == 0 {
@@ -191,7 +191,6 @@ func (w *Window) interval(a []Arrival, n int) (median float64, starts int) {
 type others struct {
 	lower, upper  int64   // a duration up to lower is in the lower half, from upper on in the upper half
 	below, at, up float64 // the median of the others for a duration in the lower half, in the middle, in the upper half
-	mid           float64 // the median of all
 }
 
 // behind is how far a duration falls short of the median of the others: the lateness of its rank. With two ranks, and nearly so with four, the late rank would
@@ -220,13 +219,11 @@ func (w *Window) medians(a []Arrival) (o others) {
 	nth(durations, half)
 	mid, prev := durations[half], slices.Max(durations[:half])
 	if len(durations)%2 == 0 { // prev and mid are the middle; without one of the lower half mid is
-		o = others{lower: prev, upper: mid, below: float64(mid), up: float64(prev)}
-		o.mid = (o.below + o.up) / 2
-		return o
+		return others{lower: prev, upper: mid, below: float64(mid), up: float64(prev)}
 	}
 	next := slices.Min(durations[half+1:])
 	m, p, n := float64(mid), float64(prev), float64(next)
-	return others{lower: mid - 1, upper: mid + 1, below: (m + n) / 2, at: (p + n) / 2, up: (p + m) / 2, mid: m}
+	return others{lower: mid - 1, upper: mid + 1, below: (m + n) / 2, at: (p + n) / 2, up: (p + m) / 2}
 }
 
 // nth moves the k-th smallest value to v[k], smaller ones before and larger ones behind (Hoare's FIND).

@@ -49,7 +49,7 @@ type pair struct {
 	stale bool // Median is not yet the median of last
 }
 
-// Add counts bytes (By) sent from src to dst within ns. Unknown values, ≤ 0, only count the record.
+// Add counts bytes (By) sent from src to dst within ns. Unknown (≤ 0) bytes only count the record, and without ns there is no bandwidth.
 func (l *Links) Add(src, dst int32, bytes, ns int64) {
 	bandwidth := math.NaN()
 	if bytes > 0 && ns > 0 {

@@ -192,7 +192,8 @@ func (r *reader) column(at int, in *wire.Cursor) (ok bool) {
 	return true
 }
 
-// bounds are the least and the largest allowed value of a column: kinds, 32-bit numbers, entries of the dictionary, flags. All of int64: no limits.
+// bounds are the least and the largest allowed value of a column: kinds, states, 32-bit numbers, entries of the dictionary, flags, numbers of details.
+// All of int64: no limits.
 func (r *reader) bounds(at int) (lo, hi int64) {
 	switch {
 	case at == colKind, at == colParentKind:
