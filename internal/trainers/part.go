@@ -8,6 +8,7 @@ type Part uint8
 // The parts. Any other timer directly below the step is computing.
 const (
 	Computing Part = iota
+	Waiting        // for the work of another process, mostly for rollouts: nobody computes here, but for timers within
 	Communicating
 	LoadingData
 	Checkpointing
@@ -21,6 +22,8 @@ func PartOf(name string) Part {
 	case strings.HasSuffix(name, "-sync"), strings.Contains(name, "all-gather"), strings.Contains(name, "all-reduce"), strings.Contains(name, "reduce-scatter"),
 		strings.Contains(name, "recv"), strings.Contains(name, "send"):
 		return Communicating // and exposed: no other work at the same time
+	case name == "train_wait", strings.HasPrefix(name, "wait_"): // slime; verl's one_step_off_policy (wait_prev_gen)
+		return Waiting
 	case name == "batch-generator", strings.Contains(name, "data"), strings.Contains(name, "fetch"):
 		return LoadingData
 	case strings.Contains(name, "checkpoint"), strings.Contains(name, "ckpt"), strings.HasPrefix(name, "save"):

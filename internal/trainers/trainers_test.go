@@ -9,6 +9,13 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
+// Waits for rollouts are no computing.
+func TestWaiting(t *testing.T) {
+	for _, name := range []string{"train_wait", "wait_prev_gen"} {
+		assert.Equal(t, trainers.Waiting, trainers.PartOf(name), name)
+	}
+}
+
 // TestOf holds the function to the table in docs/reference/trainers.md.
 func TestOf(t *testing.T) {
 	const in, between, unknown = trainers.Within, trainers.Between, trainers.Unknown

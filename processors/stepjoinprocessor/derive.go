@@ -38,6 +38,7 @@ type deriver struct {
 	calls    []facts.Leaf                      // windows of other traces within the window, as leaves
 	callBy   []string                          // of each of calls: joined.by
 	parents  map[pcommon.SpanID]pcommon.SpanID // of the parts of a step
+	waits    []pcommon.SpanID                  // the parts of a step that wait for another process
 	timers   []why.Timer
 	seconds  []float64
 	ranks    int64 // of the job in the window; 0: unknown
@@ -305,16 +306,18 @@ func (d *deriver) own(r *facts.Run, g *facts.Group, w *facts.Window) {
 			continue
 		}
 		length, direct := factor*float64(l.End-l.Start)/1e9, l.Parent == w.Span // s; not nested in another part
+		inWait := slices.Contains(d.waits, l.Parent)
 		if l.Kind == breakdown.Unattributed {
 			d.timers = append(d.timers, why.Timer{Name: r.Text(l.Name), Seconds: length, Rank: int64(l.LateRank), Late: factor * float64(l.Late) / 1e9})
 		}
 		switch {
 		case l.Kind != breakdown.Unattributed:
 			d.pieces = append(d.pieces, breakdown.Piece{Kind: l.Kind, Seconds: length})
-			if !direct { // the computing part around it includes this time
+			if !direct && !inWait { // the computing part around it includes this time
 				compute -= length
 			}
-		case direct: // nested parts without a kind are in their parent's time already
+		case l.Flags.Has(facts.Waiting): // nobody computes
+		case direct || inWait: // deeper parts without a kind are in their parent's time already
 			compute, computes = compute+length, true
 		}
 	}
@@ -323,10 +326,11 @@ func (d *deriver) own(r *facts.Run, g *facts.Group, w *facts.Window) {
 	}
 }
 
-// parts records the parent of each part of a step (d.parents), and returns by which number the timers are to be multiplied. A record of several steps mostly
+// parts records the parent of each part of a step (d.parents) and the parts that wait (d.waits), and returns by which number the timers are to be multiplied. A record of several steps mostly
 // has the timers' means per step: w.Steps. If that many do not fit in the window, the timers are sums: 1.
 func (d *deriver) parts(g *facts.Group, w *facts.Window) (factor float64) {
 	clear(d.parents)
+	d.waits = d.waits[:0]
 	if w == nil || w.Kind != facts.Step {
 		return 1
 	}
@@ -335,6 +339,9 @@ func (d *deriver) parts(g *facts.Group, w *facts.Window) (factor float64) {
 		l := &g.Own[i]
 		if !l.Parent.IsEmpty() {
 			d.parents[l.Span] = l.Parent
+		}
+		if l.Flags.Has(facts.Waiting) {
+			d.waits = append(d.waits, l.Span)
 		}
 		if l.Parent == w.Span {
 			sum += l.End - l.Start

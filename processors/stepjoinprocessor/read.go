@@ -277,6 +277,9 @@ func (r *reader) describe(f *fact, span ptrace.Span, kind view.Kind) bool {
 		f.leaf.Kind, f.leaf.Parent, f.own, f.promised = of, span.ParentSpanID(), true, false
 		r.slowestRank(&f.leaf, span)
 		f.leaf.Flags |= facts.Timeless // the order of the parts is the trainer's, their times are made up
+		if trainers.PartOf(r.mark.Part) == trainers.Waiting {
+			f.leaf.Flags |= facts.Waiting
+		}
 	case view.KindFunction:
 		r.window(f, facts.Function, view.Int{})
 		f.own = true
@@ -542,7 +545,7 @@ func (r *reader) kindOfPart(name string) (of breakdown.Kind, within bool) {
 		return breakdown.Checkpoint, loop.Checkpoint != trainers.Between
 	case trainers.Evaluating:
 		return breakdown.Evaluation, loop.Evaluation != trainers.Between
-	case trainers.Computing:
+	case trainers.Computing, trainers.Waiting:
 	}
 	return breakdown.Unattributed, true
 }

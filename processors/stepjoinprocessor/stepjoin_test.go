@@ -340,6 +340,31 @@ func TestPartsOfAStep(t *testing.T) {
 	}
 }
 
+// Waiting for rollouts is no computing, but for a rollout within (slime).
+func TestWaitingIsNoComputing(t *testing.T) {
+	b, j := newBench(t), newJob()
+	trace := j.step(1, 1000*second, 1010*second)
+	j.part(trace, "train_wait", 1000*second, 1007*second)
+	for _, nested := range []struct {
+		name string
+		s    int64
+	}{{"rollout", 4}, {"data_preprocess", 1}} {
+		s := j.out.Add(spans.Resource{Service: "train", RunID: j.run, Time: spans.TimeSynthetic}, spans.Span{
+			Trace: trace, ID: spans.SpanID(trace, nested.name), Parent: spans.SpanID(trace, "train_wait"), Name: nested.name, Start: 1000 * second,
+			End: (1000 + nested.s) * second, Source: spans.TimeSynthetic,
+		})
+		s.Attributes().PutStr(spans.AttrStage, nested.name)
+	}
+	j.part(trace, "train", 1007*second, 1009*second)
+	require.NoError(t, b.ConsumeTraces(t.Context(), j.traces()))
+	b.over(t)
+	down := find(told(b.sink), "/breakdown@")
+	require.Len(t, down, 1)
+	for _, want := range []string{"ml.step.time.compute=6 ", "ml.step.time.data_loading=1 ", "ml.step.time.unattributed=3 "} {
+		assert.Contains(t, down[0], want)
+	}
+}
+
 // The timers of a record of five steps are means per step, like the step time.
 func TestPartsOfSeveralSteps(t *testing.T) {
 	b, j := newBench(t), newJob()

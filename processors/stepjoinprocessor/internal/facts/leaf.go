@@ -22,6 +22,7 @@ const (
 	Error                        // ended in an error
 	Unrecorded                   // a collective with a rank without a record
 	RecordOnly                   // not drawn: no backend has the span
+	Waiting                      // a part of a step that waits for another process: no computing, but for the parts within
 )
 
 // Has says whether a flag is set.
