@@ -44,17 +44,17 @@ type deriver struct {
 	ranks    int64 // of the job in the window; 0: unknown
 	gpus     near
 	counts   struct{ joined, ambiguous int64 }
-	out      *spans.Batch // of the groups being closed, and of breakdowns held so far
+	out      *spans.Batch // takes the spans of this round, also breakdowns held before that now have their verdict; set by closeGroups
 	free     []*plain     // for reuse
 }
 
-// derive makes the spans of a group that is being closed: our root of the trace, if promised, and the content of the main window. Spans that were made before,
-// by the ledger, are not made again. placed: some of the group has a clock. p.mu is held and the run sorted.
+// derive makes the spans of a group that is being closed: our root of the trace, if the trace is to have one (rooted), copies of passes without a clock, and
+// the content of the main window. Spans that were made before, by the ledger, are not made again. placed: some of the group has a clock. p.mu is held and the
+// run sorted.
 func (d *deriver) derive(out *spans.Batch, r *facts.Run, g *facts.Group, placed bool) {
 	res := spans.Resource{Service: g.Service, RunID: r.ID}
 	w, hasWindow := g.Main()
 	top := d.top(g, &w, hasWindow)
-	d.out = out
 	lossesReachWindow := r.Lost > 0 && r.Lost >= w.Start && !w.Flags.Has(facts.Timeless)
 	if hasWindow && lossesReachWindow {
 		g.Lacks(r.LostBy)
@@ -374,7 +374,7 @@ func pieceOf(kind breakdown.Kind, start, end int64, flags facts.Flags) breakdown
 	return breakdown.Piece{Kind: kind, Start: start, End: end}
 }
 
-// piece adds a leaf to the breakdown. A collective with known arrivals is two pieces: the wait for the last rank, and the rest. RPCs are split by the shares of
+// piece adds a leaf to the breakdown. A collective with known arrivals is split into the wait for the last rank, and the rest. RPCs are split by the shares of
 // their stages.
 func (d *deriver) piece(r *facts.Run, l *facts.Leaf) {
 	p := pieceOf(l.Kind, l.Start, l.End, l.Flags)
@@ -507,7 +507,7 @@ func (d *deriver) aggregate(out *spans.Batch, res spans.Resource, r *facts.Run, 
 }
 
 // copySlowest adds copies of the slowest of an aggregate's leaves, and of those with a bad verdict or an error, at most mostBad; a span in the trace of each
-// original links back to the step.
+// original links back to the step, unless the original is RecordOnly.
 func (d *deriver) copySlowest(out *spans.Batch, res spans.Resource, r *facts.Run, home *facts.Group, parent pcommon.SpanID, list []joined) {
 	slices.SortStableFunc(list, func(a, b joined) int { return cmp.Compare(b.leaf.End-b.leaf.Start, a.leaf.End-a.leaf.Start) })
 	bad := 0
@@ -546,7 +546,7 @@ func (d *deriver) copySlowest(out *spans.Batch, res spans.Resource, r *facts.Run
 }
 
 // breakdown adds the breakdown span of window w to the trace of home, below parent. A window without known parts has none, except steps: offline all steps have
-// a breakdown, live all steps after the run's first step with parts.
+// a breakdown, live all steps after the run's first step with parts; and except windows restored after a crash, whose breakdown is promised.
 //
 // A partial window is not judged. Live the others are judged at once; offline the span is held back until the window's verdict is known.
 func (d *deriver) breakdown(out *spans.Batch, res spans.Resource, r *facts.Run, g *facts.Group, w *facts.Window, home *facts.Group, parent pcommon.SpanID) {
@@ -671,7 +671,7 @@ func (t window) put(s ptrace.Span, b *breakdown.Breakdown) {
 	}
 }
 
-// putVerdict writes the window's usual time on the breakdown, and, if slow, the verdict with an event for each cause.
+// putVerdict writes the window's usual time on the breakdown, and, if slow, the verdict with an event for each cause and one for the unexplained rest.
 func (d *deriver) putVerdict(s ptrace.Span, ranks int64, v *why.Verdict, slow bool) {
 	if v.Judged {
 		s.Attributes().PutDouble(spans.AttrStepUsual, v.Usual)

@@ -379,8 +379,8 @@ func event(s ptrace.Span, name string, at int64, of *gpus.GPU) pcommon.Map {
 }
 
 // noteGPUs notes GPUs throttled for causes that a healthy machine does not have: "its GPU" of a rank waited for, if the rank's process and the process's GPUs
-// are stated; and a GPU of the window's host, as an explanation of longer computing. A throttled GPU on the host of a late rank, perhaps another rank's, is no
-// reason: only the events have it.
+// are stated; and the GPUs of the window throttled the longest (putGPUs has sorted them), by host, as an explanation of longer computing. A throttled GPU on
+// the host of a late rank, perhaps another rank's, is no reason: only the events have it.
 func (d *deriver) noteGPUs(seen *gpus.Window, w *facts.Window) {
 	n := &d.gpus
 	for i := range seen.Held[:min(len(seen.Held), mostNotes)] {

@@ -156,7 +156,7 @@ func (r *reader) writePlace() {
 	}
 }
 
-// record stores the facts of a batch as the next entry, with those that the storage has refused before. What the storage refuses again waits for the next
+// record stores the facts of a batch as the next entry, with those that the storage has refused before. What the storage refuses waits for the next
 // batch; beyond MaxBytes the facts are given up, and the next process's windows that may need them will be partial. p.mu is held.
 func (p *stepJoin) record(ctx context.Context, r *reader) {
 	j := &p.journal
@@ -216,7 +216,7 @@ func (p *stepJoin) needed(e *entry) bool {
 	return false
 }
 
-// trim deletes the oldest entries, up to the first that a window needs. Needed entries are deleted, too, beyond MaxBytes and when older than Keep. The state of
+// trim deletes the oldest entries, up to the first that a window needs. Needed entries are deleted, too, beyond MaxBytes or when older than Keep. The state of
 // the runs is stored with the deletion. p.mu is held.
 func (p *stepJoin) trim(ctx context.Context, now time.Time) {
 	j := &p.journal

@@ -57,7 +57,7 @@ func (r *reader) promise(g *facts.Group, f *fact) {
 	if f.promised {
 		x.flags |= promisedRoot
 	} else if x.window.Span.IsEmpty() || x.flags != 0 {
-		return // a TransferQueue call alone gets no breakdown: the shares of a call are on the span
+		return // a leaf has no breakdown, and a TransferQueue call alone gets none: the shares of a call are on the span
 	}
 	if g.Chunk >= 0 { // only the window was promised so far: the new promise, of the root, replaces that promise
 		r.p.promises.unsent[g.Chunk]--
@@ -141,7 +141,7 @@ func (p *stepJoin) promise(ctx context.Context, fresh []promise) {
 	}
 }
 
-// fails logs a failure of the storage, once until the storage works again.
+// fails logs a failure of the storage, once until promises can be stored again.
 func (s *promises) fails(p *stepJoin, err error) {
 	if !s.failing {
 		p.set.Logger.Warn("Storage keeps nothing: a crash before it does may leave spans below a root that nobody sends, or have some sent again with less in them",

@@ -67,7 +67,7 @@ func (r *reader) read(td ptrace.Traces, now time.Time) {
 		attrs, ready := rs.Resource().Attributes(), false
 		r.attrs = attrs
 		r.unplaced = r.clockless(attrs)
-		if r.unplaced {
+		if r.unplaced { // the spans move to a trace that no id names
 			attrs.Remove(spans.AttrJoinBy)
 			ready = r.begin()
 		}
@@ -238,7 +238,7 @@ func stageOf(name string) breakdown.Kind {
 	return breakdown.Unattributed
 }
 
-// flags are the flags of a span, by its mark and resource.
+// flags are the flags of a span, by its mark and resource. A resource of records only is noted in the run, too.
 func (r *reader) flags(span ptrace.Span) (flags facts.Flags) {
 	m := &r.mark
 	if m.Time == spans.TimeSynthetic || r.unplaced {

@@ -106,7 +106,7 @@ func (p *stepJoin) Capabilities() consumer.Capabilities {
 
 // Offline is for programs that read logs once, to their end (cmd/trainbridge/internal/offline), and is called before Start. A window is then complete once all
 // sources have been read past the window or have ended (Ended), after any delay. Without a timer, windows are closed for lack of room, and by Shutdown. A
-// breakdown is sent once some hundred later windows are known, with a verdict over the whole run.
+// complete breakdown is sent once some hundred later windows are known, with a verdict by the windows on both sides.
 func (p *stepJoin) Offline() { p.offline = true }
 
 // Ended: the source with this scope sends nothing more.
@@ -414,15 +414,17 @@ const mostClosed = 2048
 // lastClosed bounds the groups closed, in Shutdown, between two looks at the time left.
 const lastClosed = 256
 
-// closeGroups makes the spans of groups, which then wait in p.unsent. last: no group follows, so that all breakdowns held for a verdict get theirs. p.mu is
-// held.
+// closeGroups makes the spans of groups, which then wait in p.unsent, together with passes that came after their group was closed. last: no group follows, so
+// that all breakdowns held for a verdict get theirs. p.mu is held.
 func (p *stepJoin) closeGroups(ctx context.Context, now time.Time, due []closing, last bool) {
 	out := spans.NewBatch(scopeName, p.set.BuildInfo.Version)
-	windows, partial := int64(0), int64(0)
+	p.derive.out = out
+	windows, partial := int64(0), int64(0) // groups: each counts once, however many windows the group has
 	defer p.derive.resolver.Forget()
 	for _, c := range due {
 		g := c.group
-		awaitsStep := len(g.Unplaced) > 0 && g.End == 0 && !g.Promised // passes without a clock, and nothing with a time
+		// Passes without a clock, and nothing with a time; and no root is promised, which must be sent.
+		awaitsStep := len(g.Unplaced) > 0 && g.End == 0 && !g.Promised
 		// Closed now, the passes would not get the step's time.
 		if c.early && awaitsStep {
 			p.telemetry.ProcessorStepJoinShed.Add(ctx, int64(len(g.Unplaced)))
@@ -448,7 +450,6 @@ func (p *stepJoin) closeGroups(ctx context.Context, now time.Time, due []closing
 		p.closed = append(p.closed, g)
 	}
 	if last {
-		p.derive.out = out
 		p.derive.history.Settle()
 	}
 	for _, r := range p.runs {

@@ -13,7 +13,7 @@ import (
 // and the step's page would be mostly blank. Spans pass at once, before the step's time is known: a pass goes to a trace of its own, by a rule on the resource
 // alone. Once the step is complete, a copy of the pass is drawn within the step. See docs/reference/adr/0018.
 
-// clockless says whether a resource is of a table of RPCs, with ids and without a clock, and reads the resource then.
+// clockless says whether a resource is of a table of RPCs, with ids and without a clock. A resource of RPCs is then in r.res.
 func (r *reader) clockless(attrs pcommon.Map) bool {
 	if _, ok := attrs.Get(spans.AttrRPCSystem); !ok {
 		return false
@@ -108,7 +108,8 @@ func (d *deriver) late(out *spans.Batch, r *facts.Run, g *facts.Group) {
 }
 
 // unplaced draws the passes without a clock within the main window of their group, or within the group: each by itself with its slowest calls, or, if more than
-// MostUnplaced, all as one aggregate. Without any clock in the group (placed), the passes keep their own times. The ledger has a copy that was made before.
+// MostUnplaced, all as one aggregate for each name. Without any clock in the group (not placed), the passes keep their own times. A copy that was made before,
+// by the ledger, is not made again.
 func (d *deriver) unplaced(out *spans.Batch, res spans.Resource, r *facts.Run, g *facts.Group, w *facts.Window, hasWindow, placed bool) {
 	top, own := d.top(g, w, hasWindow), spans.ClocklessTraceID(g.ID)
 	start, end := g.Start, g.End

@@ -37,10 +37,7 @@ func (m *Memory) settle(s *Sheet, span ptrace.Span) {
 		s.said = append(s.said[:0], said...)
 		return
 	}
-	said = nil // the sheet's memory is reused: a copy is kept
-	if len(s.said) > 0 {
-		said = append(said, s.said...)
-	}
+	said = append([]judgement(nil), s.said...) // a copy: the sheet's memory is reused
 	m.note(id, said)
 	m.fresh, m.n = appendSaid(m.fresh, id, said), m.n+1
 }

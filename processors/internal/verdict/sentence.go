@@ -9,7 +9,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/human"
 )
 
-// Places are the values that the sentences of a domain may name, each with its reader. NaN, a negative number or an empty text is an unknown value: the section
+// Places are the values that the sentences of a domain may name, each with its reader. NaN, a negative count or an empty text is an unknown value: the section
 // that names it is left out.
 type Places[T any] struct {
 	Numbers map[string]func(of *T) float64

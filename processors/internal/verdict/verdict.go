@@ -126,7 +126,7 @@ func (s *Sheet) Settle(span ptrace.Span) {
 // Empty says whether the sheet has no verdict.
 func (s *Sheet) Empty() bool { return len(s.said) == 0 }
 
-// Attributes is how many attributes Put will add: their number is known before the map has to grow.
+// Attributes is how many attributes Put will add at most: their number is known before the map has to grow.
 func (s *Sheet) Attributes() int {
 	if len(s.said) == 0 {
 		return 0
@@ -141,7 +141,7 @@ func (s *Sheet) Reset() {
 }
 
 // Put writes the verdicts to their span: the names as a list and as a tag each, since Jaeger searches only tags; the worst severity; and an event at the span's
-// end per verdict. The sentence of the first bad verdict becomes the span's status, unless the span has an error message of its own.
+// end per verdict. With Status, the sentence of the first bad verdict becomes the span's status, unless the span's status is an error already.
 func (s *Sheet) Put(span ptrace.Span) {
 	s.Settle(span)
 	if len(s.said) == 0 {

@@ -207,6 +207,17 @@ func TestForget(t *testing.T) {
 	assert.Equal(t, empty, b.Bytes())
 }
 
+// The oldest leaves are dropped, also those that came since the last Sort.
+func TestShedUnsorted(t *testing.T) {
+	b := newBuilt()
+	for _, end := range []int64{30, 40, 10} {
+		b.AddLeaf(Leaf{Span: pcommon.SpanID{byte(end)}, Start: end * second, End: (end + 1) * second}, now)
+	}
+	b.Shed(1)
+	assert.Equal(t, 11*second, b.Lost)
+	assert.Equal(t, 30*second, b.Leaf(0).Start)
+}
+
 // Steps of a run without other facts become groups once another fact comes.
 func TestMix(t *testing.T) {
 	r := NewRun("run")

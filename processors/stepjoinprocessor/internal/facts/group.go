@@ -52,7 +52,7 @@ func (r *Run) Group(id pcommon.TraceID, service string) *Group {
 }
 
 // Of sets the service of the group, from a window or a leaf. The result does not depend on the order: the service of the TransferQueue calls, else of the
-// steps, else the first by name.
+// steps, of the passes, of the rest; of several of one kind, the first by name.
 func (g *Group) Of(service string, kind WindowKind) {
 	order := [...]uint8{Function: 1, Step: 2, Pass: 3, Other: 4}[kind] // of precedence
 	if g.origin == 0 || order < g.origin || order == g.origin && service < g.Service {
@@ -168,7 +168,7 @@ func (r *Run) Close(g *Group, now time.Time) {
 	r.done = append(r.done, g)
 }
 
-// fitted is a list without unused capacity.
+// fitted is a list with less unused capacity than used.
 func fitted[T any](list []T) []T {
 	if cap(list) < 2*len(list) {
 		return list

@@ -35,7 +35,7 @@ func (r *Run) noteTime(name uint32, end int64, flags Flags) {
 }
 
 // holds says whether a window may contain a time range, and whether certainly: for any offset of the two hosts' clocks up to r.Apart. Both allow for the
-// tolerance and the precision of the logs.
+// tolerance and the precision of the logs. A window without a place in time, or shorter than the tolerance, contains nothing.
 func (r *Run) holds(w *Window, at *Place, tolerance time.Duration) (may, sure bool) {
 	if w.Flags.Has(Timeless|Point) || w.End-w.Start < int64(tolerance) {
 		return false, false

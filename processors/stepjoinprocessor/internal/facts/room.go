@@ -79,6 +79,7 @@ func (r *Run) Loses(end int64, why string) {
 
 // Shed drops the oldest leaves, for lack of room, and marks the windows that may have needed them.
 func (r *Run) Shed(n int) {
+	r.Sort() // leaves may have come since the sweep has sorted them
 	n = min(n, len(r.leaves))
 	for i := range r.leaves[:n] {
 		r.Loses(r.leaves[i].End, spans.PartialRoom)

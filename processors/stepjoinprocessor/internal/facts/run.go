@@ -1,5 +1,5 @@
 // Package facts keeps the facts that step_join needs of passing spans: about leaves (stages, calls, collectives, parts of steps), and about groups. A group is
-// a trace with a window: a training step, a batch or a function of TransferQueue, an RPC pass. [Run.Resolve] assigns leaves of other traces to groups, by
+// a trace with a window: a training step, a batch or a function of TransferQueue, an RPC pass. [Resolver.Resolve] assigns leaves of other traces to groups, by
 // containment in time.
 package facts
 

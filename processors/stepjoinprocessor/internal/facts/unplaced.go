@@ -15,7 +15,7 @@ type Unplaced struct {
 	Start, End int64          // ns, in the log's order
 	Number     int64          // of a pass; −1: none
 	Name       uint32
-	Call       bool // of the pass before
+	Call       bool // a call of the pass Parent
 	Observed   bool // times of arrival
 	Drawn      bool
 }
@@ -32,8 +32,8 @@ func (r *Run) AddUnplaced(g *Group, u Unplaced) {
 	r.bytes += unplacedBytes
 }
 
-// AddLate adds a pass to a closed group, which then is one of r.Late: the next sweep draws the pass. Passes beyond MostUnplaced are in their own trace alone,
-// and so are calls after the pass was drawn.
+// AddLate adds a pass to a closed group, which then is one of r.Late: the next sweep draws the pass. With MostUnplaced passes and calls known already, a
+// pass is in its own trace alone, and so are calls after the pass was drawn.
 func (r *Run) AddLate(g *Group, u Unplaced) {
 	if len(g.Unplaced) >= MostUnplaced || g.draws(u.Span) {
 		return

@@ -34,10 +34,10 @@ type Window struct {
 	Name       uint32
 }
 
-// AddWindow adds a window to its group; false: already known.
+// AddWindow adds a window to its group; false: already known. Of two of one id without a clock the longer stays, see Group.again.
 func (r *Run) AddWindow(g *Group, w Window, now time.Time) bool {
 	if g.Has(w.Span) {
-		for i := range g.Windows { // of two without a clock the longer stays, as of leaves
+		for i := range g.Windows {
 			o := &g.Windows[i]
 			bothTimeless := o.Flags.Has(Timeless) && w.Flags.Has(Timeless)
 			if o.Span == w.Span && bothTimeless && w.End-w.Start > o.End-o.Start {
@@ -65,7 +65,7 @@ func (r *Run) AddWindow(g *Group, w Window, now time.Time) bool {
 }
 
 // Main is the window of the group's breakdown: the longest of the training steps, those with parts first; else the longest pass; else the longest other window;
-// else all functions together, as one window; else a Timeless training step. false: none has a length in time.
+// else all functions together, as one window; else, without functions, a Timeless training step. false: none of these has a length.
 func (g *Group) Main() (w Window, ok bool) {
 	parted := g.parted()
 	for i := range g.Windows {

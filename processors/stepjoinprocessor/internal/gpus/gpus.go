@@ -325,7 +325,7 @@ func (u *GPU) merge(a, b *sample) sample {
 // forgetAfter is the time for which a GPU stays known after its last metric.
 const forgetAfter = time.Hour
 
-// sweep drops GPUs without a metric for forgetAfter, at most once a minute.
+// sweep drops GPUs without a metric for forgetAfter, and processes without a sign of work for as long, at most once a minute.
 func (g *GPUs) sweep(now time.Time) {
 	if now.Sub(g.swept) < time.Minute {
 		return

@@ -246,7 +246,7 @@ func (u *GPU) counted(s *sample, c Cause, v float64) {
 	if nothingBefore || v < last.value {
 		return
 	}
-	s.held[c] = float32(min(v-last.value, float64(s.at-last.at)/1e9))
+	s.held[c] = float32(min(v-last.value, float64(s.at-last.at)/1e9)) // at most the time between the two
 }
 
 // flagged takes whether a GPU was throttled at the moment of a scrape. Flags of several reasons may be of one cause.

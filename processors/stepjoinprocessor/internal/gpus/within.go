@@ -64,8 +64,8 @@ type Scratch struct {
 	errors []Error
 }
 
-// Within summarizes the GPUs from start to end, ns: those on which any of the processes ran (Window.Stated); if no such GPU is known, all of the hosts. false:
-// no sample within.
+// Within summarizes the GPUs from start to end, ns: those on which any of the processes ran (Window.Stated); if no such GPU is known, all GPUs of
+// the hosts. false: no sample within.
 func (g *GPUs) Within(s *Scratch, start, end int64, processes []Process, hosts []string) (w Window, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

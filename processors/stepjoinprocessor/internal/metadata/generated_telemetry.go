@@ -90,7 +90,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ProcessorStepJoinPartial, err = builder.meter.Int64Counter(
 		"otelcol_processor_step_join_partial",
-		metric.WithDescription("Windows that were closed with less than all that belongs to them. [Alpha]"),
+		metric.WithDescription("Traces of windows that were closed with less than all that belongs to them. [Alpha]"),
 		metric.WithUnit("{window}"),
 	)
 	errs = errors.Join(errs, err)
@@ -102,7 +102,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ProcessorStepJoinWindows, err = builder.meter.Int64Counter(
 		"otelcol_processor_step_join_windows",
-		metric.WithDescription("Windows that were closed. [Alpha]"),
+		metric.WithDescription("Traces of windows (steps, batches, passes) that were closed; each counts once. [Alpha]"),
 		metric.WithUnit("{window}"),
 	)
 	errs = errors.Join(errs, err)

@@ -88,7 +88,7 @@ func AssertEqualProcessorStepJoinLate(t *testing.T, tt *componenttest.Telemetry,
 func AssertEqualProcessorStepJoinPartial(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_step_join_partial",
-		Description: "Windows that were closed with less than all that belongs to them. [Alpha]",
+		Description: "Traces of windows that were closed with less than all that belongs to them. [Alpha]",
 		Unit:        "{window}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -120,7 +120,7 @@ func AssertEqualProcessorStepJoinShed(t *testing.T, tt *componenttest.Telemetry,
 func AssertEqualProcessorStepJoinWindows(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_step_join_windows",
-		Description: "Windows that were closed. [Alpha]",
+		Description: "Traces of windows (steps, batches, passes) that were closed; each counts once. [Alpha]",
 		Unit:        "{window}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

@@ -212,3 +212,15 @@ func TestHoldBounds(t *testing.T) {
 	s, _ := w.h.series.Get(w.windows[0].Key)
 	assert.LessOrEqual(t, len(s.held), around)
 }
+
+// A rank that is not among as many as are kept of a window was waited for no longer than the last of these; a shorter list is complete.
+func TestAt(t *testing.T) {
+	for n, want := range map[int]float64{few - 1: 0, few: 1, few + 1: 0, 2 * few: 1} {
+		list := make([]named, n)
+		for i := range list {
+			list[i] = named{who: breakdown.Who{Rank: int64(i), HasRank: true}, seconds: float64(n - i)}
+		}
+		assert.Equal(t, want, at(list, named{who: breakdown.Who{Rank: 99, HasRank: true}}), n)
+		assert.Equal(t, float64(n), at(list, list[0]), n)
+	}
+}

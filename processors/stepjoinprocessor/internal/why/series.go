@@ -26,7 +26,7 @@ type past struct {
 	base              float64 // its duration without checkpoint and evaluation
 	time              [breakdown.Kinds]float64
 	known             [breakdown.Kinds]bool
-	ranks, ops, notes []named // the longest few
+	ranks, ops, notes []named // the longest few; of a held window up to 2*few ranks and ops, as take has kept them
 	timers            []Timer
 }
 
@@ -126,15 +126,16 @@ func robust(of []float64) (middle, spread float64) {
 	return middle, stat.Sigma(of, middle)
 }
 
-// at is the time of the origin n in a past window, of which of has the longest few. An origin that is not among them took at most the time of the last.
+// at is the time of the origin n in a past window, of which of has the longest few, or 2*few of a held window. An origin that is not among so many took at most
+// the time of the last, and that counts; a shorter list has all.
 func at(of []named, n named) float64 {
 	for i := range of {
 		if of[i].who == n.who && of[i].text == n.text {
 			return of[i].seconds
 		}
 	}
-	if len(of) == few {
-		return of[few-1].seconds
+	if len(of) == few || len(of) == 2*few {
+		return of[len(of)-1].seconds
 	}
 	return 0
 }
