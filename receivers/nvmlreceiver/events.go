@@ -58,7 +58,7 @@ func (x *xids) free() {
 	}
 }
 
-// readXIDs reads the events that NVML queued since the last scrape. The first event of each code is logged.
+// readXIDs reads the events that NVML queued since the last scrape. The first event of each code of a GPU is logged.
 func (g *gpus) readXIDs() {
 	x := &g.xids
 	if x.set == nil || len(x.of) == 0 {

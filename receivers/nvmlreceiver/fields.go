@@ -205,8 +205,8 @@ func recordPower(g *gpus, d *device, milliwatts float64) {
 	g.mb.RecordHwPowerDataPoint(g.now, milliwatts/1e3, g.host, d.uuid, d.name, d.model, metadata.AttributeHwTypeGpu)
 }
 
-// sampled is a field of which NVML keeps samples: record gets their mean since the last scrape. Where NVML has no new sample, and where the device has none of
-// the kind, the value is the current reading, from the function called symbol.
+// sampled is a field of which NVML keeps samples: record gets their mean since the last scrape, in NVML's unit (mean). Where NVML has no new sample, and where
+// the device has none of the kind, the value is the current reading, from the function called symbol.
 func sampled(
 	name string, kind int, symbol string, enabled func(*config) bool, current func(nvml.Device) (uint32, nvml.Return), record func(*gpus, *device, float64),
 ) []field {
@@ -239,8 +239,8 @@ func sampled(
 	}}
 }
 
-// mean is the mean of the n samples of a kind since the last scrape; the first scrape takes all samples of NVML's buffer. Without new samples n is 0, the mean
-// NaN, and the answer SUCCESS.
+// mean is the mean of the n samples of a kind since the last scrape, mW of power and percent of utilisation; the first scrape takes all samples of NVML's
+// buffer. Without new samples n is 0, the mean NaN, and the answer SUCCESS.
 func (g *gpus) mean(d *device, kind int) (mean float64, n int, ret nvml.Return) {
 	last := d.seen[kind]
 	if last > uint64(g.began.UnixMicro()) { // the host's clock was set back, or the samples have another clock

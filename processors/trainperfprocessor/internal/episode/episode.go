@@ -49,7 +49,7 @@ func (a *All) Of(key Key) (e *Episodes, evicted bool) {
 }
 
 // Episodes of a key, one per verdict. A verdict is said on the first record for which it holds, then on the first such record after every Window records, with
-// a share of the window. A verdict absent for Window records begins anew. The end of an episode is not said: records without the verdict never carry the name.
+// a share of the window. The end of an episode is not said: records without the verdict never carry the name.
 type Episodes struct {
 	N      int64 // records ever
 	Newest int64 // highest iteration ever, of steps
@@ -67,7 +67,7 @@ type episode struct {
 	// The last records with the verdict: bit i of lo is record at − i, bit i of hi is record at − 64 − i.
 	at     int64
 	lo, hi uint64
-	said   int64    // number of the last record that said the verdict with a share; 0: none
+	said   int64    // number of the last record that said the verdict, once per Window records (Episodes.say); 0: none
 	saidID uint64   // the record's span
 	answer Answer   // the answer for the record
 	each   []uint64 // spans of the last records that said the verdict without a share: see Mostly
@@ -137,15 +137,15 @@ func (e *Episodes) Mostly(verdict string) Answer {
 	return Answer{Say: true}
 }
 
-// note counts the verdict for the current record: the bits of its episode are shifted by the records since, and bit 0 is set. For a repeated record, the result
-// is the first answer, and false.
-func (e *Episodes) note(verdict string) (*episode, Answer, bool) {
+// note counts the verdict for the current record: the bits of its episode, ep, are shifted by the records since, and bit 0 is set. A repeated record is not
+// fresh, is not counted again, and gets its first answer.
+func (e *Episodes) note(verdict string) (ep *episode, first Answer, fresh bool) {
 	i := slices.IndexFunc(e.by, func(ep episode) bool { return ep.verdict == verdict })
 	if i < 0 {
 		i = len(e.by)
 		e.by = append(e.by, episode{verdict: verdict, at: e.N})
 	}
-	ep := &e.by[i]
+	ep = &e.by[i]
 	if e.Repeat {
 		if ep.saidID == e.id {
 			return ep, ep.answer, false

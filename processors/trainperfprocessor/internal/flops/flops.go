@@ -261,10 +261,11 @@ func linearLayers(m *spans.Model, layers float64) float64 {
 	if m.LinearPattern != "" {
 		return min(float64(strings.Count(m.LinearPattern, "1")), layers)
 	}
-	return layers - math.Floor(layers/float64(max(m.LinearFreq, 1)))
+	return layers - math.Floor(layers/float64(max(m.LinearFreq, 1))) // each LinearFreq-th layer has usual attention
 }
 
-// deltaNet returns the multiply-adds of one layer of gated delta net for one token.
+// deltaNet returns the multiply-adds of one layer of gated delta net for one token: of the input projections, the convolution, the delta rule (four products
+// with the state of valueDim × valueDim of each head), and the output projection. Defaults are Megatron's.
 func deltaNet(m *spans.Model, s *shape) float64 {
 	keyDim, valueDim := orDefault(m.LinearKeyHeadDim, 128), orDefault(m.LinearValueHeadDim, 128)
 	keyHeads, valueHeads := orDefault(m.LinearKeyHeads, 16), orDefault(m.LinearValueHeads, 32)
@@ -276,7 +277,8 @@ func deltaNet(m *spans.Model, s *shape) float64 {
 	return s.hidden*in + orDefault(m.LinearConvKernelDim, 4)*(2*keys+values) + 4*valueHeads*valueDim*valueDim + s.hidden*values
 }
 
-// mamba returns half the operations of one Mamba layer for one token. The inner size is twice the hidden size, independent of the heads.
+// mamba returns half the operations of one Mamba layer for one token: of the input projection, the scan (7 operations for each element of the state), and the
+// output projection. The inner size is twice the hidden size, independent of the heads. Defaults are Megatron's.
 func mamba(m *spans.Model, s *shape) float64 {
 	inner, state := 2*s.hidden, orDefault(m.MambaStateDim, 128)
 	heads := orDefault(m.MambaNumHeads, math.Floor(inner/orDefault(m.MambaHeadDim, 64)))

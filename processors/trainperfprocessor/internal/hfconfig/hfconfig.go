@@ -29,8 +29,9 @@ var (
 	errLayers  = errors.New("describes a pattern of layers other than dense ones first: describe the model under 'train::model' instead")
 )
 
-// Parse reads a config.json. Numbers may be strings, and null is an absent key. The error names the key. Absent values stay zero, among them the sequence
-// length (max_position_embeddings is only an upper limit) and the batch. Multi-token prediction is ignored: transformers does not train it.
+// Parse reads a config.json. Numbers may be strings, and null is an absent key. An absent key is an error where FLOPs cannot be counted without (need), or has
+// the default of transformers (delta, hybrid); else the value stays zero. The sequence length (max_position_embeddings is only an upper limit) and the batch
+// are never read. An error about a key names the key. Multi-token prediction is ignored: transformers does not train it.
 func Parse(raw []byte) (spans.Model, error) {
 	var m spans.Model
 	var f file
@@ -77,8 +78,8 @@ func Parse(raw []byte) (spans.Model, error) {
 	return m, nil
 }
 
-// experts reads a mixture of experts: the size and number of experts per token, shared experts, and which layers have experts. Only models with dense layers
-// first are understood.
+// experts reads a mixture of experts: the size and number of experts per token, shared experts, and which layers have experts: those at a
+// frequency, behind the dense layers at the beginning. Another pattern is an error.
 func (f *file) experts(m *spans.Model) {
 	m.RouterTopK = f.need("num_experts_per_tok")
 	m.MoEFFN = f.number("moe_intermediate_size")
@@ -125,7 +126,7 @@ func (f *file) delta(m *spans.Model) {
 func (f *file) hybrid(m *spans.Model) {
 	kinds := map[string]byte{"mamba": 'M', "linear_attention": 'M', "attention": '*', "full_attention": '*', "mlp": '-', "moe": 'E'}
 	m.HybridPattern = f.text("hybrid_override_pattern")
-	if m.HybridPattern == "" || m.HybridPattern == "null" {
+	if m.HybridPattern == "" {
 		m.HybridPattern = f.layers("layers_block_type", kinds)
 	}
 	if m.HybridPattern == "" {
@@ -179,7 +180,7 @@ func (f *file) fail(key string, err error) {
 	}
 }
 
-// text is a value as text: a string's content, or the JSON of another value, such as a number or null; empty: absent.
+// text is a value as text: a string's content, or the JSON of another value, such as a number; empty: absent, or null.
 func (f *file) text(key string) (s string) {
 	if raw, ok := f.keys[key]; ok && json.Unmarshal(raw, &s) != nil {
 		return strings.TrimSpace(string(raw))
@@ -187,12 +188,12 @@ func (f *file) text(key string) (s string) {
 	return s
 }
 
-// number is the value of the first of the keys that is present and not null, a whole number of 0 or more; 0: none, or another value, which is an error. Numbers
-// up to 2⁵³ are exact as floats.
+// number is the value of the first of the keys that is present, not null and not an empty text: a whole number of 0 or more; 0: none, or another value, which
+// is an error. Numbers up to 2⁵³ are exact as floats.
 func (f *file) number(keys ...string) int64 {
 	for _, key := range keys {
 		text := f.text(key)
-		if text == "" || text == "null" {
+		if text == "" {
 			continue
 		}
 		v, err := strconv.ParseFloat(text, 64)

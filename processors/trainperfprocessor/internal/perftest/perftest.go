@@ -227,7 +227,8 @@ func AddPass(b *spans.Batch, id, calls int, a Attrs) {
 	}
 }
 
-// addCall puts the attributes in zmq_rpc's order; a map has none.
+// addCall appends a call over IPC: zmq_rpc's attributes of a call, and before them the system, the method and the transport, as a service writes them (zmq_rpc
+// has the system and the transport on the resource). One by one, because Attrs, a map, has no order, and the time to find an attribute depends on the order.
 func addCall(b *spans.Batch, id, parent int) {
 	m := add(b, Client, spans.Span{
 		Trace: TraceID, ID: SpanID(id), Parent: SpanID(parent), Name: "BatchLinear", Is: spans.KindCall, Kind: ptrace.SpanKindClient, Source: spans.TimeDerived,

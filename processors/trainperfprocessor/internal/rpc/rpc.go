@@ -130,7 +130,8 @@ func (j *judge) judgeGroup(kind view.Kind, span ptrace.Span) {
 	if domain.Exceeds(transport, j.cfg.TransportHigh) && canBeTransport {
 		j.say(transportHigh, e.Mostly(spans.VerdictZMQTransportHigh), transport, j.cfg.TransportHigh)
 	}
-	// The number of calls and the transport are properties of the client's code: said once, not on each pass.
+	// The number of calls and the transport are properties of the client's code: said once per episode.Window groups, not on each. Only passes have a usual
+	// number of calls.
 	if limit := float64(j.cfg.CallsHigh); kind == view.KindPass && limit > 0 && j.group.Calls > limit {
 		j.say(callsHigh, e.Holds(spans.VerdictZMQCallsHigh), j.group.Calls, limit)
 	}

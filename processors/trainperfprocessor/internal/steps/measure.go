@@ -220,7 +220,7 @@ func (w *work) disagree(recomputed, reported float64, add *additions) {
 	}
 }
 
-// reported makes an MFU of the log's own FLOP/s, where no model is known, and returns the outcome: noModel without such FLOP/s or a peak.
+// reported makes an MFU of the log's own FLOP/s, where the model's FLOPs cannot be counted, and returns the outcome: noModel without such FLOP/s or a peak.
 func (d *Domain) reported(w *work, add *additions) int {
 	r := w.DeviceFlopThroughputReported
 	if !(r > 0) && w.world > 0 {

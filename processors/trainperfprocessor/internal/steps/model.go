@@ -23,8 +23,8 @@ var errHFConfig = errors.New("'train::model::hf_config' cannot be used: " +
 // maxHFConfig bounds the size of a config.json, By.
 const maxHFConfig = 1 << 20
 
-// Start completes the model of the config with the Hugging Face config.json that it names: keys of the config itself come first. An error is a model that
-// cannot be counted.
+// Start completes the model of the config with the Hugging Face config.json that it names: keys of the config itself come first. An error: the file cannot be
+// read, or the model cannot be counted.
 func (d *Domain) Start() error {
 	m := &d.cfg.Model
 	if m.HFConfig != "" {
@@ -79,12 +79,12 @@ type resource struct {
 	detected    string          // the model of the host's GPUs
 	rank, world int64           // 0: unknown (rank 0 may count as none: the rank distinguishes nothing here)
 	model       spans.Model
-	known       bool        // the model is known
+	known       bool        // the FLOPs of a sample are counted: sample is above 0
 	unsupported string      // the part of the model without a formula
 	sample      flops.Count // of one sample
-	other       flops.Count // of one sample, by Megatron's formula with the other convention of attention
+	other       flops.Count // of one sample, by Megatron's formula with the other convention of attention; by another formula: sample
 
-	// The inputs and results of the last look-ups: of peakOf, and of dataParallelSizes (dps for dpsWorld ranks).
+	// The inputs and results of the last look-ups: of peakOf, and of dataParallelSizes (dps for dpsWorld ranks; −1: none yet).
 	peak, dpsWorld float64
 	peakDevice     string
 	peakKnown      bool

@@ -81,7 +81,8 @@ func (w *work) bySamples(dps []float64) []float64 {
 // maxDivisors is more than any number below 2²⁰ has divisors.
 const maxDivisors = 256
 
-// dataParallelSizes lists the possible data-parallel sizes except 1: the model's, else every divisor of the world size.
+// dataParallelSizes lists the possible data-parallel sizes except 1: the model's, else every divisor of the world size, else, for this step
+// alone, the one that its samples suggest.
 func (w *work) dataParallelSizes() []float64 {
 	r := w.res
 	if r.dpsWorld == w.world {

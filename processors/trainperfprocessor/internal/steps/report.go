@@ -25,7 +25,7 @@ func (j *judge) judgeReport() {
 		}
 	}
 	if seen := j.SampleThroughput * j.seconds; seen > 0 && j.BatchSize > 0 {
-		j.saySamples(seen, math.Abs(seen/j.BatchSize-1), 0.05/j.SampleThroughput+j.timeRounding())
+		j.saySamples(seen, math.Abs(seen/j.BatchSize-1), 0.05/j.SampleThroughput+j.timeRounding()) // samples/s are printed with one decimal
 	}
 }
 

@@ -133,8 +133,8 @@ func (j *judge) EndResource() {
 	j.endResource()
 }
 
-// state finds the results that depend only on configuration and resource, as if of a step without attributes. They are written to the resource, and to a step
-// only where it differs.
+// state finds the results that depend only on configuration and resource, as if of a step without attributes. They are written to the resource if a step has
+// them (stated), and to a step only where it differs.
 func (j *judge) state(res *resource) {
 	var w work
 	w.read(ptrace.NewSpan(), &j.at.Resource)

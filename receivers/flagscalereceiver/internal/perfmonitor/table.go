@@ -26,7 +26,7 @@ const (
 	Other     Result = iota // not a line of perf_monitor
 	Records                 // handed to Out
 	Ignored                 // a line of perf_monitor without a record, with the reason
-	Session                 // the job restarts
+	Session                 // the start of a session, or the header of a table: the job restarts
 	Malformed               // an unreadable record, with the reason
 )
 
@@ -208,7 +208,7 @@ func (p *Parser) setHeader(text string) {
 
 // row reads a row of the table, "2026-06-12 10:30:05 100 210.51 1684.1 31.2 63897.6 1025.31 61.20". t begins with its stamp of n bytes, or behind a stamp
 // already peeled off (n is 0). Fields are separated by blanks: a value wider than its column pushes the rest to the right. Other: no row, but another line with
-// a time.
+// a time. The string is the reason of Malformed.
 func (p *Parser) row(t []byte, n int, out Out) (Result, string) {
 	if p.columns == nil {
 		p.setHeader(defaultHeader)
