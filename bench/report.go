@@ -74,7 +74,7 @@ func (t *table) of(name string) stats {
 	}
 }
 
-// print writes a row for each contender; its multiples are of the first contender, trainbridge.
+// print writes a row for each contender; its multiples are of the first contender: trainbridge, unless left out.
 func (t *table) print(w io.Writer) {
 	fmt.Fprintf(w, "### %s: %d lines of %.0f B\n\n", t.duel.name, t.lines, float64(t.size)/float64(t.lines))
 	fmt.Fprintln(w, "| contender | CPU µs per line (rounds) | per line | per item | items per line | wire B per line | per item "+
@@ -194,7 +194,7 @@ fields: of JSON in the parser, of text by the transform processor.
 `)
 }
 
-// aims writes the project's targets beside what was measured; nothing of what did not run.
+// aims writes the project's targets beside what was measured. What did not run has no row, or an empty cell.
 func (r *report) aims(w io.Writer) {
 	fmt.Fprintln(w, "| figure | measured | aim |\n|---|---|---|")
 	row := func(figure, measured, aim string) { fmt.Fprintf(w, "| %s | %s | %s |\n", figure, measured, aim) }

@@ -251,7 +251,7 @@ func (s *settings) resource(ctx context.Context) (*resource.Resource, error) {
 		return nil, failed("OTEL_RESOURCE_ATTRIBUTES", err)
 	}
 	for _, a := range res.Attributes() {
-		if !readable(string(a.Key)) || !readable(a.Value.AsString()) { // of OTEL_RESOURCE_ATTRIBUTES: all else was looked at above
+		if !readable(string(a.Key)) || !readable(a.Value.AsString()) { // of OTEL_RESOURCE_ATTRIBUTES: all other texts were checked or cleaned above
 			return nil, failed("OTEL_RESOURCE_ATTRIBUTES", fmt.Errorf("%q: %w", a.Key, ErrText))
 		}
 	}

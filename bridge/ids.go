@@ -69,7 +69,7 @@ func (j *join) joined(span trace.Span) bool {
 	return j.traceID(runID) == span.SpanContext().TraceID()
 }
 
-// joined is a span processor that writes how a span without a parent joined its trace. If by the context's id, step_join makes a root for the trace.
+// joined is a span processor that marks a span without a parent that joined its trace by an id text (WithTraceID): step_join makes a root for such a trace.
 type joined struct{}
 
 var (

@@ -12,7 +12,7 @@ import (
 var sourceGo = attribute.String(spans.AttrSource, "go")
 
 // StartStep starts the span of a training step, like the receivers' span of a record. Where ctx has neither a current span nor a trace id, the step joins the
-// trace of its iteration, as by [WithStep]. The span's length is the time of the step.
+// trace of its iteration, as by [WithStep]; the id of another iteration does not count. The span's length is the time of the step.
 //
 //	ctx, s := b.StartStep(ctx, iteration)
 //	defer s.End()

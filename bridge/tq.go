@@ -152,8 +152,8 @@ var shareNames = [...]string{
 }
 
 // shares computes the shares of a function's time, given in ns since the epoch, and closes the list: stages that begin or end later do not count. Get, compute
-// and put are sums, which exceed 1 where stages overlap; unattributed is the time without any stage. A running stage counts up to the function's end. Without
-// stages, ok is false.
+// and put are sums, which exceed 1 where stages overlap; unattributed is the time without any stage. Overhead is get and put.
+// A running stage counts up to the function's end. ok is false without stages, and for a function without length.
 func (st *stages) shares(start, end int64) (shares [len(shareNames)]float64, ok bool) {
 	st.mu.Lock()
 	defer st.mu.Unlock()

@@ -200,7 +200,7 @@ func shortKey(key []byte) [16]byte { return xxh3.Hash128(key).Bytes() }
 // Digest is a running hash of parts, such as the lines of a record. The zero value is ready.
 type Digest struct{ hi, lo uint64 }
 
-// Add takes the next part.
+// Add takes the next part. Both halves depend on the order: lo seeds the hash of the next part, hi is multiplied before the sum.
 func (d *Digest) Add(part []byte) {
 	h := xxh3.Hash128Seed(part, d.lo)
 	d.hi, d.lo = d.hi*0x9e3779b97f4a7c15+h.Hi, h.Lo

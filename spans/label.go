@@ -12,7 +12,7 @@ const MaxLabelBytes = 256
 // Label makes a label from a text of a log or a span: cut to MaxLabelBytes, at a rune's edge.
 func Label(text string) string { return clip(text, MaxLabelBytes) }
 
-// maxRowHost bounds how much of a host's name is in a span's, By.
+// maxRowHost bounds how much of a host's name is in a span's, in bytes.
 const maxRowHost = 48
 
 // NCCLRankName names the span of a rank: "rank 11 gpu-node-1", with the host's name up to the first dot. A longer name cannot be read in a waterfall.

@@ -94,7 +94,7 @@ type modelField struct {
 	b    *bool
 }
 
-const modelFields = 52
+const modelFields = 51
 
 // fields binds the names of attributes, Megatron's arguments mostly, to the fields. An array, so that nothing is allocated.
 func (m *Model) fields() [modelFields]modelField {
@@ -240,7 +240,7 @@ func (m *Model) Set(name string, text []byte) bool {
 	return false
 }
 
-// set sets the field to a value as Python prints it. It returns false for a value of the wrong kind. A text "None" or "False" leaves the field as it is.
+// set sets the field to a value as Python prints it. It returns false for a value of the wrong kind. "None" and "False" leave a field of text as it is.
 func (f *modelField) set(text []byte) bool {
 	switch {
 	case f.i != nil:

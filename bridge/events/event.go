@@ -143,7 +143,8 @@ func number(s string, none int64) int64 {
 	return none
 }
 
-// list reads a list of ranks, "0, 2" or "0-3,7". Parts that are no number are left out.
+// list reads a list of ranks, "0, 2" or "0-3,7", up to most ranks. A part that does not begin with a number is left out; of a range without an end, the
+// beginning counts.
 func list(s string) (all []int64) {
 	const most = 1 << 16 // a damaged range must not fill the memory
 	for part := range strings.SplitSeq(s, ",") {

@@ -63,7 +63,7 @@ type placer struct {
 }
 
 // of takes the prefixes off a line and puts their values into the place. The prefixes of launchers may stand around each other in any order, so all are tried
-// again until none is left; 6 is more than was ever seen. The text lives as long as the line.
+// again until none is left; 6 is more than was ever seen. The text lives until the next call, and no longer than the line.
 func (pl *placer) of(text []byte) place {
 	p := place{rank: -1, local: -1}
 	for range 6 {
@@ -82,7 +82,7 @@ func (pl *placer) of(text []byte) place {
 			}
 			text = text[len(m[0]):]
 		}
-		if m := levelPrefix.Find(text); m != nil && bytes.HasSuffix(m, []byte(" ")) {
+		if m := levelPrefix.Find(text); m != nil && bytes.HasSuffix(m, []byte(" ")) { // without a blank behind the source, the match is a part of the text
 			if p.time == 0 { // vLLM's stamp is a part of this prefix
 				p.time = pl.when(text)
 			}
@@ -113,7 +113,7 @@ func Glued(line []byte) []byte {
 		if m := gluedRank.FindIndex(line); m != nil && m[0] > 0 {
 			return line[m[0]:]
 		}
-		if i := bytes.LastIndex(line, tracebackText); i > 0 && line[i-1] == ']' {
+		if i := bytes.LastIndex(line, tracebackText); i > 0 && line[i-1] == ']' { // the end of tqdm's bar
 			return line[i:]
 		}
 	}
@@ -147,8 +147,8 @@ func (pl *placer) take(p *place) {
 	}
 }
 
-// when finds the first stamp at the beginning of a line, in any of the writers' formats: with a full date, of dmesg -T, of syslog, of glog (PyTorch's C++) or
-// of vLLM. The answer is in ns since the epoch; 0: none.
+// when finds a stamp at the beginning of a line. The writers' formats are tried in turn: with a full date, of dmesg -T, of syslog, of glog (PyTorch's C++), of
+// vLLM. The answer is in ns since the epoch; 0: none.
 func (pl *placer) when(text []byte) int64 {
 	head := text[:min(len(text), 160)]
 	if m := fullStamp.FindSubmatch(head); m != nil {
@@ -198,7 +198,7 @@ func (pl *placer) date(year int, month time.Month, day, hour, minute, second, fr
 		}
 	}
 	at := time.Date(year, month, n(day), n(hour), n(minute), n(second), ns, pl.zone)
-	if guessed && pl.year == 0 && at.After(pl.wrote.Add(24*time.Hour)) { // a line of December in a log modified in January
+	if guessed && pl.year == 0 && at.After(pl.wrote.Add(24*time.Hour)) { // a line of December in a log modified in January; a day is left for other zones
 		at = at.AddDate(-1, 0, 0)
 	}
 	if at.Year() < 1971 || at.Year() > 2260 {

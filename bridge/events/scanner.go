@@ -33,15 +33,15 @@ type pending struct {
 	lines int
 }
 
-// failed is the process that a launcher's summary named last. A traceback that follows is of this process.
+// failed is the process that a launcher's line named last. A traceback that follows is of this process.
 type failed struct {
-	rank, line int64 // rank of the process; number of the summary's line, 0: none yet
+	rank, line int64 // rank of the process, of torch.multiprocessing on the node; number of the launcher's line, 0: none yet
 	host       string
 }
 
 const (
 	// mostOfForm bounds the events of one form in a log: of a warning that comes a million times, the first thousand are evidence enough, and the rest costs
-	// little.
+	// little. Events that waited for further lines are not counted.
 	mostOfForm = 1000
 	openLines  = 24 // most lines of an event
 	openMost   = 64 // most pending events, and most tracebacks
@@ -59,7 +59,7 @@ func NewScanner(path string, zone *time.Location, wrote time.Time) *Scanner {
 	return s
 }
 
-// Record counts a line that is a record of its log, and no event; without pending work, the cost is one comparison.
+// Record counts a line that is a record of its log, and no event. The time of the line is noted only while events wait: otherwise the cost is one comparison.
 func (s *Scanner) Record(text []byte) {
 	s.lines++
 	if s.Busy() {
@@ -264,8 +264,8 @@ func (s *Scanner) wait(p *place, e Event) {
 	s.open = append(s.open, &pending{key: p.key(), event: e, where: *p, text: bytes.Clone(p.text), lines: 1})
 }
 
-// goesOn adds a line to the pending event of its process. Lines are added as long as the event's pattern matches more with the line than without, and before
-// any match up to openLines; the first line that adds nothing settles the event. taken: the line has no meaning of its own.
+// goesOn adds a line to the pending event of its process. Lines are added as long as the event's pattern matches more with the line than without, or does not
+// match yet, up to openLines; then the event is settled. taken: the line has no meaning of its own.
 func (s *Scanner) goesOn(p *place, found *hits, hit bool) (taken bool) {
 	for i, w := range s.open {
 		if w.key != p.key() {
@@ -338,9 +338,7 @@ func Again(form string, class Class, text string) Event {
 	}
 	s := Scanner{}
 	e := s.begin(f, &place{rank: -1, local: -1})
-	if f.re != nil || f == uncaught { // a form without a pattern has no fields
-		e.read([]byte(text))
-	}
+	e.read([]byte(text))
 	e.Class = class
 	e.header([]byte(text))
 	e.Text = text

@@ -75,8 +75,8 @@ func (s *Scanner) beginTrace(p *place) {
 	s.traces[k] = &traceback{where: where, line: s.lines, time: p.time}
 }
 
-// inTrace takes a line that is part of the traceback of its process: the first line, a frame or a line below a frame, or the exception at the end, of which an
-// event is made. found and hit: the forms whose texts the line holds, if any.
+// inTrace takes a line that is part of the traceback of its process: the first line, a frame or a line below a frame, an empty line, or the exception at the
+// end, of which an event is made. found and hit: the forms whose texts the line holds, if any.
 func (s *Scanner) inTrace(p *place, found *hits, hit bool) (taken bool) {
 	if begins(p.text) {
 		s.beginTrace(p)

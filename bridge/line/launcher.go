@@ -277,7 +277,7 @@ func (pl *Peeler) peelDated(b []byte, p *Prefix) ([]byte, bool) {
 		if ok && p.Container == nil {
 			p.Container = stamp
 			if utc { // of a named zone, only UTC can be told to clock.Stamps
-				p.Container = append(append(pl.stamp[:0], stamp[:min(n, 36)]...), 'Z')
+				p.Container = append(append(pl.stamp[:0], stamp[:min(n, len(pl.stamp)-1)]...), 'Z')
 			}
 		}
 		return rest, ok
@@ -488,8 +488,8 @@ type hosts struct {
 	lines, labelled int
 }
 
-// known says whether a word is a host, and remembers the word. Before a single value ("top5: 0.93") a word is no evidence, because a table of values has such
-// lines, too: the line, which Peel has counted, does not count.
+// known says whether a word is a host, and remembers the first 64 words. Before a single value ("top5: 0.93") a word is no evidence, because a table of values
+// has such lines, too: the line, which Peel has counted, does not count.
 func (h *hosts) known(word []byte, singleValue bool) bool {
 	if singleValue {
 		h.lines--

@@ -46,8 +46,8 @@ const (
 )
 
 // Peel fills p with the prefixes of b, in any order and number, and returns the rest, without ANSI escapes and without Ray's "[repeated …]" tail. It does not
-// change b; the result is a part of b or, if b holds escapes, of a buffer that lives until the next call. It allocates only to grow that buffer. A
-// result goes to the same Peeler once: a host of pdsh behind another prefix would be at the line's beginning then, and the line count twice.
+// change b; the result is a part of b or, if b holds escapes, of a buffer that lives until the next call. It allocates only to grow that buffer. Given a
+// result, the same Peeler counts the line twice, and may take a word behind another prefix for a host of pdsh at the line's beginning.
 func (pl *Peeler) Peel(b []byte, p *Prefix) []byte {
 	*p = Prefix{}
 	if len(b) > 0 && b[0] == esc {
@@ -104,8 +104,8 @@ func peelColouredRay(b []byte, p *Prefix) []byte {
 	return rest
 }
 
-// peelOne removes one prefix of a logger, of Ray or of torchrun, and the blanks before it. The first byte decides which prefix is looked for; the prefixes of
-// other launchers are looked for later, by peelLauncher.
+// peelOne removes one prefix of a logger, of Ray, torchrun, srun, Determined or a container tool, and the blanks before the prefix. The first byte decides
+// which prefix is looked for; the prefixes of other launchers are looked for later, by peelLauncher.
 func peelOne(b []byte, p *Prefix) ([]byte, bool) {
 	t := b
 	for len(t) > 0 && (t[0] == ' ' || t[0] == '\t') {
@@ -186,7 +186,8 @@ func peelRay(b []byte, p *Prefix) ([]byte, bool) {
 	return b[end+1:], true
 }
 
-// peelBracket reads "[rank3]:", "[default3]:", "[asctime]", "[asctime logger]", "[LEVEL]" and, behind brackets of these kinds, "[file:line:func]".
+// peelBracket reads "[rank3]:", "[rank=3] " and the time of Determined, "[default3]:", "[asctime]", "[asctime logger]", "[asctime LEVEL]", "[LEVEL]" and,
+// behind brackets with a time or level, "[file:line:func]".
 func peelBracket(b []byte, p *Prefix) ([]byte, bool) {
 	in := b[1:]
 	switch {
@@ -281,7 +282,7 @@ func peelDigits(b []byte, p *Prefix) ([]byte, bool) {
 	// A container tool's time is in RFC 3339 ("2026-08-03T09:14:23.8Z", "…+08:00"), and stands before the logger's.
 	mayBeContainers := stamp[10] == 'T' && p.Container == nil && p.Stamp == nil && len(rest) > 0 && rest[0] == ' '
 	utc := stamp[n-1] == 'Z'
-	zoned := stamp[n-1] != ',' && stamp[n-3] == ':' && (stamp[n-6] == '+' || stamp[n-6] == '-')
+	zoned := stamp[n-3] == ':' && (stamp[n-6] == '+' || stamp[n-6] == '-')
 	if mayBeContainers && (utc || zoned) {
 		p.Container = stamp
 		// CRI: "<time> stdout F <text>", where P marks a partial line.
@@ -424,7 +425,7 @@ func cutRepeated(b []byte, p *Prefix) []byte {
 	for {
 		t := b // loses one part after another; b stays the answer until all parts were there
 		if n := len(t); n > 0 && t[n-1] == ')' {
-			from := max(0, n-300)
+			from := max(0, n-300) // the explanation is shorter
 			i := bytes.Index(t[from:], repeatedWhy)
 			if i < 0 {
 				return b
@@ -496,8 +497,8 @@ func escapeLen(b []byte) int {
 	return 1
 }
 
-// Around adds the values of the prefixes outside of an envelope, such as a JSON object around the line, where the prefixes inside have none. Lines that Ray
-// left out are summed.
+// Around adds the values of the prefixes outside of an envelope, such as a JSON object around the line, where the prefixes inside have none; level, logger and
+// source are those inside. Lines that Ray left out are summed.
 func (p *Prefix) Around(outer *Prefix) {
 	if p.PID == 0 && p.RayName == nil {
 		p.RayName, p.PID = outer.RayName, outer.PID

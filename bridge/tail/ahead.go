@@ -37,7 +37,8 @@ func (s *Stream) Beginning(visit func(text []byte) bool) {
 	s.visit(s.cur.file, checkpoint.Range{Begin: 0, End: s.cur.Begin}, visit)
 }
 
-// visit visits the lines that begin in a part of a file, at most maxAhead bytes, until visit returns false. It returns the end of the last line read; 0: none.
+// visit visits the lines that begin in a part of a file, but for empty and overlong ones, at most maxAhead bytes, until visit returns false. It returns the end
+// of the last line read; 0: none.
 func (s *Stream) visit(f *file, part checkpoint.Range, visit func(text []byte) bool) (end int64) {
 	off := part.Begin
 	src := f.src
@@ -47,7 +48,7 @@ func (s *Stream) visit(f *file, part checkpoint.Range, visit func(text []byte) b
 		if f.scout == nil {
 			f.scout = u.Twin()
 		}
-		if f.scout.GoesBack(off) && off > s.t.maxAhead {
+		if f.scout.GoesBack(off) && off > s.t.maxAhead { // too much to decompress again
 			return end
 		}
 		src = f.scout

@@ -25,7 +25,7 @@ type deadLetters struct {
 	mu   lockorder.Mutex[leaf]
 }
 
-// add appends texts and returns once all are on disk, or the file is full.
+// add appends texts and returns once all are on disk. An error: the file is full (errDeadLettersFull), or not all could be written.
 func (d *deadLetters) add(texts [][]byte) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -41,7 +41,8 @@ var processDescriptors = sync.OnceValue(func() *descriptors {
 	return newDescriptors(limit.Cur)
 })
 
-// newDescriptors is the budget of a process with a limit of open files: half of the limit, less where other files would have no room, and at most maxOpenFiles.
+// newDescriptors is the budget of a process with a limit of open files: half of the limit, less where other files would have no room, but minOpenFiles at least
+// and maxOpenFiles at most.
 func newDescriptors(limit uint64) *descriptors {
 	n := int64(min(limit, 2*maxOpenFiles))
 	n = max(min(n/2, n-otherFiles), minOpenFiles)
@@ -145,7 +146,7 @@ func (t *Tailer) spare(f *file) {
 	named := fingerprint.Links(fi) > 0
 	atEnd := !f.compressed && f.life == lifeRead && fi.Size() <= f.head
 	switch {
-	case named && atEnd, named && f.compressed && t.final:
+	case named && atEnd, named && f.compressed && t.final: // a Once opens a compressed file again in its turn
 	case short && (named || atEnd): // also with unread bytes: others have their turn
 		t.logTurns()
 	default:

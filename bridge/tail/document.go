@@ -58,7 +58,8 @@ func (w *sweeper) lookDocument(s *Stream, now time.Time) {
 	w.rest(s, now) // documents keep their handler
 }
 
-// readDocument reads the file whole and passes its content on as one line, unless the content was passed on before, or is too long.
+// readDocument reads the file whole and passes its content on as one line, unless the content is empty, was passed on before, or is too long (rejected). A file
+// that changes meanwhile is left to the next turn.
 func (s *Stream) readDocument(buf *[]byte) {
 	d := &s.doc
 	if !d.changed || !d.stable || s.t.mayRead(s) == 0 {

@@ -10,7 +10,7 @@ const (
 )
 
 // dull recognizes repetitive lines that no detector understands: most of a megabyte of warnings is of few shapes. Lines that differ only in their numbers have
-// one shape. Short lines, and possible parts of a multi-line JSON document, are never dull.
+// one shape. Short and long lines, and possible parts of a multi-line JSON document, are never dull.
 type dull struct {
 	shapes [dullShapes]uint32 // the hash of a shape, at hash modulo dullShapes; 0: none. A new shape replaces the one in its place
 	seen   [dullShapes]uint8  // lines of the shape so far, at most dullAfter

@@ -89,7 +89,8 @@ func (f *file) begin() {
 	f.print.Extend(0, b)
 }
 
-// wasCut says whether the file was truncated or rewritten: the bytes before head differ. Of an unread file, the first bytes decide.
+// wasCut says whether the file was truncated or rewritten: the bytes before head differ. Of an unread file, the first bytes decide. A closed or compressed file
+// is not looked at: false.
 func (f *file) wasCut() bool {
 	if f.raw == nil || f.compressed {
 		return false
@@ -374,7 +375,7 @@ const (
 //	missing   found, or a copy of it: unread; nowhere: dead
 //	retired   its path names it again, or it grew: unread, or read if compressed; not in the last full scan: vanished
 //	vanished  like retired; seen again: retired. With a current file, it is dropped.
-//	any       inode given to another file while unread, or neither file nor copy readable: dead, and dropped once nothing is in flight
+//	others    inode given to another file while unread, or neither file nor copy readable: dead, and dropped once nothing is in flight
 var becomes = [lives][]life{
 	lifeUnread:   {lifeRead, lifeCut, lifeMissing, lifeRetired, lifeDead},
 	lifeRead:     {lifeUnread, lifeCut, lifeRetired, lifeDead},

@@ -169,7 +169,7 @@ func (t *Tailer) sweep(now time.Time) time.Duration {
 // newStream makes the stream of a path, without files yet, and has the stream looked at.
 func (w *sweeper) newStream(path string, now time.Time) *Stream {
 	w.numbered++
-	w.caughtUpAt = time.Time{}
+	w.caughtUpAt = time.Time{} // allCaughtUp has to count the new stream
 	s := &Stream{t: w.t, path: path, number: w.numbered, working: suspended, activeAt: now, metAt: now, lastExpire: now, next: now}
 	s.document = w.isDocument(path)
 	s.byContent = !w.isOwn(path)
@@ -270,7 +270,7 @@ func (w *sweeper) named(s *Stream, fi fs.FileInfo, now time.Time) {
 	}
 	f, wait := w.claimed(s.path, fi, now)
 	if wait || f != nil && f.stream != s {
-		w.unnamed(s, now) // another stream's file
+		w.unnamed(s, now) // another stream's file, or perhaps one
 		return
 	}
 	if f != nil {
@@ -350,7 +350,8 @@ func (w *sweeper) forget(s *Stream) {
 	w.t.lag.Add(-s.lag.Swap(0))
 }
 
-// expire gives up held lines after their timeout, which runs only while everything they may wait for is read, and bounds their number.
+// expire gives up held lines: at once where nothing can come for them any more, else after their timeout, which runs only while everything they may wait for is
+// read. It also bounds their number.
 func (w *sweeper) expire(s *Stream, now time.Time) {
 	if s.held.n == 0 {
 		return

@@ -91,7 +91,7 @@ func (s *Stream) drain(buf *[]byte) (again bool) {
 	return false
 }
 
-// readable says whether the file may have unread bytes. A compressed file is read once its size is stable, and only a few at a time.
+// readable says whether the file may have unread bytes. For a compressed file, unpackedLater decides when.
 func (s *Stream) readable(f *file) bool {
 	switch f.life {
 	case lifeUnread:
@@ -253,7 +253,7 @@ func (s *Stream) lastIsDone(f *file, now time.Time) bool {
 func (s *Stream) isFull() bool { return s.batch.bytes >= s.limit || s.visited >= s.t.maxAhead }
 
 // lines handles the lines of data, at offset base, until the batch is full, and returns the number of bytes consumed. While skip is set, the bytes up to the
-// next line end belong to an overlong line.
+// next line end belong to an overlong line. final: the bytes behind the last line end are a line, too.
 func (s *Stream) lines(f *file, data []byte, base int64, skip *bool, final bool) int {
 	sp := lines.NewSplitter(data, f.enc, &s.text, base)
 	for {

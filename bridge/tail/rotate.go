@@ -135,7 +135,7 @@ func (f *file) skipRows(r io.ReaderAt, size int64) {
 // present content is the next file, g, with f's inode.
 func (w *sweeper) truncated(s *Stream, f *file, now time.Time) {
 	c, wait := w.copyOf(s, f)
-	if wait {
+	if wait { // the next look continues the comparison
 		f.turn(lifeCut)
 		return
 	}
@@ -178,7 +178,7 @@ func (w *sweeper) truncated(s *Stream, f *file, now time.Time) {
 		s.files = slices.Insert(s.files, slices.Index(s.files, f)+1, g)
 	}
 	if !found {
-		w.lost(f, f.head == 0 || f.size > f.head)
+		w.lost(f, f.head == 0 || f.size > f.head) // of an unread file, the fingerprint has shown the change: bytes were there
 	}
 	s.changed()
 	w.active(s, now)
@@ -397,22 +397,23 @@ func closeAll(gens []generation) {
 	}
 }
 
-// generation is an open rotated file, or the stream's current file after a truncation, with an inode older than the content.
+// generation is a file of a path: a rotated one, or the file that the path names or has just ceased to name.
 type generation struct {
 	path, suffix string   // suffix: of the rotated file's name, such as .1
 	raw          *os.File // nil: to be opened again
 	fi           fs.FileInfo
-	current      bool
+	current      bool     // the stream's current file; for adopt, the file that the path names
 	order        int      // order of capture; 0: not captured
 	capture      *capture // the capture that holds it
 }
 
 // sortGenerations puts the oldest first: by modification time, to the nanosecond. Clocks of file systems are coarse and copying may set equal times: then the
-// numbers decide, in the direction of the other files' times. If all times are equal and the inode of the path's present file (own) is the highest, inodes were
-// given in the order of creation, and show the direction. Without any evidence .1 is the youngest, as in logrotate and Python's handlers. Other suffixes are
-// dates.
+// order of capture decides, else the numbers, in the direction of the other files' times. If all times are equal and the inode of the path's present file (own)
+// is the highest, inodes were given in the order of creation, and show the direction. Without any evidence .1 is the youngest, as in logrotate and Python's
+// handlers. Other suffixes are dates.
 func sortGenerations(gens []generation, own fs.FileInfo) {
 	// up and upIno: how many pairs have the higher number on the younger file (by time, by inode) more than on the older. fresh: own has the highest inode.
+	// The stream's current file proves nothing: a truncation leaves the old inode to new content.
 	up, upIno, fresh := 0, 0, own != nil
 	for i, a := range gens {
 		fresh = fresh && !a.current && fingerprint.IDOf(a.fi).Ino < fingerprint.IDOf(own).Ino
@@ -637,7 +638,7 @@ func (w *sweeper) isPacking(path string, fi fs.FileInfo, now time.Time) bool {
 	return true
 }
 
-// unpacksTo says whether the decompressed content of packed begins as original does, as far as both go.
+// unpacksTo says whether the decompressed content of packed begins as original does, in the first KiB, as far as both go; also where one cannot be opened.
 func (w *sweeper) unpacksTo(packed, original string) bool {
 	a, _, err := osfile.Open(original, w.t.cfg.FollowSymlinks)
 	if err != nil {

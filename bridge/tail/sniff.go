@@ -91,7 +91,7 @@ func (s *Sorter) note(k *kind, fi fs.FileInfo, now time.Time) {
 // ask queues a file: never sniffed files first, the newest before older.
 func (s *Sorter) ask(k *kind) {
 	k.rank = -k.wrote
-	if k.off > 0 { // behind all that were never sniffed: no time in ns is larger
+	if k.off > 0 { // behind all that were never sniffed: the time of no log is larger, before 2116
 		k.rank += math.MaxInt64 / 2
 	}
 	s.put(k, &s.queue)
@@ -261,7 +261,7 @@ func (s *Sorter) look(k *kind, now time.Time) (found []news, looked int64) {
 		s.open = append(s.open, k)
 	}
 	most = min(most, sniffMost-off)
-	from, whole := off, of[0].final || quiet // it does not grow, and is not sniffed again
+	from, whole := off, of[0].final || quiet // whole: the file does not grow, so a last line without an ending counts
 	var owner *Tailer
 	last := k.last
 	off, end, err := of[0].sniff(k.path, off, most, whole, &s.buf, func(text []byte) bool {

@@ -105,7 +105,8 @@ func (s *Sorter) await(ctx context.Context) {
 	}
 }
 
-// leave removes a Tailer that shuts down. Its files, and those that nobody has yet, are forgotten, and the remaining readers are told to ask anew.
+// leave removes a Tailer that shuts down. Its files, and those that nobody has yet, are forgotten. Of the latter, the remaining readers are told to ask
+// anew; the former are met by full scans.
 func (s *Sorter) leave(t *Tailer) {
 	var found []news
 	s.mu.Lock()
@@ -135,7 +136,7 @@ func (s *Sorter) takeEarly(path string) (early bool) {
 	return early
 }
 
-// settled says whether all files were sniffed once, and the messages delivered.
+// settled says whether all files were sniffed once, and the messages of each turn delivered.
 func (s *Sorter) settled() bool {
 	s.looking.Lock()
 	defer s.looking.Unlock()
@@ -190,7 +191,7 @@ func (s *Sorter) sort(t *Tailer, path string, fi fs.FileInfo, now time.Time, atO
 	return others
 }
 
-// claim assigns a path with a checkpoint to the checkpoint's Tailer, unless it is another's.
+// claim assigns a path to a Tailer that knows the file to be its own, as by a checkpoint. false: the path is another's already.
 func (s *Sorter) claim(t *Tailer, path string, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

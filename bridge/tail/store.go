@@ -36,7 +36,7 @@ func (t *Tailer) load(ctx context.Context) error {
 		w.unindexed, w.indexDirty = true, true
 		return nil
 	}
-	for part := range slices.Chunk(keys, 500) {
+	for part := range slices.Chunk(keys, 500) { // one after another, to bound the memory of a Batch
 		ops := make([]*storage.Operation, len(part))
 		for i, k := range part {
 			ops[i] = storage.GetOperation(k)
@@ -226,8 +226,8 @@ func (w *sweeper) restore(now time.Time) {
 	}
 }
 
-// takeUpOlder takes up rotated files older than the stream's current file: files whose stream was unknown so far, and those of a restored stream with an unread
-// current file, which may be another file with the old inode.
+// takeUpOlder takes up rotated files older than the stream's current file: where files are still to be compared (s.behind), and where the current file is
+// unread, which after a restart may be another file with the old inode.
 func (w *sweeper) takeUpOlder(s *Stream, now time.Time) {
 	defer w.lock(s)()
 	cur := s.current
@@ -261,7 +261,7 @@ func (w *sweeper) restoreStream(c *checkpoint.Stream, now time.Time) *Stream {
 	}
 	for i := range c.Files {
 		sf := &c.Files[i]
-		f := &file{
+		f := &file{ // seen: as if the full scan to come had met the file
 			stream: s, id: sf.ID, path: sf.Path, size: sf.Size, mtime: time.Unix(0, sf.MTime),
 			head: sf.Head, print: sf.Print, tail: fingerprint.Stored(sf.TailSum, sf.TailN),
 			skip: sf.Skip, replay: sf.Holes, tags: sf.Tags, arrivals: sf.Arrivals, grown: now, rotated: now, seen: w.scans + 1,

@@ -417,7 +417,7 @@ func (s *Stream) noteSize() {
 			}
 		default:
 			size += f.size
-			if f.life != lifeRead && !f.nulEnd { // else the bytes behind head are a line without its end
+			if f.life != lifeRead && !f.nulEnd { // else the bytes behind head are a line without its end, or NULs
 				lag += max(0, f.size-f.head)
 			}
 		}

@@ -278,7 +278,8 @@ func (t *Tailer) Counts() Counts {
 }
 
 // Shutdown stops reading, waits for the batches in flight until ctx ends (5 s if ctx has no deadline), and stores the positions. With a storage, unaccepted
-// lines are read again after a restart. It returns an error if a file system, a handler or the storage hangs for 5 s.
+// lines are read again after a restart. It returns an error if a file system, a handler or the storage hangs for 5 s, or the positions
+// cannot be stored.
 func (t *Tailer) Shutdown(ctx context.Context) error {
 	t.shutOnce.Do(func() { t.shutErr = t.shutdown(ctx) })
 	return t.shutErr

@@ -52,7 +52,7 @@ type silent struct{ component.Host }
 // Capabilities are those of contrib's exporter.
 func (r *renewing[E]) Capabilities() consumer.Capabilities { return r.of.Capabilities() }
 
-// Start connects to the brokers when something is sent.
+// Start starts contrib's exporter, which connects to the brokers when something is sent.
 func (r *renewing[E]) Start(ctx context.Context, host component.Host) error {
 	r.host, r.since = silent{host}, r.now()
 	r.health.Start(host)

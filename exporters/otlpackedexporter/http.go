@@ -138,7 +138,7 @@ func httpError(resp *http.Response, answer []byte) error {
 	case http.StatusTooManyRequests:
 		code = codes.ResourceExhausted
 	case http.StatusRequestEntityTooLarge:
-		return status.Error(codes.ResourceExhausted, text+": request entity too large")
+		return status.Error(codes.ResourceExhausted, text+": request entity too large") // the words are for refusal.TooLarge: smaller parts may pass
 	}
 	st := status.New(code, text)
 	if after := retryAfter(resp.Header.Get("Retry-After")); after > 0 {
@@ -149,7 +149,7 @@ func httpError(resp *http.Response, answer []byte) error {
 	return st.Err()
 }
 
-// retryAfter reads seconds or a date (RFC 9110, 10.2.3).
+// retryAfter is the delay until the seconds or the date of a header (RFC 9110, 10.2.3) have passed; 0 or less: none.
 func retryAfter(text string) time.Duration {
 	if seconds, err := strconv.Atoi(text); err == nil {
 		return time.Duration(seconds) * time.Second

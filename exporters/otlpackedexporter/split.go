@@ -21,8 +21,8 @@ type message[M any] interface {
 }
 
 // sendAll sends a request and, if it is too large for the server, its halves, quarters and so on: limits differ (4 MiB by default), and only the server knows
-// the limit. A single item that is too large is trimmed, and trimmed is called once for the item. partial is the server's message about
-// accepted requests, and the number of items rejected of them; nil: no such message. When an error ends sendAll, rest is the data not accepted yet.
+// the limit. A single item that is too large is trimmed, and trimmed is called once for the item. partial is the server's first message
+// about accepted requests, and the number of items rejected of all; nil: no such message. When an error ends sendAll, rest is the data not accepted yet.
 func sendAll[M message[M]](ctx context.Context, m M, send func(M) (int64, string, error), trimmed func()) (rest M, partial *refusal.Partial, err error) {
 	todo := []M{m} // in order
 	again := false // the first was trimmed before, and not by enough
@@ -106,10 +106,11 @@ func (s spans) join(o spans) spans {
 	return out
 }
 
-// shortest is the length that texts are not cut below, By.
+// shortest is the length that texts are not cut below, in bytes.
 const shortest = 64
 
-// trim takes events and links away, and after that cuts texts to a quarter of the longest. How many bytes of texts were cut so far is noted on the span.
+// trim takes events and links away; without any, it cuts texts to a quarter of the longest, but not below shortest. How many bytes of texts were cut so far is
+// noted on the span.
 func (s spans) trim() (spans, bool) {
 	out := s.part(0, 1)
 	rs := out.ResourceSpans().At(0)

@@ -55,8 +55,8 @@ func appendBatch(b []byte, ops []*storage.Operation) []byte {
 	return b
 }
 
-// readLog calls apply with each batch of a log of the given size, up to the first incomplete batch. It returns the number of good bytes, and the error of the
-// bytes after them.
+// readLog calls apply with each batch of a log of the given size, up to the first incomplete or damaged batch. It returns the number of good bytes, and the
+// error of the bytes after them.
 func readLog(r io.Reader, size int64, apply func([]*storage.Operation)) (good int64, err error) {
 	in := bufio.NewReaderSize(r, 64<<10)
 	head := make([]byte, len(logHeader))

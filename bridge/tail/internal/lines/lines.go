@@ -89,7 +89,7 @@ type Encoding uint8
 
 // The encodings.
 const (
-	Unknown Encoding = iota // not looked at yet
+	Unknown Encoding = iota // not looked at yet, or of fewer than two bytes
 	Bytes                   // UTF-8, or any other bytes
 	UTF16LE
 	UTF16BE
@@ -230,7 +230,7 @@ func (e Encoding) next(s *Splitter, final bool) ([]byte, bool) {
 	return nil, false
 }
 
-// decoded returns a line as UTF-8, valid until the next.
+// decoded returns a line as UTF-8, without a byte order mark, valid until the next.
 func (s *Splitter) decoded(b []byte) []byte {
 	*s.text = bytes.TrimPrefix(s.enc.Decode((*s.text)[:0], b), BOM)
 	return *s.text

@@ -25,7 +25,7 @@ func Bases(path string) iter.Seq[string] {
 }
 
 // IsSuffix says whether a suffix is rotation's: .1, -20260101, .2026-01-01_00, .old, each perhaps with .gz or .zst. rank-3 is no rotated rank: after a dash
-// there must be a date.
+// there must be a date, old or bak.
 func IsSuffix(s string) bool {
 	if len(s) < 2 || s[0] != '.' && s[0] != '-' {
 		return false

@@ -94,7 +94,8 @@ func scalarsOf(record []byte) (scalars []tfevents.Scalar, ok bool) {
 // (keras/src/callbacks/tensorboard.py: _log_epoch_metrics).
 func ofEpoch(scalars []tfevents.Scalar) bool { return strings.HasPrefix(scalars[0].Tag, "epoch_") }
 
-// takes says whether the scalars of a record continue the row: they are of the row's step and time, and none repeats a tag.
+// takes says whether the scalars of a record continue the row: they are of the row's step (both of training or both of epochs) and time, and none repeats a
+// tag.
 func (r *row) takes(next []tfevents.Scalar) bool {
 	last := r.scalars[len(r.scalars)-1]
 	if next[0].Step != last.Step || math.Abs(next[0].WallTime-last.WallTime) > rowGap || ofEpoch(next) != r.epochs {
@@ -111,7 +112,8 @@ func (r *row) add(scalars []tfevents.Scalar) {
 	}
 }
 
-// text is the row as JSON, with the time of the last scalar. Megatron repeats values by the number of samples (megatron/training/training.py: "vs samples").
+// text is the row as JSON, with the time of the last scalar; empty without a value. Left out are tags with the name of the step or time, and repetitions:
+// Megatron repeats values by the number of samples (megatron/training/training.py: "vs samples").
 func (r *row) text(dst []byte) []byte {
 	last := r.scalars[len(r.scalars)-1]
 	step := "step"

@@ -71,7 +71,7 @@ const system = "system."
 
 var ofGPU, ofProcess = []byte("gpu."), []byte("gpu.process.")
 
-// sample is the GPU values of a sample, as JSON. Values of GPUs used by the run's own process occur twice in a sample.
+// sample is the GPU values of a sample, as JSON; empty without a time or any value. Values of GPUs used by the run's own process occur twice in a sample.
 func sample(dst []byte, s *wandb.Stats) []byte {
 	dst = append(dst[:0], '{')
 	if s.Timestamp <= 0 {
