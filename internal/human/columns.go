@@ -95,7 +95,7 @@ func words(text string) (out []string) {
 	begin := 0
 	for i, r := range text {
 		next := i + utf8.RuneLen(r)
-		chinese := columns(r) == 2 && !strings.ContainsRune("，。；：、）", r)
+		chinese := columns(r) == 2 && r != '（' // no line ends with an opening bracket
 		breaks := r == ' ' || chinese && next < len(text) && text[next] != ' ' && !closes(text[next:])
 		if !breaks {
 			continue

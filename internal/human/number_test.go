@@ -77,6 +77,8 @@ func TestColumns(t *testing.T) {
 	assert.Equal(t, []string{"one two", "three"}, Wrap("one two three", 8))
 	assert.Equal(t, []string{"abcd", "ef"}, Wrap("abcdef", 4))
 	assert.Equal(t, []string{"耗时分", "解。"}, Wrap("耗时分解。", 6))
+	assert.Equal(t, []string{"耗时，", "分解"}, Wrap("耗时，分解", 6))
+	assert.Equal(t, []string{"耗时", "（分", "解）"}, Wrap("耗时（分解）", 6))
 	assert.Equal(t, []string{"时", "间"}, Wrap("时间", 1))
 	assert.Equal(t, "耗时…", Cut("耗时分解", 6))
 	assert.Empty(t, Cut("abc", 0))
