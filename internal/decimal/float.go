@@ -48,7 +48,7 @@ func Leading(b []byte) (float64, int) {
 	}
 	if n < 2 { // a word, perhaps with a sign
 		from := n
-		if from > 0 && b[0] != '-' && b[0] != '+' {
+		if from > 0 && b[0] != '-' && b[0] != '+' { // an e or a point: no word
 			from = len(b)
 		}
 		// Bit 0x20 makes letters small. Nine are one more than the longest word, Infinity.

@@ -89,8 +89,8 @@ func firstLen(text string) int {
 	return n
 }
 
-// words are the pieces of a text between possible line breaks: words, each with the blank behind, and Chinese characters, each with the punctuation that must
-// follow on the same line.
+// words are the pieces of a text between possible line breaks: words, each with the blank behind, and Chinese characters, each with what must stay on
+// the same line: the opening bracket before, the punctuation or the blank behind.
 func words(text string) (out []string) {
 	begin := 0
 	for i, r := range text {

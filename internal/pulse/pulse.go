@@ -82,8 +82,8 @@ func (p *Pulse) Stalls(now, outage time.Time) (s Stall, ok bool) {
 }
 
 // Live says whether steps came at the rate of their execution: an old log is read faster, and its end means nothing for the present. No clock is compared with
-// another: over the last 4, 16 and 63 steps, the time of their coming is compared with the time between their ends, and one of the three is enough. Steps that came
-// in half the time may be live, in batches.
+// another: over the last 4, 16 and 63 steps, the time of their coming is compared with the time between their ends, and one of the three is enough. Steps that
+// came in half the time may be live, in batches.
 func (p *Pulse) Live() bool {
 	last := p.n - 1
 	for _, back := range []int{fewest - 1, kept / 4, kept - 1} {
