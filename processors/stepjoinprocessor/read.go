@@ -364,7 +364,7 @@ func (r *reader) collective(f *fact, span ptrace.Span) {
 			l.End = min(l.End, l.Start+int64(c.Duration*1e9)) // the collective's ends are of two clocks
 		}
 	}
-	f.promised = f.promised && !r.res.RecordOnly
+	f.promised = f.promised && !r.res.RecordOnly // a span that no backend has needs no root
 	run.Sampled = run.Sampled || sampled(span.TraceState().AsRaw())
 }
 

@@ -112,7 +112,7 @@ func (g *Group) Lay(start, end int64, f func(u *Unplaced, at int64)) {
 			before += u.End - u.Start + between
 		}
 	}
-	// The scale by which every pass fits: a pass that would begin at after the start must begin room-length after at most.
+	// The scale by which every pass fits: a pass that begins at ns after the start, unscaled, may begin room − length ns after the start at most.
 	at := before
 	for i := range g.Unplaced {
 		u := &g.Unplaced[i]

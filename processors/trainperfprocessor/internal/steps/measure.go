@@ -154,7 +154,7 @@ func (d *Domain) flops(w *work, add *additions) int {
 		switch {
 		case w.SampleThroughput > 0:
 			w.total = sample * w.SampleThroughput
-		case w.TokenThroughput > 0:
+		case w.TokenThroughput > 0: // without seq_length, 0, the quotient is infinite, which is not positive
 			w.total = sample / w.seq * w.TokenThroughput
 		case w.DeviceTokenThroughput > 0:
 			w.device = sample / w.seq * w.DeviceTokenThroughput
