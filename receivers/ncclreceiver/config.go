@@ -35,7 +35,7 @@ type Config struct {
 	// Redact configures the redaction of texts.
 	Redact redact.Config `mapstructure:"redact"`
 	// Join is the place where the records of the ranks are joined: local (default), here, with the logs of all ranks; or remote, by the receiver of the packed
-	// records. With remote, only HangTimeout of JoinConfig matters.
+	// records. With remote, only HangTimeout and Collector of JoinConfig matter.
 	Join string `mapstructure:"join"`
 	// Format of the files: auto (default: by their first line), nccl_inspector, nccl_profiler, flight_recorder, vccl_json, vccl_csv, vccl_flow, vccl_packed,
 	// vccl_mean or vccl_text.

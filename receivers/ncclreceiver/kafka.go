@@ -58,8 +58,10 @@ type kafkaTopic struct {
 // newTopic makes the reader of a topic, with the receiver's own metrics: the sums over its partitions.
 func newTopic(r *ncclReceiver, cfg *KafkaConfig) (*kafkaTopic, error) {
 	t := &kafkaTopic{
-		r: r, cfg: cfg, now: time.Now, lookEvery: min(5*time.Second, r.cfg.HangTimeout/4), settle: 25 * time.Second, retry: 200 * time.Millisecond,
-		patience: 5 * time.Second, markEvery: time.Second, ready: make(chan struct{}), partitions: make(map[int32]*partition),
+		r: r, cfg: cfg, now: time.Now, retry: 200 * time.Millisecond, patience: 5 * time.Second, markEvery: time.Second,
+		lookEvery: min(5*time.Second, r.cfg.HangTimeout/4), // a known end is young compared with hang_timeout
+		settle:    25 * time.Second,                        // heartbeats come every 10 to 15 s
+		ready:     make(chan struct{}), partitions: make(map[int32]*partition),
 		fetched: make(map[int32]offsets.Position), warned: make(map[string]time.Time),
 	}
 	sum := func(of func(p *partition) int64) metric.Int64Callback {

@@ -90,8 +90,8 @@ const (
 	maxComms  = 1 << 12
 )
 
-// newPartition makes the reader of a partition: committed is the position up to which an earlier reader came, from the offset of the first message to be read
-// (-1: only messages that come from now on).
+// newPartition makes the reader of a partition: committed is the position up to which an earlier reader came (zero: none), from the offset of the first message
+// to be read (-1: only messages that come from now on; -2: all messages).
 func newPartition(t *kafkaTopic, id int32, committed offsets.Position, from int64) *partition {
 	settings := t.r.settings()
 	settings.Remote = true // and no run has a span: gateways that share a run would each send a different one
@@ -230,7 +230,7 @@ func (p *partition) run() {
 	}
 }
 
-// release is called at the end of run: it publishes the last position, and counts the messages that the next reader of the partition will read again.
+// release is called at the end of run: it publishes the last position, and counts the messages read but not accepted, left to the next reader of the partition.
 func (p *partition) release() {
 	p.publish(true)
 	add(p.ctx, p.t.r.tel.TrainbridgeNcclKafkaMessages, int64(p.tracker.Behind()), messageReleased)
@@ -541,8 +541,8 @@ type batch struct {
 	marked      bool // with a watermark: mark
 }
 
-// Traces is as in filereceiver.Batch: the spans of the collectives, and a watermark, if due: the run's first one before the collectives, a later one behind
-// those of which it says that they were sent.
+// Traces is as in filereceiver.Batch: the spans of the collectives, and a watermark, if due. A watermark without a time (until 0), as the run's first one, goes
+// before the collectives; one with a time goes behind them, as it says that they were sent.
 func (b *batch) Traces(out *spans.Batch, from filereceiver.From) {
 	if b.marked && b.mark.until == 0 {
 		b.mark.add(out)

@@ -113,8 +113,8 @@ func (*remote) Begin()       {}
 func (*remote) End()         {}
 func (*remote) Expire(int64) {}
 
-// Idle is as in tail.Idler: all of the log was read and accepted. With join: remote, Idle sends a heartbeat of each communicator that was silent for a while:
-// without heartbeats a hanging rank would look like an unreachable host to the joining receiver.
+// Idle is as in tail.Idler: all of the log was read and accepted. With join: remote, Idle adds to the batch a heartbeat of each communicator that was silent
+// for heartbeat, and for heartbeatFor at most: without heartbeats a hanging rank would look like an unreachable host to the joining receiver.
 func (h *handler) Idle(now time.Time) {
 	if h.remote == nil {
 		return
@@ -136,8 +136,8 @@ func (h *handler) Idle(now time.Time) {
 // maxSaved bounds the communicators in a checkpoint.
 const maxSaved = 64
 
-// save appends the latest communicators with heartbeats to b, a line each, such as `1785748462776244708 "0x5eed"` (the time of the last record, the id): after
-// a restart, idle ranks must not become silent.
+// save appends the latest communicators to b, maxSaved at most and none older than the latest by heartbeatFor: after a restart, idle ranks must not become
+// silent. A line, such as `1785748462776244708 "0x5eed"`, has the time of the last record and the id.
 func (r *remote) save(b []byte) []byte {
 	all := slices.SortedFunc(maps.Values(r.comms), func(p, q *commWriter) int { return cmp.Or(cmp.Compare(q.record, p.record), cmp.Compare(p.id, q.id)) })
 	for _, p := range all[:min(len(all), maxSaved)] {
@@ -196,18 +196,22 @@ func emptied(all []packedSpan) []packedSpan {
 	return all[:0]
 }
 
-// addPacked adds the spans of packed records. Their place is their index.
+// firstPacked is the number of a batch's first packed span, for From and Places, above all places of records: the events of the log (filereceiver) have their
+// own places in the same batch.
+const firstPacked tail.Place = 1 << 30
+
+// addPacked adds the spans of packed records.
 func (b *joined) addPacked(out *spans.Batch, from filereceiver.From) {
 	for i := range b.packed {
-		from(tail.Place(i))
+		from(firstPacked + tail.Place(i))
 		b.packed[i].Add(out)
 	}
 }
 
-// Places is as in filereceiver.Spread: a span of packed records has the places of all its records; a collective, joined here, has a single place.
+// Places is as in filereceiver.Spread: a span of packed records has the places of all its records; n of a collective, joined here, or of an event is a place.
 func (b *joined) Places(n tail.Place) []tail.Place {
-	if b.r.joiner == nil {
-		return b.packed[n].places
+	if n >= firstPacked {
+		return b.packed[n-firstPacked].places
 	}
 	return []tail.Place{n}
 }

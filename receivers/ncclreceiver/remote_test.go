@@ -252,6 +252,28 @@ func TestRemoteRefused(t *testing.T) {
 	assert.EqualValues(t, 40, counts.Sent)
 }
 
+// A refused event takes its own line with it, and no record: its place is not the number of a packed span.
+func TestRemoteEventRefused(t *testing.T) {
+	path := filereceivertest.Write(t, "n-pid1.log",
+		record{host: "n", of: 1, sn: 1, size: 4096, start: 1000, us: 100}.String(),
+		"torch.multiprocessing.spawn.ProcessExitedException: process 0 terminated with signal SIGKILL",
+		record{host: "n", of: 1, sn: 2, size: 4096, start: 2000, us: 100}.String())
+	events := 0
+	next, err := consumer.NewTraces(func(_ context.Context, td ptrace.Traces) error {
+		if len(filereceivertest.Spans([]ptrace.Traces{td}, spans.SpanEvent)) == 0 {
+			return nil
+		}
+		events++
+		return consumererror.NewPermanent(status.Error(codes.InvalidArgument, "bad"))
+	})
+	require.NoError(t, err)
+	counts, err := filereceiver.ReadAll(t.Context(), receivertest.NewNopSettings(metadata.Type), elsewhere(config(path)), newParts, nil, next, nil)
+	require.NoError(t, err)
+	assert.Positive(t, events)
+	assert.EqualValues(t, 2, counts.Sent)
+	assert.Zero(t, counts.Refused)
+}
+
 // A silent log has heartbeats as often as needed, and no longer than anyone may wait for its records.
 func TestHeartbeat(t *testing.T) {
 	l := newLive(t, func(c *Config) { c.Join = joinRemote })

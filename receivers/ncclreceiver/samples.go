@@ -44,7 +44,7 @@ type countKey struct {
 }
 
 // since is the start time for the points of a count: the time of its first point, as the beginning of the count is not in the log. All points have the same
-// start, because another start would mean that the count has begun anew.
+// start, because another start would mean that the count has begun anew; only beyond maxCounted counts all starts are forgotten.
 func (h *handler) since(key countKey, at int64) int64 {
 	first, ok := h.counted[key]
 	if !ok {

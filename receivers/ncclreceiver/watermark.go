@@ -32,9 +32,9 @@ const (
 	silent = 20 * time.Second
 )
 
-// mark notes that packed records of a run have come; the first ones make the run's watermark. Another gateway with the partition before, or this one in an
-// earlier life, may have sent collectives of the run, up to the records of that time. Of a run that begins after all live runs have been heard of (silent),
-// nothing was sent before: the watermark is whole.
+// mark notes that packed records of a run have come; the first ones make the run's watermark. The watermark is whole if nothing of the run was sent before: the
+// partition is unclaimed, or the run begins after all live runs have been heard of (silent). Of any other run an earlier reader may have sent collectives:
+// until the watermark first rises, sent follows the records, which are mostly read again.
 func (p *partition) mark(s *partial.Stretch) {
 	run := s.From.Run
 	m := p.marks[run]
@@ -61,8 +61,8 @@ func began(o *op.Op) int64 {
 	return o.End - max(o.Duration, 0)
 }
 
-// watermarks puts the due watermarks into the batches of the runs: a run's first one at once, later ones when something has changed, and every remindEvery. A
-// watermark only rises while the partition is read to its end.
+// watermarks puts the due watermarks into the batches of the runs: a run's first one at once; later ones, only while the partition is read to its end, when
+// something has changed (every markEvery at most), and every remindEvery.
 func (p *partition) watermarks() {
 	now := p.t.now()
 	p.mu.Lock()

@@ -33,8 +33,8 @@ type Batch interface {
 	Done()
 }
 
-// Spread is a Batch with spans that are each made of several records. Such a Batch calls From with numbers of its own, and Places maps a number to the places
-// of the records.
+// Spread is a Batch with spans that are each made of several records. Such a Batch calls From with numbers of its own, above all places, and Places maps such a
+// number to the places of the records. Any other number is a place, and maps to itself.
 type Spread interface {
 	Places(n tail.Place) []tail.Place
 }

@@ -93,7 +93,8 @@ const (
 var seed = maphash.MakeSeed()
 
 // Line passes the line to the wrapped handler. A line without a record, and text glued behind a record without a line end, goes to the scanner of events. A
-// line that completes an event is a record if the log's records are events (Parts.Events), else an ignored line with the reason "event".
+// line that completes an event is a record if the log's records are events (Parts.Events), else an ignored line with the reason "event", or "event_repeated"
+// for one that take leaves out. A warning changes no verdict, nor does text behind a record.
 func (h *eventful) Line(l *tail.Line) (tail.Verdict, string) {
 	v, reason := h.Handler.Line(l)
 	if h.scan == nil {
@@ -210,7 +211,7 @@ func (b *eventBatch) Texts() (onSpans, onPoints bool) {
 	return true, b.Batch != nil && hasLabels(b.Batch)
 }
 
-// Places is as in Spread: events know the places of their own lines.
+// Places is as in Spread. The numbers of events are places, which any Spread returns as they are.
 func (b *eventBatch) Places(n tail.Place) []tail.Place {
 	if s, ok := b.Batch.(Spread); ok {
 		return s.Places(n)

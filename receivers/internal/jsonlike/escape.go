@@ -7,7 +7,7 @@ import (
 )
 
 // unescape appends a text to dst with its escapes (\n, \u00e9) resolved. Two \u escapes of a surrogate pair (\ud83d\ude00) are one character; half a pair
-// becomes U+FFFD. false: an escape unknown to the notation.
+// becomes U+FFFD. false: an escape that is unfinished, or unknown to the notation.
 func unescape(dst, text []byte, of Notation) ([]byte, bool) {
 	for {
 		n := bytes.IndexByte(text, '\\')

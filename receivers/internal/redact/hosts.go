@@ -86,7 +86,7 @@ func (h *hosts) addresses(s string, n *Counts) string {
 		word := strings.TrimRight(s[begin:i], ".:")
 		a, err := netip.ParseAddr(word)
 		if err != nil { // "10.0.0.1:29500"
-			word = word[:max(0, strings.LastIndexByte(word, ':'))]
+			word = word[:max(0, strings.LastIndexByte(word, ':'))] // without a colon nothing, which is no address
 			a, err = netip.ParseAddr(word)
 		}
 		if err != nil || local(a) {

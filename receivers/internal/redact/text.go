@@ -150,8 +150,8 @@ func mayPair(s string, i int) bool {
 	return separator(s, i) > 0
 }
 
-// separator is the number of bytes at s[i] that may separate a name from its value; 0: none. Signs are = : | and their full-width forms, and %3D and %3A of a
-// URL. A blank separates behind an option ("--token X") or dots ("hub_token .... X"), a comma behind a text in quotes ("'--token', 'X'").
+// separator is the number of bytes at s[i] that may separate a name from its value; 0: none. Signs are = : | ： ＝ │, and %3D and %3A of a URL. A blank separates
+// behind an option ("--token X") or dots ("hub_token .... X"), a comma behind a text in quotes ("'--token', 'X'").
 func separator(s string, i int) int {
 	switch c := s[i]; c {
 	case '=', ':', '|':
@@ -245,6 +245,7 @@ func (f *finder) nameBefore(s string, i int) (begin, end int, looks secrets.Look
 			break
 		}
 		from := nameStart(s, begin-1)
+		// Random: any word before "key", too weak a sign in a sentence.
 		if more := f.class(s[from:end]); more != secrets.Nothing && more != secrets.Random {
 			return from, end, more
 		}

@@ -253,13 +253,14 @@ const maxMixed = 8
 // so that their resource stays the same.
 type unitTexts struct {
 	layout record.Layout                 // of the record before: mostly also the next record's
-	Units  [record.NumFields]record.Unit `json:"units"` // the unit of each field when it first came; Base: not needed
+	Units  [record.NumFields]record.Unit `json:"units"` // the first unit of each field other than Base; Base: none so far
 	text   string                        // of Units
 	other  bool                          // a field of the last record has another unit than before
 	own    string                        // the text of the last record alone, if other
 }
 
-// add notes the units of a record: a field's first unit goes into the common text. A record that contradicts earlier units gets a text of its own (other, own).
+// add notes the units of a record: a field's first unit other than the base unit goes into the common text. A record that contradicts earlier units gets a text
+// of its own (other, own).
 func (u *unitTexts) add(rec *record.Record) {
 	layout := rec.Layout()
 	if layout == u.layout {

@@ -112,7 +112,8 @@ func (c *copies) note(about subject, first firstRecord) {
 	c.said[about] = first
 }
 
-// valuesOf is a hash of all values of a record but its time: copies of a record by several ranks have equal hashes, though written at different moments.
+// valuesOf is a hash of the fields, stages and extras of a record, without its time: copies of a record by several ranks have equal hashes, though written at
+// different moments.
 func valuesOf(rec *record.Record) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)

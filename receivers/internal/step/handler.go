@@ -218,8 +218,8 @@ func newHandler(set *Settings, known *seen, batches *filereceiver.Pool[stepBatch
 	return h
 }
 
-// Line is as in tail.Handler: the parser reads the line without its wrapping, and emits its records into the batch. A line whose records were all left out is
-// ignored, with the reason.
+// Line is as in tail.Handler: the parser reads the line without its wrapping, and emits its records into the batch. A line whose records were all left out for
+// one reason is ignored, with the reason.
 func (h *handler) Line(l *tail.Line) (tail.Verdict, string) {
 	if h.batch == nil {
 		h.batch = h.newBatch()
@@ -513,7 +513,7 @@ func (h *handler) place(rec *record.Record, it *placed) {
 }
 
 // ofLastStep gives a record without an iteration (a validation result, parts on separate lines, a report on ranks) the iteration of the step that its writer
-// logged last.
+// logged last, or that step's ordinal if it has no iteration. A report on ranks by a writer without steps is of the format's latest step.
 func (h *handler) ofLastStep(rec *record.Record, it *placed, t *track) {
 	if rec.Kind == record.Ranks && !t.Known {
 		t = h.logged(rec.Source) // by another rank
@@ -561,7 +561,8 @@ var durationKinds = [...]string{record.OneStep: spans.DurationStep, record.Mean:
 const maxSeconds = 366 * 24 * 3600
 
 // when finds the end of the record (it.end, it.time), and returns the text of the time in the log, nil without one: the text is part of the span's id. The best
-// source counts: the record's own clock or stamp, the stamp of the line, the time of the step before, the time of reading, the file's modification time.
+// source counts: the record's own clock or stamp, the stamp of the line or of its container; for a Side the time of the step before; the time of reading; for
+// an evaluation the time of the step before; the file's modification time.
 func (h *handler) when(rec *record.Record, t *track, it *placed) []byte {
 	if rec.Unix > 0 {
 		it.end, it.time = rec.Unix, spans.TimeDerived
@@ -572,7 +573,7 @@ func (h *handler) when(rec *record.Record, t *track, it *placed) []byte {
 			continue
 		}
 		ns, err := h.stamps.Parse(raw)
-		if err != nil && h.prefix.Yearless && len(raw) < 24 { // shorter than a stamp with a year
+		if err != nil && h.prefix.Yearless && len(raw) < 24 { // "Aug  3 09:14:23.123456": longer stamps have a year
 			ns, err = h.stamps.Day(raw, h.line.Written())
 		}
 		if err == nil {

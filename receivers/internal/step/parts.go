@@ -34,8 +34,8 @@ const (
 )
 
 // parts adds the spans of a record's stages. Logs have the durations of parts, not their times: each part stands below its enclosing part, end to end with its
-// neighbours, in the order of the trainer's code. Parts that the code does not show start at the beginning of the step, a tick apart. No part starts too late
-// to end within its enclosing part.
+// neighbours, in the order of the trainer's code. Parts that the code does not show start at the beginning of the step, a tick apart; in a Side, whose
+// beginning is unknown, they end with the Side. No part starts too late to end within its enclosing part.
 func (b *stepBatch) parts(out *spans.Batch, it *item) {
 	if it.stagesFrom == it.stagesTo {
 		return

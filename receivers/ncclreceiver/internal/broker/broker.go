@@ -28,7 +28,7 @@ import (
 func Options(ctx context.Context, host component.Host, cfg *configkafka.ClientConfig, log *zap.Logger) ([]kgo.Opt, error) {
 	opts := []kgo.Opt{
 		kgo.SeedBrokers(cfg.Brokers...), kgo.ClientID(cfg.ClientID), kgo.ConnIdleTimeout(cfg.ConnIdleTimeout), kgo.DisableClientMetrics(),
-		// The client's own messages are for debugging.
+		// Of the client's own messages only warnings and errors are logged.
 		kgo.WithLogger(kzap.New(log.Named("kafka"), kzap.Level(kgo.LogLevelWarn))),
 	}
 	if cfg.RackID != "" {

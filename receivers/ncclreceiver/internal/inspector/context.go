@@ -48,7 +48,7 @@ func tagOf(number uint16, dump int64) uint64 {
 }
 
 // table has the last maxContexts different contexts of markers. Numbers run from 1 to maxNumber and from 1 again; maxNumber is much larger than maxContexts, so
-// the number of a forgotten context is not in use.
+// the number of a forgotten context finds nothing for long, and no other context.
 type table struct {
 	all    []numbered
 	last   uint16 // the number given last

@@ -69,14 +69,14 @@ const (
 	proxyStop
 	stepStart
 	stepStop
-	sendGPUWait
+	sendGPUWait // this and the next in the order of phases
 	sendPeerWait
 	sendWait
 	recvWait
 	recvFlushWait
 	recvGPUWait
 
-	// Of the statistics of a dump.
+	// Of the statistics of a dump: the records in the order of their kinds (collectives, …), then the counters in the order of drops.
 	collRecords
 	p2pRecords
 	proxyRecords

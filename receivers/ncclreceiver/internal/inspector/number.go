@@ -68,7 +68,7 @@ func (p *Parser) int32(b []byte, i int) (int32, int) {
 	return int32(v), i
 }
 
-// micros reads microseconds as nanoseconds; fractions of a nanosecond are cut. op.Unknown: no number.
+// micros reads microseconds as nanoseconds, to the nearest. op.Unknown: null or NaN, or the line is marked as bad.
 func (p *Parser) micros(b []byte, i int) (ns int64, end int) {
 	from := i
 	v, i := decimal.Digits(b, i)
@@ -146,7 +146,7 @@ func (p *Parser) gigabytes(b []byte, i int) (float64, int) {
 			digits = digits*10 + uint64(b[i]-'0')
 		}
 	}
-	decimals := max(i-point-1, 0)
+	decimals := max(i-point-1, 0) // -1: without a point
 	odd := i == from || i-from > 15 || decimals >= len(pow10) || i < len(b) && b[i]|0x20 == 'e' || b[i-1] == '.'
 	if odd {
 		return p.oddGigabytes(b, from)

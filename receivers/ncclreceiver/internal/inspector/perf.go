@@ -115,7 +115,7 @@ func (p *Parser) kernel(b []byte, i int, n name) int {
 	return i
 }
 
-// addKernel adds the kernel of a channel to the details of the operation, unless none of its callbacks fired.
+// addKernel adds the kernel of a channel to the details of the operation, unless no time and no duration of the kernel is known.
 func (p *Parser) addKernel() {
 	e, t := &p.kernelEvent, &p.trace
 	if e.channel != op.Unknown {

@@ -222,7 +222,7 @@ func (p *Parser) finishProxy() (ok bool) {
 	o, r, s := p.op, &p.record, &p.step
 	o.Name, o.Proxy = proxyOpName, true
 	o.ParentSeq = r.parent
-	o.HasParent = r.ofCollective && r.parent != unknown // and finish knows an operation of the number
+	o.HasParent = r.ofCollective && r.parent != unknown // and, for a record without a context of its own, if relate knows a collective of the number
 	switch string(r.kind) {
 	case "proxy_op":
 	case "proxy_op_start", "proxy_op_segment": // snapshots; a final record, if any, is complete

@@ -47,7 +47,7 @@ type message struct {
 	first  int64 // the lowest offset of the accepted collectives with their last record in this message
 }
 
-// New tracks a partition that is read from an offset on, at most committed.From.
+// New tracks a partition that is read from an offset on: at most committed.From, unless the broker has deleted messages.
 func New(committed Position, from int64) *Tracker {
 	return &Tracker{floor: committed.Begin, read: committed.Head, head: from}
 }

@@ -20,12 +20,12 @@ type event struct {
 	start, stop                           uint64 // GPU clocks, ns; 0: unknown
 	size                                  int64  // By; -1: absent
 	rank, peer, channel, channels, step   int32  // -1: absent
-	gpuMicros, cpuMicros                  int64  // ns, of copy engines; -1: absent
+	gpuTime, cpuTime                      int64  // ns, of copy engines; -1: absent
 }
 
 // scan reads the event in a line: an object in JSON, with bare words allowed as values, and perhaps a comma. The result says whether the object is complete.
 func (e *event) scan(t []byte) bool {
-	*e = event{id: -1, size: -1, rank: -1, peer: -1, channel: -1, channels: -1, step: -1, gpuMicros: -1, cpuMicros: -1}
+	*e = event{id: -1, size: -1, rank: -1, peer: -1, channel: -1, channels: -1, step: -1, gpuTime: -1, cpuTime: -1}
 	i := e.object(t, 0, false)
 	if i < 0 {
 		return false
@@ -128,9 +128,9 @@ func (e *event) arg(key, v []byte) {
 	case "Stream":
 		e.stream = v
 	case "duration_gpu_us":
-		e.gpuMicros = micros(v)
+		e.gpuTime = micros(v)
 	case "duration_cpu_us":
-		e.cpuMicros = micros(v)
+		e.cpuTime = micros(v)
 	}
 }
 
@@ -155,12 +155,12 @@ func integer(v []byte, limit uint64) int64 {
 	return -1
 }
 
-// maxNanos bounds a ts to three years, so that every sum with a Unix time fits.
+// maxNanos bounds a time to three years, so that every sum with a Unix time fits.
 const maxNanos = 1e17
 
-// micros reads µs, printed with %f, as ns, to the nearest; -1: v is no number.
+// micros reads µs, printed with %f, as ns, to the nearest; -1: v is no number, or beyond maxNanos.
 func micros(v []byte) int64 {
-	if ns, ok := decimal.Thousandths(v); ok && ns < maxNanos+1000 {
+	if ns, ok := decimal.Thousandths(v); ok && ns <= maxNanos {
 		return ns
 	}
 	return -1

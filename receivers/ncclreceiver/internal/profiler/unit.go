@@ -130,9 +130,9 @@ func (p *Parser) operation(c category, name string) int32 {
 	o.Algorithm, o.Protocol, o.Datatype = p.keep(e.algorithm), p.keep(e.protocol), p.keep(e.datatype)
 	o.Channels, o.Stream = max(0, e.channels), p.stream
 	if c == copyEngine {
-		o.Duration, o.Timing = e.gpuMicros, timingCopyEngine
+		o.Duration, o.Timing = e.gpuTime, timingCopyEngine
 		if o.Duration < 0 {
-			o.Duration, o.Timing = e.cpuMicros, timingCPU
+			o.Duration, o.Timing = e.cpuTime, timingCPU
 		}
 	}
 	return int32(n)
@@ -296,7 +296,7 @@ var (
 )
 
 // finish turns the logged times of an operation into Unix times, and finds the duration: of the kernels by the GPU's clock, else of the operation's event, if
-// all parts have ended within. An operation with kernels that have not stopped is still running (op.Started).
+// all parts have ended within. An operation without an end of its own is still running (op.Started), unless the kernels of all its channels have stopped.
 func (p *Parser) finish(q *pending) {
 	o := &q.op
 	ahead := int64(0) // how far this GPU's clock is ahead of the clock of the trace

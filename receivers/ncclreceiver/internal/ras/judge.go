@@ -87,7 +87,7 @@ type judge struct {
 	gpus     map[*gpu]bool
 	quiet    bool // nobody has launched anything over stillAnswers
 	advanced bool // some communicator has advanced while watched
-	whole    bool // all communicators run, and all their ranks have reported the same counts
+	whole    bool // all communicators run, and in each the ranks heard of have equal counts
 	found    []Finding
 	sum      Summary
 }
@@ -120,7 +120,7 @@ func (j *judge) comm(c *current) {
 	j.missing(c)
 	j.sum.Failed += failed
 	j.sum.Behind += behind
-	j.sum.Heard += max(0, int64(len(c.ranks))-failed-behind)
+	j.sum.Heard += max(0, int64(len(c.ranks))-failed-behind) // below 0: a rank may be both
 }
 
 // running says whether no rank of a communicator begins or ends.
@@ -338,8 +338,8 @@ func (j *judge) news(c *current, kind Kind, ranks []int32) bool {
 	return was != sum
 }
 
-// most are the findings to be reported: of each kind those about the largest communicators first, at most maxFindings, each with the number of findings of its
-// kind.
+// most are the findings to be reported: of each kind those about the largest communicators first, at most maxFindings. Each
+// about a communicator gets the number of findings of its kind.
 func (j *judge) most() []Finding {
 	var n [kinds]int64
 	for i := range j.found {

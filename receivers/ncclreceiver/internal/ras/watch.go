@@ -15,7 +15,7 @@ import (
 
 // Watch remembers the last answers of a job. Not safe for concurrent use.
 type Watch struct {
-	// Patience is the time without a launch, with all counts equal, before Still is reported.
+	// Patience is the time without a launch after which ranks behind are a hang (Finding.Hang), and Still is reported if all counts are equal.
 	Patience time.Duration
 
 	answer     int64    // number of the current answer, from 1
@@ -100,8 +100,8 @@ func (w *Watch) See(at time.Time, a *ncclras.Answer) ([]Finding, Summary) {
 	return j.most(), j.sum
 }
 
-// settled are the communicators of an answer that can be compared, each with what is remembered of it: not empty, listed once, and with each rank once. While a
-// communicator is created, NCCL 2.29 to 2.31 may list empty communicators, and halves (nccl#2346).
+// settled are the communicators of an answer that can be compared, each with what is remembered of it: not empty, listed once, with each rank once and no
+// more ranks than its size. While a communicator is created, NCCL 2.29 to 2.31 may list empty communicators, and halves (nccl#2346).
 func (w *Watch) settled(a *ncclras.Answer) []*current {
 	times := make(map[string]int)
 	for i := range a.Communicators {

@@ -130,8 +130,8 @@ func (m *messages) begin(again bool, tag uint64) {
 	m.again, m.tag, m.line = again && tag != 0, tag, m.line[:0]
 }
 
-// add makes an operation of a record, and counts it. reason is "" if the record is valid; otherwise out has no operation, but the record counts if its
-// operation is known.
+// add makes an operation of a record, and counts it. reason is "" if the record is valid; otherwise out has no operation, but the record counts if it has an
+// operation and no invalid rank.
 func (m *messages) add(v *values, out *parse.Out) (reason string) {
 	m.renew()
 	o := out.Add()

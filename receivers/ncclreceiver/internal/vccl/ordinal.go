@@ -40,7 +40,7 @@ const (
 	tagFromZero = 1 << 63
 )
 
-// renew restarts the counts if NewFile was called: the next session begins, unless the one before had no record.
+// renew restarts the counts at the first new record after NewFile: the next session begins, unless the one before had no record.
 func (m *messages) renew() {
 	if m.newFile && !m.again {
 		m.newFile = false
@@ -95,8 +95,9 @@ func (m *messages) put(c count) int {
 	return len(m.counts) - 1
 }
 
-// next gives an operation its ordinal (o.Seq, if o.Ordinal): how many records of the same operation and rank came before in the file. The result is the
-// session. The first operation of a line also makes the line's tag, from which read takes the ordinal and the session of a line that is read again.
+// next gives an operation its ordinal (o.Seq; o.Ordinal says that it is known): how many records of the same operation and rank came before in the file. The
+// result is the session. The first operation of a line also makes the line's tag, from which read takes the ordinal and the session of a line that is read
+// again.
 func (m *messages) next(o *op.Op, out *parse.Out) (session uint32) {
 	if m.again {
 		o.Seq, o.Ordinal = m.read(o.Kind, o.Name, o.Rank)

@@ -79,8 +79,8 @@ func endOfColumn(b []byte) int {
 	return end
 }
 
-// SniffJSON recognizes JSONParser's format by the first key of an object, or by the keys "operation" and "duration_us". A line of brackets and braces alone is
-// recognized, too, and may begin an object of any schema: ask other formats before.
+// SniffJSON recognizes JSONParser's format by the first key of an object, or by a key "operation" or "duration_us" further on. A line of brackets and braces
+// alone is recognized, too, and may begin an object of any schema: ask other formats before.
 func SniffJSON(text []byte) bool {
 	b := trim(text)
 	i := 0

@@ -70,7 +70,7 @@ func (p *TextParser) row(b []byte, r *row) (reason string) {
 			r.function, end = decimal.Unsigned(b, i)
 		case 5:
 			r.times, end = decimal.Unsigned(b, i)
-		case 6: // the addresses
+		case 6: // the addresses; without a blank behind them end stays at i: no row
 			end += max(0, bytes.IndexByte(b[i:], ' '))
 		default:
 			v, end = signed(b, i)
