@@ -201,7 +201,7 @@ func (pl *placer) date(year int, month time.Month, day, hour, minute, second, fr
 	if guessed && pl.year == 0 && at.After(pl.wrote.Add(24*time.Hour)) { // a line of December in a log modified in January; a day is left for other zones
 		at = at.AddDate(-1, 0, 0)
 	}
-	if at.Year() < 1971 || at.Year() > 2260 {
+	if at.Year() < 1971 || at.Year() > 2260 { // int64 nanoseconds end in 2262; a span's times begin in 1970
 		return 0
 	}
 	return at.UnixNano()

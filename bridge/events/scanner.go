@@ -226,7 +226,7 @@ func (s *Scanner) emit(e *Event, text []byte) {
 	s.out = append(s.out, *e)
 }
 
-// header reads the writers' own prefixes: process group and rank of PyTorch, host, process and device of NCCL.
+// header reads the writers' own prefixes: process group and rank of PyTorch, host, process and device of NCCL. Of these, only the group replaces known values.
 func (e *Event) header(text []byte) {
 	if m := groupWord.FindSubmatch(text); m != nil {
 		e.Group, e.GroupRank = groupName(string(m[1])), number(string(m[2]), -1)

@@ -16,7 +16,7 @@ import (
 const (
 	maxCaught  = 128             // files held open until the sweeper has looked
 	maxEvents  = 10_000          // between two sweeps
-	caughtFor  = 5 * time.Second // for which a captured file is held until a stream has it
+	caughtFor  = 5 * time.Second // at most, in which a stream may take a captured file
 	firstBirth = time.Second     // time after the first look at a path in which creation events may be of files already seen
 )
 

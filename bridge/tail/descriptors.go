@@ -147,7 +147,7 @@ func (t *Tailer) spare(f *file) {
 	atEnd := !f.compressed && f.life == lifeRead && fi.Size() <= f.head
 	switch {
 	case named && atEnd, named && f.compressed && t.final: // a Once opens a compressed file again in its turn
-	case short && (named || atEnd): // also with unread bytes: others have their turn
+	case short && (named || atEnd): // named, also with unread bytes: others have their turn
 		t.logTurns()
 	default:
 		return

@@ -375,7 +375,7 @@ const (
 //	missing   found, or a copy of it: unread; nowhere: dead
 //	retired   its path names it again, or it grew: unread, or read if compressed; not in the last full scan: vanished
 //	vanished  like retired; seen again: retired. With a current file, it is dropped.
-//	others    inode given to another file while unread, or neither file nor copy readable: dead, and dropped once nothing is in flight
+//	the first four: inode given to another file while unread, or neither file nor copy readable: dead, and dropped once nothing is in flight
 var becomes = [lives][]life{
 	lifeUnread:   {lifeRead, lifeCut, lifeMissing, lifeRetired, lifeDead},
 	lifeRead:     {lifeUnread, lifeCut, lifeRetired, lifeDead},

@@ -439,7 +439,7 @@ func (w *sweeper) tryAgain(f *file, now time.Time) {
 // and those that cannot be read are dropped.
 func (w *sweeper) lookOld(s *Stream, now time.Time) {
 	linger := min(lingerMax, w.t.cfg.PendingTimeout)
-	if _, short := w.t.descriptors.pressure(); short {
+	if _, short := w.t.descriptors.pressure(); short { // others need the descriptor
 		linger = min(linger, rotatedGrace)
 	}
 	for _, f := range slices.Clone(s.files) {
@@ -458,7 +458,7 @@ func (w *sweeper) lookOld(s *Stream, now time.Time) {
 		case f.compressed:
 			if fi, err := w.t.statAt(f); err == nil {
 				w.grew(s, f, fi, now) // may still be written
-			} else {
+			} else { // not at its path any more, but perhaps open
 				w.t.schedule(s)
 			}
 		default:

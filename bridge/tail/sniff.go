@@ -194,7 +194,7 @@ func (s *Sorter) turn(t *Tailer, now time.Time) (more bool) {
 	return len(s.queue) > 0
 }
 
-// poll stats idle files when due. If a path names another file now, the Tailers look for themselves.
+// poll stats idle files that are due, sniffStats at most. If a path names another file now, or none, the Tailers look for themselves.
 func (s *Sorter) poll(now time.Time) (found []news) {
 	for n := 0; n < sniffStats && len(s.idle) > 0 && s.idle[0].rank <= now.UnixNano(); n++ {
 		k := s.idle[0]

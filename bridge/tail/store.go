@@ -270,7 +270,7 @@ func (w *sweeper) restoreStream(c *checkpoint.Stream, now time.Time) *Stream {
 			f.life = lifeRetired
 		}
 		f.wrote = f.mtime
-		if sf.Current && !s.lastWrite.IsZero() {
+		if sf.Current && !s.lastWrite.IsZero() { // snapshot has stored the current file's
 			f.wrote = s.lastWrite
 		}
 		if !sf.Retired && !w.locate(s, f, now) {
@@ -279,7 +279,7 @@ func (w *sweeper) restoreStream(c *checkpoint.Stream, now time.Time) *Stream {
 		}
 		unchanged := f.size == sf.Size && unixNano(f.mtime) == sf.MTime
 		if sf.Complete && len(f.replay) == 0 && f.compressed && unchanged {
-			f.turn(lifeRead)
+			f.turn(lifeRead) // not to be decompressed once more
 			w.t.close(f)
 		}
 		elsewhere := !sf.Current || f.path != s.path

@@ -118,7 +118,8 @@ func (c *httpClient) post(ctx context.Context, path string, body []byte) ([]byte
 	return nil, httpError(resp, answer)
 }
 
-// httpError maps an HTTP status, and the answer if protobuf, to the code of an OTLP/gRPC server (OTLP specification, "OTLP/HTTP Response").
+// httpError maps an HTTP status, and the answer if protobuf, to the code of an OTLP/gRPC server (OTLP specification, "OTLP/HTTP Response"). Any
+// status without a code of its own is Unavailable: the request is sent again.
 func httpError(resp *http.Response, answer []byte) error {
 	text := "HTTP status " + resp.Status
 	var said spb.Status
