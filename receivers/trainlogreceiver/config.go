@@ -139,7 +139,7 @@ func (f FieldConfig) scale() float64 {
 }
 
 // mapped says, by a field's name in the log, where the field's value goes, as far as Fields and TraceIDField say. Names without an entry keep the receiver's
-// own meaning. With a TraceIDField of the user's own, the usual names of a trace id (trace_id, traceparent) get the zero Target: their values stay plain
+// own meaning. With a TraceIDField of the user's own, the usual names of a trace id (trace_id, traceid) get the zero Target: their values stay plain
 // fields, and a record has one trace id.
 func (c *Config) mapped() map[string]object.Target {
 	out := make(map[string]object.Target, len(c.Fields))

@@ -36,7 +36,8 @@ type certainty struct {
 	sure      bool   // a record of the line is a training's
 }
 
-// Emit notes whether a record is ambiguous: a dict without a loss that is called settings, or an object without a measurement of a training.
+// Emit notes whether a record is ambiguous: a dict without a loss that is called settings, or an object without a measurement of a training. Records of other
+// kinds than steps are a training's.
 func (w *certainty) Emit(rec *record.Record) {
 	if rec.Kind != record.Step {
 		w.sure = true
@@ -65,8 +66,8 @@ var measured = [][]byte{
 	[]byte("score"), []byte("token"), []byte("perplexity"), []byte("ppl"), []byte("norm"),
 }
 
-// measures says whether a record has a value that only a training has: a field known to the receiver beside the numbers of the step and the rank, a part of the
-// step, or an unknown field whose name contains an entry of measured.
+// measures says whether a record has a value that only a training has: a field known to the receiver beside the numbers of the step and of ranks, a part of the
+// step, a gauge of the configuration, or an unknown field whose name contains an entry of measured.
 func measures(rec *record.Record) bool {
 	for f := range rec.All() {
 		switch f {

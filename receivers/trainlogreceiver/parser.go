@@ -59,7 +59,8 @@ func newParser(name string, mapped fields, patterns []*pattern.Pattern) *parser 
 }
 
 // Line reads one line, whose launcher's prefix was taken off (bridge/line). What may stand around a trainer's record is tried from the outside to the inside: a
-// bar before a text, a time of ts, a JSON object, rich's broken lines; then the whole text is tried as a record, then what stays without a logger's prefix.
+// bar before a text, a time of ts, a JSON object, rich's broken lines; then the whole text is tried as a record, then what stays without a logger's prefix,
+// and at last several records without a line's end between them.
 func (p *parser) Line(text []byte, out step.Out) (tail.Verdict, string) {
 	if len(text) == 0 || text[0] <= ' ' && len(bytes.TrimSpace(text)) == 0 {
 		p.blank(text)
@@ -78,7 +79,7 @@ func (p *parser) Line(text []byte, out step.Out) (tail.Verdict, string) {
 			text, out = rest, prefixed{out, p}
 		}
 	}
-	stamp := p.prefix // put back after each try: readers in the try change the prefix
+	stamp := p.prefix // put back after the tries that change the prefix
 	if text[0] == '{' && p.depth < envelope.MaxDepth {
 		if v, reason, mine := p.object(text, out); mine {
 			return v, reason
@@ -89,11 +90,11 @@ func (p *parser) Line(text []byte, out step.Out) (tail.Verdict, string) {
 	if mine {
 		return v, reason
 	}
+	p.prefix = stamp
 	v, reason, mine = p.message(text, out)
 	if mine {
 		return v, reason
 	}
-	p.prefix = stamp
 	var rests [maxPieces][]byte // possible messages: most likely the text behind all pieces, so the last is tried first
 	n := p.strip(text, rests[:])
 	for i := n - 1; i >= 0; i-- {
@@ -213,7 +214,7 @@ func barLen(text []byte) int {
 var percentMark, dictMark = []byte("%|"), []byte("{'")
 
 // stamped removes the time that moreutils' ts puts before a line. A number of seconds (ts -i, since the line before) may also be a trainer's own value: a
-// number is removed only if the line before began with one too, and words follow.
+// number is removed only if words follow, from the second such line in a row on. A number without words behind does not end the row.
 func (p *parser) stamped(text []byte) (rest []byte, ok bool) {
 	rest, ok = logger.Stamp(text, &p.prefix)
 	if ok {
@@ -230,7 +231,8 @@ func (p *parser) stamped(text []byte) (rest []byte, ok bool) {
 }
 
 // object reads a JSON object: a record, or else the message in the object of a logger ({"level": "info", "message": "step 1 loss 2.3"}), of one or more lines.
-// A record or a rejected line among them gives the verdict. mine is false for an object of a logger without either, if objects are not read as records.
+// A record or a rejected line among them gives the verdict. mine is false for an object that is neither, and for an object of a logger without a record or a
+// rejected line, if objects are not read as records.
 func (p *parser) object(text []byte, out step.Out) (v tail.Verdict, reason string, mine bool) {
 	if p.rows >= 0 {
 		v, reason, mine = p.readers[p.rows].line(text, out)

@@ -87,10 +87,10 @@ const timedColumn = 20 // the least column of a message behind a time and a leve
 type wrapped struct {
 	prefixed
 	p         *parser
-	continues bool // another line follows, or the current one is a further line: a step's time may be in the message, and none is made from the stamps
+	continues bool // another line may follow, or the current one is a further line: a step's time may be in the message, and none is made from the stamps
 }
 
-// Emit is as in step.Out. A record after the first is made Side: values of the record before, without the extra fields already emitted.
+// Emit is as in step.Out. A record after the first, unless a summary, is made Side: values of the record before, without the extra fields already emitted.
 func (o wrapped) Emit(rec *record.Record) {
 	w := &o.p.wrap
 	if w.Has && rec.Kind != record.Summary {

@@ -130,7 +130,7 @@ type drawing struct {
 }
 
 // Line reads one line with one drawing of a bar: a record if the drawing has news of a step or an evaluation. mine is false for any other line, and for a bar
-// that neither has a loss nor counts steps.
+// without a loss that counts no steps, or whose steps are in other lines (Others).
 func (p *Parser) Line(b []byte, out object.Out) (v tail.Verdict, reason string, mine bool) {
 	parsed, n := tqdm.Parse(b)
 	if n == 0 {
@@ -163,7 +163,8 @@ func (p *Parser) Line(b []byte, out object.Out) (v tail.Verdict, reason string, 
 	case d.none:
 	case d.eval:
 		if d.Done == d.Total && !bytes.Equal(p.results, p.state.Results) {
-			found = p.emit(p.results, record.Evaluation, last(d.Desc), d, out)
+			p.emit(p.results, record.Evaluation, last(d.Desc), d, out)
+			found = true
 		}
 	default:
 		found = p.train(d, withoutLoss, out)
@@ -181,8 +182,9 @@ func (p *Parser) Line(b []byte, out object.Out) (v tail.Verdict, reason string, 
 	return tail.Record, "", true
 }
 
-// follow finds the bar of a drawing among those drawn before, by its total and its name, the description up to the first digit, and moves the bar's clock. An
-// unknown bar takes the place of the one not drawn for longest. The bar drawn last comes first.
+// follow finds the bar of a drawing among those drawn before, by its total and its name, the description up to the first digit, and moves the bar's clock. Of
+// more than maxBars, an unknown bar takes the place of the one not drawn for longest. The bar drawn last comes first. Where count or time falls, another bar of the
+// name begins, and the one before is finished (Rounds).
 func (p *Parser) follow(d *drawing) {
 	name := d.Desc
 	if i := bytes.IndexAny(name, "0123456789"); i >= 0 {
@@ -213,7 +215,8 @@ func (p *Parser) follow(d *drawing) {
 }
 
 // describe makes the postfix, and the epoch, of a description with a loss: "Epoch 1/2 loss 0.67", and llama-cookbook's "Training Epoch: 1/2, step 19/20
-// completed (loss: 1.89)" (meta-llama/llama-cookbook, src/llama_cookbook/utils/train_utils.py). false: the description has no loss.
+// completed (loss: 1.89)" (meta-llama/llama-cookbook, src/llama_cookbook/utils/train_utils.py). The postfix is in small letters, since its readers look for
+// "loss". false: the description has no number for a loss.
 func (p *Parser) describe(d *drawing) bool {
 	if !bytes.Contains(bytes.ToLower(d.Desc), lossMark) {
 		return false
@@ -239,7 +242,7 @@ func (p *Parser) describe(d *drawing) bool {
 }
 
 // trainer identifies the trainer of the bar by its description and postfix, and sets what follows from the trainer: the source, the epoch, what the bar counts,
-// and to which count a postfix belongs. Of an unknown trainer, the first epoch in the log says whether epochs count from 0.
+// and to which count a postfix belongs. Of an unknown trainer, epochs count from 1 until an epoch 0 is in the log.
 func (p *Parser) trainer(d *drawing) {
 	switch {
 	case bytes.HasPrefix(d.Desc, epochMark):
@@ -317,16 +320,19 @@ func (p *Parser) train(d *drawing, withoutLoss bool, out object.Out) (found bool
 		at += d.epochs * d.Total
 	}
 	isNew := at != p.state.At // a closed bar is drawn once more, beside the next one
+	// diffusers' postfix, of the general Source, changes several times at a count: the first change counts.
 	if d.changes {
 		isNew = (isNew || d.source != Source) && !bytes.Equal(p.training, p.state.Training)
 	}
 	// At 0 the bar shows the last postfix of the epoch before, or the first postfix before the bar advances.
 	if d.Done > 0 && isNew && (withoutLoss || hasLoss(p.training)) {
 		p.state.At = at
-		found = p.step(at, d, out)
+		p.step(at, d, out)
+		found = true
 	}
 	newResults := len(p.results) > 0 && !bytes.Equal(p.results, p.state.Results)
-	if newResults && p.emit(p.results, record.Evaluation, math.NaN(), d, out) {
+	if newResults {
+		p.emit(p.results, record.Evaluation, math.NaN(), d, out)
 		found = true
 	}
 	return found
@@ -373,11 +379,11 @@ func hasLoss(pairs []byte) bool {
 
 // step emits the record of a step: at is its number by the bar's count. NeMo prints a number of its own, global_step, counted from 0; from 1000 on tqdm rounds
 // that number to three digits ("1.23e+3"), and the bar's count gives the step if both agree.
-func (p *Parser) step(at float64, d *drawing, out object.Out) bool {
+func (p *Parser) step(at float64, d *drawing, out object.Out) {
 	if v, text, ok := value(p.training, globalStep); ok {
 		if bytes.IndexByte(text, 'e') < 0 {
 			at = v
-		} else if math.Abs(d.Done-1-v) <= 0.006*v {
+		} else if math.Abs(d.Done-1-v) <= 0.006*v { // three digits are true within 0.005
 			at = d.Done - 1
 		}
 	}
@@ -389,7 +395,6 @@ func (p *Parser) step(at float64, d *drawing, out object.Out) bool {
 	}
 	rec.Key = d.line
 	out.Emit(rec)
-	return true
 }
 
 // time sets the number of steps of the record (0: unknown), and the duration of a step if the log has none.
@@ -419,7 +424,7 @@ func (d *drawing) took() (steps int64, per float64, mean bool) {
 }
 
 // emit emits a result of pairs. at is the step of an evaluation's own bar, whose elapsed time is the evaluation's; NaN for a result in a training's bar.
-func (p *Parser) emit(pairs []byte, kind record.Kind, at float64, d *drawing, out object.Out) bool {
+func (p *Parser) emit(pairs []byte, kind record.Kind, at float64, d *drawing, out object.Out) {
 	rec := p.fill(pairs, kind, d.source, out)
 	if at >= 0 {
 		rec.Set(record.Iteration, at)
@@ -429,7 +434,6 @@ func (p *Parser) emit(pairs []byte, kind record.Kind, at float64, d *drawing, ou
 	}
 	rec.Key = d.line
 	out.Emit(rec)
-	return true
 }
 
 // fill makes a record of pairs. NeMo's global_step is left out, since step has read it. "step_loss" is the loss if the pairs have no other.
@@ -530,7 +534,7 @@ func (p *Parser) Save() []byte {
 	}
 	b, err := json.Marshal(&p.state)
 	if err != nil {
-		return nil // cannot be: texts and a finite number
+		return nil // a speed of nearly 0 made an infinite time
 	}
 	return b
 }

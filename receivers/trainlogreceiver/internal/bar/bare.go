@@ -43,7 +43,7 @@ var (
 )
 
 // countsSteps says whether a bar without a loss counts steps, batches or epochs, by the first word of its description ("Training: 10%|…"), and because neither
-// description nor speed names other work ("train data", "examples/s").
+// description nor speed names other work ("train data", "examples/s"). Composer's bars, bars without a total and long descriptions do not count.
 func countsSteps(d *drawing) bool {
 	if d.Total < 1 || len(d.Desc) > 64 || bytes.HasPrefix(d.Desc, composer) {
 		return false

@@ -85,7 +85,7 @@ type state struct {
 	Stamp []byte  `json:"stamp,omitempty"` // of the header
 	Rank  *int64  `json:"rank,omitempty"`  // of the header
 	PID   int64   `json:"pid,omitempty"`   // of the header
-	// Far: a line without a value came since the header. Aside: the values are an evaluation's.
+	// Far: of a banner, a line without a value came since the header; of areal, the first table is over. Aside: the values are an evaluation's.
 	Far   bool `json:"far,omitempty"`
 	Aside bool `json:"aside,omitempty"`
 	// Lines are the values before the record began; of a box, all.
@@ -138,7 +138,9 @@ func (p *Parser) Line(b []byte, out Out) (v tail.Verdict, reason string, mine bo
 		return p.stats(b, out)
 	}
 	if len(b) == 0 || len(b) > maxLine {
-		p.other()
+		if p.same(out.Prefix()) {
+			p.other()
+		}
 		return tail.Ignored, "", false
 	}
 	if p.head(b, out.Prefix()) {
@@ -162,7 +164,7 @@ func (p *Parser) Line(b []byte, out Out) (v tail.Verdict, reason string, mine bo
 	return tail.Ignored, "", false
 }
 
-// other takes a line without a value: the line ends a block of indented lines.
+// other takes a line without a value, which ends plain, olmo and box.
 func (p *Parser) other() {
 	switch p.state.In {
 	case banner:

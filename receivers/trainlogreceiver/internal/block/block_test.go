@@ -66,6 +66,9 @@ var logs = map[string]struct {
 		"[rank0]:Step 5\n[rank1]:  loss: 1\n[rank0]:  loss: 2\n[rank1]:Step 6\n[rank0]:  lr: 3\n[rank1]:  loss: 4\n",
 		[]string{"block step open iteration=5 loss=2", "block step open iteration=6 loss=4"},
 	},
+	"a long line of another rank": {
+		"[rank0]:Step 5\n[rank1]:" + strings.Repeat("x", 600) + "\n[rank0]:  loss: 2\n", []string{"block step open iteration=5 loss=2"},
+	},
 	"Stable-Baselines3": {
 		"---------------------------------\n| time/              |          |\n|    time_elapsed    | 1        |\n|    total_timesteps | 256      |\n---------------------------------\n---------------------------------\n" +
 			"| time/              |          |\n|    fps             | 113      |\n|    time_elapsed    | 4        |\n|    total_timesteps | 512      |\n| train/             |          |\n|    loss            | 38.8     |\n|    n_updates       | 2        |\n" +

@@ -64,12 +64,13 @@ func (p *Parser) boxed(b []byte, out Out) (v tail.Verdict, reason string, mine b
 // earlier loggers (openai/baselines, logger.py; openai/spinningup, spinup/utils/logx.py; openai/improved-diffusion, logger.py).
 var boxSteps = [...]string{"time/total_timesteps", "train/n_updates", "time/iterations", "step", "total_timesteps", "totalenvinteracts", "iteration", "epoch"}
 
-// boxRecord emits the record of a box about training, and says whether there was one. Boxes before the first update have no values of training. The duration of
+// boxRecord emits the record of a box about training, and says whether there was one: a box with a step, and with a number of the group train/ or, without
+// groups, a loss. Boxes before the first update have no values of training. The duration of
 // a step is the mean since the box before, by the run's clock in both.
 func (p *Parser) boxRecord(out Out) bool {
 	s := &p.state
 	var steps [len(boxSteps)]float64 // the number under each of the names of boxSteps; 0: none
-	training, elapsed := false, -1.0
+	training, elapsed := false, -1.0 // elapsed: the run's clock, s; negative: none
 	rec := out.Record()
 	p.objects.Begin(rec)
 	group := []byte(nil)

@@ -154,7 +154,7 @@ type header struct {
 const longestName = 16 // "training step" and the blanks around
 
 // names reads "Step: 1/12", "Epoch [1/2] Step [3/12]", "Iteration 5:". ok is false where the line has anything else. A step of the whole run ("global step")
-// comes before one of the epoch.
+// replaces a step of the epoch before it.
 func names(b []byte) (h header, ok bool) {
 	h.step = -1
 	b = bytes.TrimSuffix(b, []byte(":"))

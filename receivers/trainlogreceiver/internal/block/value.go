@@ -49,7 +49,8 @@ func (p *Parser) split(b []byte) (q pair, ok bool) {
 	return q, isName(q.name, p.state.In == olmo) && q.take(bytes.TrimSpace(text[i+1:]))
 }
 
-// isName says whether b may be the name of a value. OLMo's are free: parentheses and signs are allowed.
+// isName says whether b may be the name of a value: a letter, then letters, digits and some signs, in up to maxWords words. OLMo's names are free: all signs
+// are allowed.
 func isName(b []byte, free bool) bool {
 	if len(b) == 0 || len(b) > 128 || !isLetter(b[0]) || bytes.Count(b, []byte(" ")) >= maxWords {
 		return false
@@ -75,10 +76,10 @@ func (q *pair) take(b []byte) bool {
 	for n < len(b) && (decimal.IsDigit(b[n]) || bytes.IndexByte([]byte("+-.,eE"), b[n]) >= 0) {
 		n++
 	}
-	for n > 0 && bytes.IndexByte([]byte("eE,"), b[n-1]) >= 0 {
+	for n > 0 && bytes.IndexByte([]byte("eE,"), b[n-1]) >= 0 { // the first letter of a word, or a comma, behind
 		n--
 	}
-	if n == 0 || b[0] == '+' || b[0] == '-' && n == 1 {
+	if n == 0 || b[0] == '+' || b[0] == '-' && n == 1 { // "nan", "+inf", "-inf"; "+5" is a difference
 		n = wordNumber(b)
 	}
 	q.value = b[:n]
@@ -103,7 +104,7 @@ func (q *pair) take(b []byte) bool {
 	return len(rest) == 0 || isUnit(rest)
 }
 
-// wordNumber is the length of nan or inf.
+// wordNumber is the length of nan or inf, with a sign; 0: another text.
 func wordNumber(b []byte) int {
 	t := bytes.TrimLeft(b, "+-")
 	for _, word := range [...]string{"nan", "inf"} {

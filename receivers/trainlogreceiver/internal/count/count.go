@@ -9,8 +9,9 @@ type Counter struct {
 }
 
 // Iteration is the number of a step and of all planned steps, over all epochs: step 100 of 600 in epoch 2 of 5 is 700 of 3000. 0: unknown. Without the number
-// of epochs or of the epoch's steps in the log, steps may already count over all epochs, and the number stays unchanged. epoch is NaN without one in the log;
-// the other arguments are 0 if unknown. Loops that count epochs from 0 and from 1 look alike from epoch 1 on: the earlier lines of the log decide.
+// of epochs or of the epoch's steps in the log, or beyond the latter, steps may already count over all epochs, and the number stays unchanged. epoch is NaN
+// without one in the log; the other arguments are 0 if unknown. Loops that count epochs from 0 and from 1 look alike from epoch 1 on: the earlier lines of the
+// log decide.
 func (c *Counter) Iteration(epoch, epochs, step, steps float64) (iteration, iterations float64) {
 	if epoch == 0 {
 		c.zero = true
@@ -85,7 +86,7 @@ func (g *Guess) next(value, number float64) (seconds, of float64) {
 		*g = Guess{is: true, first: value, rises: manyRises}
 	case value < g.last: // no clock falls
 		g.is, g.rises, g.first = false, 0, value
-	default:
+	default: // the first row, or an equal value
 		g.rises, g.first = 0, value
 	}
 	g.last = value

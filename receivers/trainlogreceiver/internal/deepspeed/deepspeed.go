@@ -10,7 +10,7 @@
 //	steps: 200 loss: 5.5508 lm loss: 5.5103 iter time (s): 0.936 samples/sec: 136.706
 //	[Rank 0] time (ms) | fwd_microstep: 12.34 | bwd_microstep: 25.10
 //
-// The first, second and fifth are records of a step, joined if of the same step. GB is GiB throughout.
+// All but OVERFLOW and time (ms) are records of a step, joined if of the same step. GB is GiB throughout.
 package deepspeed
 
 import (
@@ -271,7 +271,7 @@ func throughput(b []byte, at *int, rec *record.Record) (bool, string) {
 			rec.SetIn(record.MemoryPeak, v, record.Gibibytes)
 		case isNumber && !isMemory && string(key) != "MemAllocated" && string(key) != "MaxMemAllocated":
 			rec.AddExtra(record.Extra{Name: key, Value: v})
-		default: // memory without its unit: the line was truncated, perhaps within the number
+		default: // no number, or memory without its unit: the line was truncated, perhaps within the number
 			rec.AddExtra(record.Extra{Name: key, Text: value})
 		}
 	}

@@ -74,7 +74,7 @@ func (p *Parser) Line(b []byte, out object.Out) (found bool, reason string) {
 	if found {
 		return true, ""
 	}
-	if n == 0 && reason == "" { // neither bar nor dict
+	if n == 0 && reason == "" { // neither a bar nor a record, broken or not
 		p.progress.text()
 	}
 	return false, reason

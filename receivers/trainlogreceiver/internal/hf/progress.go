@@ -162,8 +162,8 @@ func (p *progress) record(epoch float64) (w write, ok, waits bool) {
 // text takes any other line: what is written is no record.
 func (p *progress) text() { p.state = idle }
 
-// bar takes a bar, as the table above says. ok: the bar completes the last pending record, with the numbers w. A write without a record waits in writes. The
-// other bar after a training's write means that another job began: the series change places, and counts start anew.
+// bar takes a bar, as the table above says. ok: the bar completes the last pending record, with the numbers w. A write without a record waits in writes. A write
+// completed by the other bar makes that bar the training's: another job began, or the first bar was not the training's. Then counts start anew (nextJob).
 func (p *progress) bar(b *tqdm.Bar) (w write, ok bool) {
 	before := p.training.clock.Seen
 	s := p.draw(b)
@@ -233,8 +233,8 @@ func (p *progress) draw(b *tqdm.Bar) *series {
 	return s
 }
 
-// likelier is the series of a drawing that fits both: the one with about the same speed, else the one with the higher count, which moves less, else the one
-// drawn last.
+// likelier is the series of a drawing that fits both: of equal counts the one drawn last, else the one with about the same speed, else the one with the higher
+// count, which moves less.
 func (p *progress) likelier(b *tqdm.Bar) *series {
 	training, other := &p.training, &p.other
 	switch near, otherNear := training.near(b), other.near(b); {
@@ -254,7 +254,8 @@ func (p *progress) likelier(b *tqdm.Bar) *series {
 const rounded = 0.005
 
 // agree says whether step and epoch agree with the records before: step / epoch, the number of steps in an epoch, is the same for all, within the rounding of
-// the printed epoch. A contradiction means a lost write or record: then no more records are numbered until another bar begins.
+// the printed epoch, or 0.2 % of it: since Transformers 5 an epoch has four digits. A contradiction means a lost write or record: then no more records are
+// numbered until another bar begins.
 func (p *progress) agree(w write, epoch float64) bool {
 	if math.IsNaN(p.perEpoch) {
 		return false

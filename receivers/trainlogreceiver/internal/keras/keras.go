@@ -80,7 +80,7 @@ func (p *Parser) Line(b []byte, out object.Out) (v tail.Verdict, reason string, 
 		return tail.Ignored, "", false
 	}
 	s := &p.state
-	if s.N > 0 && (d.n < s.N || d.total != s.Total) { // evaluate() or predict()
+	if s.N > 0 && (d.n < s.N || d.total != s.Total) { // evaluate() or predict(): bars count again from the next line "Epoch" on
 		*s = state{}
 		return tail.Ignored, nothingNew, true
 	}

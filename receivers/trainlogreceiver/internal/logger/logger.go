@@ -176,7 +176,7 @@ func bracket(b []byte, p *Prefix) ([]byte, bool) {
 	return rest, true
 }
 
-// hasLevel says whether a level is the last word, or the first behind a bar: "Nov 26 12:13:22 train INFO", "INFO|DP=0".
+// hasLevel says whether a level is the last word, or the first before a bar: "Nov 26 12:13:22 train INFO", "INFO|DP=0".
 func hasLevel(in []byte) bool {
 	if n := levelLen(in); n > 0 && n < len(in) && in[n] == '|' {
 		return true

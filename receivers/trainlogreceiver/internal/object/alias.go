@@ -298,7 +298,7 @@ func addParts(out map[string]Target) {
 		second, milli := Target{action: part, flags: measured}, Target{action: part, flags: measured, Unit: record.Milliseconds}
 		unitless := base != "data_loading" // a share, perhaps
 		for _, suffix := range []string{"", "_s", "_sec", "_secs", "_seconds", "(s)", "_(s)"} {
-			if suffix != "" || unitless {
+			if suffix != "" || unitless { // time_metrics is torchtitan's group
 				out[base+suffix], out["time_metrics/"+base+suffix] = second, second
 			}
 		}
@@ -334,7 +334,7 @@ func lookUp(name string, mapped map[string]Target) (Target, bool) {
 }
 
 // resolve finds the meaning of a name: of the configuration, of W&B's samples of GPUs, of aliases, or of aliases without a prefix ("train/loss",
-// "eval/loss"). A number behind the prefix of an evaluation is always of an evaluation, known or not; a name with a slash is read as verl's groups are.
+// "eval/loss"). Behind the prefix of an evaluation, "loss" is "eval_loss", and an unknown name is an evaluation's; a name with a slash is read as verl's groups are.
 func resolve(name string, mapped map[string]Target) Target {
 	if t, ok := lookUp(name, mapped); ok {
 		return t

@@ -56,7 +56,7 @@ func New(mapped map[string]Target) *Parser {
 }
 
 // Parse reads the object at the beginning of b into rec; rec must be empty. The results are the object's length, -1 if b has no complete object, and whether
-// the object is a record of a training log: names common to any log are no proof.
+// the object is a record of a training log: names common to any log are no proof. Of an incomplete object, the names so far decide.
 func (p *Parser) Parse(b []byte, rec *record.Record) (n int, found bool) {
 	p.begin(rec)
 	if len(b) == 0 || b[0] != '{' {
@@ -136,8 +136,8 @@ func (p *Parser) finish() bool {
 
 var timeName = []byte("time")
 
-// judge says whether the object is a record, and sets the record's kind from the flags of all its names: from what proves most (the run's summary, a result) to
-// what proves least (a step with unknown numbers). What "time" means is left to finish.
+// judge says whether the object is a record, and sets the record's kind, a step without more, from the flags of all its names: from what proves most (the run's
+// summary, a result) to what proves least (a step with unknown numbers, a sample of GPUs). What "time" means is left to finish.
 func (p *Parser) judge() bool {
 	rec := p.rec
 	if p.flags&llamaFactory != 0 && !p.llama() {

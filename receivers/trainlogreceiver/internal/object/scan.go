@@ -178,8 +178,8 @@ func (p *Parser) numbers(b []byte, i int, e *entry) int {
 	return i + 1
 }
 
-// call reads a call of Python's repr at b[i], "np.float64(0.1)" or "tensor(2.3, device='cuda:0')", as its first number, or as a text without a number, and
-// returns its end. -1: no call.
+// call reads a call of Python's repr at b[i], "np.float64(0.1)" or "tensor(2.3, device='cuda:0')", as the number behind the bracket, or as a text where
+// another character stands there, and returns its end. -1: no call.
 func (p *Parser) call(b []byte, i int, e *entry) int {
 	n := lexer.Bare(b, i)
 	if n < 0 || n >= len(b) || b[n] != '(' {
@@ -227,7 +227,7 @@ func Member(b []byte, name string) ([]byte, bool) {
 		case '"':
 			_, i = passes.Text(b, from, &own)
 		default:
-			i = max(from, passes.Bare(b, from))
+			i = max(from, passes.Bare(b, from)) // Bare is -1 without a value: the loop then ends
 		}
 		if i < 0 {
 			return nil, false

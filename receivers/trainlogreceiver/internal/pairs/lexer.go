@@ -203,8 +203,8 @@ func startsNumber(b []byte) bool {
 	return decimal.IsDigit(b[0])
 }
 
-// word reads a word of a name, and the value where a sign follows: "loss" of "train loss: 2.3". false: the word is too long or a sentence's, or has no value
-// behind a sign.
+// word reads a word of a name, and the value where a sign follows: "loss" of "train loss: 2.3". false: the name is too long, the word a sentence's, a name
+// before "=" has several words, or no value stands behind a sign.
 func (x *lexer) word() bool {
 	if x.words > 0 && x.blanks > 1 {
 		x.drop() // words of a name have one blank between them
@@ -411,7 +411,7 @@ func (x *lexer) number(name []byte, sign bool) bool {
 		x.at = start + m
 		return x.named(q, name, sign)
 	}
-	if m := x.clock(start, sign); m > 0 { // a time with a meaning of its own: "elapsed 0:00:12", "| 0:00:05s"
+	if m := x.clock(start, sign); m > 0 { // a time that is left out: "elapsed 0:00:12", "| 0:00:05s"
 		if x.words > 0 && !isElapsed(x.b[x.from:x.until]) {
 			return false
 		}
@@ -512,6 +512,7 @@ func (x *lexer) spoken(start int) (seconds float64, n int) {
 // spoken reads a time of hours, minutes and seconds: "1h 2m 3s", "0m 12.5s". n is 0 if b begins with another text.
 func spoken(b []byte) (seconds float64, n int) {
 	seconds, n = decimal.Duration(b)
+	// Seconds at the end, neither ms nor us; minutes or hours before, no days; no word behind.
 	if n < 4 || b[0] == '-' || b[n-1] != 's' || b[n-2] == 'm' || b[n-2] == 'u' || !bytes.ContainsAny(b[:n], "mh") || bytes.IndexByte(b[:n], 'd') >= 0 ||
 		n < len(b) && isLetter(b[n]) {
 		return 0, 0
@@ -617,7 +618,7 @@ func (x *lexer) known(q *pair) bool {
 	if about.Step || about.Loss || isTime(q.name) || isEpoch(q) || x.objects.Known(q.name) {
 		return true
 	}
-	if len(q.name) > 15 {
+	if len(q.name) > 15 { // no usual name is longer
 		return false
 	}
 	var lower [16]byte

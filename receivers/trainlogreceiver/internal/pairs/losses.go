@@ -24,7 +24,7 @@ func named(rec *record.Record, pairs []pair) {
 			other = i
 		}
 	}
-	// Beside the losses of an evaluation, a single loss of another name is of training.
+	// Beside the loss of an evaluation, "loss" is of training, even if the configuration makes the name a gauge.
 	if !rec.Has(record.Loss) && rec.Has(record.ValidationLoss) && other >= 0 && bytes.EqualFold(pairs[other].name, []byte("loss")) {
 		rec.Set(record.Loss, pairs[other].number)
 	}

@@ -93,7 +93,8 @@ type Value struct {
 	Epoch, Step bool
 }
 
-// Values appends the named numbers in a text of a few words, as in the description of a progress bar. None are appended when the text has anything else.
+// Values appends the named numbers in a text of a few words, as in the description of a progress bar. Words without a number are passed over; none are
+// appended for a text that is not read to its end.
 func (p *Parser) Values(dst []Value, b []byte) []Value {
 	if len(b) > maxLine || !p.lexer.tokens(b) {
 		return dst
@@ -241,7 +242,8 @@ type subject struct {
 	epoch, epochs float64 // NaN: none; and the planned epochs, 0: unknown
 }
 
-// subject finds the step, the epoch and the losses among the pairs. Of several names for a step the surest counts, of equal ones the first.
+// subject finds the step, the epoch and the losses among the pairs. Of several names for a step the surest with a whole number counts, of equal ones the
+// first.
 func (p *Parser) subject() subject {
 	pairs := p.lexer.pairs
 	s, best := subject{step: -1, loss: -1, epoch: math.NaN()}, 0
@@ -421,7 +423,8 @@ func (p *Parser) field(rec *record.Record, q *pair) {
 	rec.AddExtra(record.Extra{Name: name, Text: append(bytes.Clone(q.value), q.unit...)})
 }
 
-// setTime sets the duration of a step from the record's "time": a step's, or a clock of the run, as count.Guess finds from the lines so far.
+// setTime sets the duration of a step from the record's "time": a step's, or a clock of the run, as count.Guess finds from the lines so far. Without "time",
+// picotron's lines give the duration.
 func (p *Parser) setTime(rec *record.Record, iteration float64) {
 	if rec.Has(record.Duration) {
 		return

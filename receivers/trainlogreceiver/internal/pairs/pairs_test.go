@@ -35,6 +35,7 @@ var records = map[string]string{
 	"2025-01-01 12:00:00,123 - train - INFO - step: 7, loss: 1.5":                                                          "step iteration=7 loss=1.5",
 	"step: 1,000, loss: 2.5":       "step iteration=1000 loss=2.5",
 	"step: 1, seconds: 3, loss: 2": "step iteration=1 loss=2 extra:seconds=3",
+	"Step 5, Pérdida: 2.5":         "step iteration=5 loss=2.5",
 	// A time's unit behind its name.
 	"step: 1, time per batch (seconds): 0.25, loss: 2": "step iteration=1 duration=0.25 loss=2",
 	"step: 1, time (sec): 3, loss: 2":                  "step iteration=1 duration=3 loss=2",

@@ -99,7 +99,7 @@ func hasOther(b []byte) bool {
 var ordinal = []byte("第")
 
 // english appends to out a line with its words in English: "第 3/10 轮, 损失: 0.52" is "epoch 3/10 , loss: 0.52". A number between an ordinal and the name moves
-// behind the name; words not known stay.
+// behind the name, and the ordinal is left out; words not known stay.
 func english(out, b []byte) []byte {
 	for len(b) > 0 {
 		if rest, ok := bytes.CutPrefix(b, ordinal); ok {
@@ -130,9 +130,9 @@ func english(out, b []byte) []byte {
 	return out
 }
 
-// find is the word at the beginning of b; nil: none. All begin with a byte beyond ASCII, but for tiempo, perte and pérdida.
+// find is the word at the beginning of b; nil: none. All begin with a byte beyond ASCII, but for tiempo, perte and pérdida, possibly with a capital.
 func find(b []byte) *word {
-	if b[0] < 0x80 && b[0] != 't' && b[0] != 'p' {
+	if c := b[0]; c < 0x80 && c != 't' && c != 'p' && c != 'P' {
 		return nil
 	}
 	for i := range words {

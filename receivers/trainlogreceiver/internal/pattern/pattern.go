@@ -150,7 +150,7 @@ func (p *Pattern) expression(text string) error {
 }
 
 // compile divides a pattern into literals and placeholders: "iter {iteration}: " becomes "iter ", the hole iteration, ": ". A doubled brace is a brace of the
-// log. Of two placeholders side by side, the first must end by itself, as a number does.
+// log. Of two placeholders side by side, the first must end by itself, as a number does, and the second must take all to the next literal.
 func (p *Pattern) compile(text []rune) error {
 	var literal []rune       // the characters since the last placeholder
 	named, open := false, -1 // named: some placeholder has a name; open: where a placeholder without a literal behind begins, -1: none

@@ -126,7 +126,8 @@ func write(texts []string, rows [][]string) string {
 }
 
 // namesOf chooses the names of the placeholders, without units: the counting number is the iteration, and the others have the words before them as names. ""
-// stands for the number itself (a constant without a name), "*" for any text: a number without a name, or with a name that another number has already.
+// stands for the number itself (the first constant), "*" for any text: a number without a name, with a name that another number has already, or a further
+// constant.
 func namesOf(texts []string, rows [][]string) []string {
 	step := counting(texts, rows)
 	names := make([]string, len(rows[0]))

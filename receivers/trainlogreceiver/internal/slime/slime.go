@@ -93,7 +93,8 @@ train
   actor_train
 `)
 
-// Line reads one line. mine is false for a line of another format.
+// Line reads one line: of a step, of the trainer's perf and of an evaluation, which are records, or another about a rollout, which is kept for perf. mine is
+// false for a line of another format.
 func (p *Parser) Line(b []byte, out object.Out) (v tail.Verdict, reason string, mine bool) {
 	name, number, dict := find(b)
 	switch {

@@ -317,8 +317,8 @@ func (p *Parser) quoted(b []byte) (cell, rest []byte, ok bool) {
 // isArrow says whether a word is an arrow of mlx-lm, which shows where the loss goes.
 func isArrow(cell []byte) bool { return string(cell) == "▼" || string(cell) == "▲" }
 
-// print reads a row of a console's table: numbers alone, and the step is whole. The duration is that of a column of minutes and seconds, of a column for the
-// time of a step or of the run (times), or of the run's clock (clocks).
+// print reads a row of a console's table: numbers and times alone, and the step is whole. The duration is that of a column of minutes and seconds, of a column
+// for the time of a step or of the run (times), or of the run's clock (clocks).
 func (p *Parser) print(b []byte, out Out) (v tail.Verdict, reason string, mine bool) {
 	if p.yolo {
 		return p.drawn(b, out)
@@ -553,7 +553,8 @@ func (p *Parser) row(b []byte, out Out) (v tail.Verdict, reason string, mine boo
 	return tail.Record, "", true
 }
 
-// fill adds the cells to a record, all but the step's; other columns that count are kept as unknown fields, whatever their names mean.
+// fill adds the cells to a record, all but the step's and the clock of results.csv; other columns that count are kept as unknown fields, whatever their names
+// mean.
 func (p *Parser) fill(rec *record.Record) {
 	p.objects.Begin(rec)
 	for i, cell := range p.cells {

@@ -30,8 +30,9 @@ type Clock struct {
 	Begun, NotFromStart bool    // there was a drawing; the first drawing was in the middle of the bar
 }
 
-// Draw takes a drawing of the bar, and says whether another bar begins: one with another total, or a smaller count or time. mean: the bar is known to show the
-// mean since its beginning. A new count with the old speed moves the clock only if the speed may have been computed anew and come out equal.
+// Draw takes a drawing of the bar, and says whether a bar begins: the first one, or one with another total, or a smaller count or time. mean: the bar is known
+// to show the mean since its beginning. A new count with the old speed moves the clock only if the speed may have been computed anew and come out equal, or the
+// bar has no speed.
 func (c *Clock) Draw(b *Bar, mean bool) (begins bool) {
 	if !c.Begun || b.Total != c.Total || b.Done < c.Seen || b.Elapsed < c.Elapsed {
 		c.begin(b)
@@ -92,6 +93,7 @@ func (c *Clock) move(b *Bar, mean bool) {
 func (c *Clock) bySpeed(b *Bar, n float64, mean bool) float64 {
 	done := b.Done - c.First
 	all, allOff := done*b.Per, done*b.Err // the time of all counts by the hypothesis of the mean, and its possible error
+	// The time of the last count (At) is known within a second.
 	if all+allOff < max(b.Elapsed, c.At-1) || all-allOff > b.Elapsed+1 {
 		c.NotMean = true
 	}

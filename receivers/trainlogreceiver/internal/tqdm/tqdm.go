@@ -143,7 +143,7 @@ func rateNumber(b []byte) (float64, int) {
 	return v, n
 }
 
-// seconds reads "01:02", "43:24:54" and "2 days, 03:00:00" up to its comma (rare in practice).
+// seconds reads "01:02" and "43:24:54", s. false: another text.
 func seconds(b []byte) (float64, bool) {
 	if bytes.ContainsFunc(b, func(r rune) bool { return r != ':' && (r < '0' || r > '9') }) {
 		return 0, false
