@@ -394,6 +394,7 @@ func (r *reader) keep(f *fact, byID bool) {
 	if !f.own || !r.p.offline { // offline, groupOf below looks for the group
 		g = run.Groups[f.leaf.Trace]
 	}
+	// Perhaps the run has steps only: then no group is needed (AddPlain).
 	isPlainStep := f.isWindow && f.window.Kind == facts.Step && !f.promised && !byID && g == nil && !r.p.offline
 	if isPlainStep && run.AddPlain(f.leaf.Trace, f.window, run.Text(run.Number(r.res.Service)), r.now) {
 		return
@@ -417,7 +418,7 @@ func (r *reader) keep(f *fact, byID bool) {
 		g = r.groupOf(f.leaf.Trace)
 	}
 	owesRoot, owesBreakdown := f.promised && !g.Promised, f.isWindow && g.Chunk < 0
-	if (owesRoot || owesBreakdown) && !g.Closed && !r.unplaced {
+	if (owesRoot || owesBreakdown) && !g.Closed && !r.unplaced { // unplaced spans are in a trace of their own, where nothing waits for a span of ours
 		r.promise(g, f)
 	}
 	if g.Closed {

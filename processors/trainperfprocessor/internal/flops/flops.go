@@ -271,7 +271,7 @@ func deltaNet(m *spans.Model, s *shape) float64 {
 	keyHeads, valueHeads := orDefault(m.LinearKeyHeads, 16), orDefault(m.LinearValueHeads, 32)
 	keys, values := keyDim*keyHeads, valueDim*valueHeads
 	in := 2*keys + 2*values + 2*valueHeads // outputs of the input projections: q, k; v, gate; two scalars per head
-	if m.AttentionVariant == "gdn2" { // more outputs as large as the keys and the values, and none per head
+	if m.AttentionVariant == "gdn2" {      // more outputs as large as the keys and the values, and none per head
 		in = 4*keys + 3*values
 	}
 	return s.hidden*in + orDefault(m.LinearConvKernelDim, 4)*(2*keys+values) + 4*valueHeads*valueDim*valueDim + s.hidden*values

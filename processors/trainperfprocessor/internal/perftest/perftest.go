@@ -357,7 +357,7 @@ func Has(s ptrace.Span, name string) bool {
 func Text(s ptrace.Span, name string) string { return spans.AttrText(s.Attributes(), name) }
 
 // Verdicts are the titles of the verdicts about the span, with the severity where it is not the usual one: "tq_overhead warning". They are in the order of the
-// events, whose names the span must list.
+// events, whose names the span must list. Of another writer's span, without events, they are the listed names.
 func Verdicts(s ptrace.Span) []string {
 	var head view.Head
 	head.Read(s)
