@@ -111,7 +111,7 @@ func (c *httpClient) post(ctx context.Context, path string, body []byte) ([]byte
 	case kind == "text/html" && resp.StatusCode <= 299:
 		return nil, status.Error(codes.Unavailable, "HTTP status "+resp.Status+" with a web page, which an OTLP server does not send: a proxy's, or its login page")
 	case resp.StatusCode >= 200 && resp.StatusCode <= 299:
-		return answer, nil // the request was accepted although the answer's body broke off
+		return answer, nil // the request was accepted, even where the answer's body broke off
 	case err != nil: // of a refusal whose body broke off, the status is enough
 		answer = nil
 	}
