@@ -437,12 +437,12 @@ func (pl *Peeler) peelNamed(b []byte, p *Prefix, first bool) ([]byte, bool) {
 	return rest[1:], true
 }
 
-// isService says whether a word is "trainer-1" or "trainer_1" of compose, or "trainer.1.x8m0@gpu-01" of a swarm.
+// isService says whether a word is "trainer-1" or "trainer_1" of compose, "x8m0-algo-1-a1b2" of SageMaker's local mode, or "trainer.1.x8m0@gpu-01" of a swarm.
 func isService(b []byte) bool {
 	if bytes.IndexByte(b, '@') > 0 {
 		return bytes.Count(b, []byte(".")) >= 2
 	}
-	if bytes.Contains(b, []byte("algo-")) { // SageMaker's local mode
+	if bytes.Contains(b, []byte("algo-")) {
 		return true
 	}
 	i := len(b)

@@ -81,7 +81,7 @@ func (w *sweeper) scanAll(now time.Time) {
 	w.first = false
 }
 
-// scanChanged lists the known directories that are due and have changed, by their modification time or an event, and looks again at the files that may be copies.
+// scanChanged lists the known directories that are due and have changed, by modification time or event, and looks again at the files that may be copies.
 func (w *sweeper) scanChanged(now time.Time) {
 	for _, d := range w.dirs {
 		if now.Before(d.next) {

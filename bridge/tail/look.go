@@ -362,6 +362,7 @@ func (w *sweeper) expire(s *Stream, now time.Time) {
 		return
 	}
 	timeout := cmp.Or(w.t.set.HoldTimeout, w.t.cfg.PendingTimeout)
+	// Ten times within the timeout, but each second at most, and every 30 s at least.
 	if every := min(max(timeout/10, time.Second), 30*time.Second); now.Sub(s.lastExpire) >= every {
 		s.lastExpire = now
 		// Unread lines, for instance while the next component is down, may be the other half of a held line.

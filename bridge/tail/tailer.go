@@ -169,7 +169,7 @@ func New(cfg Config, set Settings, newHandler NewHandler) (*Tailer, error) {
 	t.wakeup = sync.NewCond(&t.mu)
 	t.chunk = int(min(maxBatchCost, cfg.MaxInFlightBytes/4))
 	t.dead.path = cfg.DeadLetter
-	t.outbox.init(t.chunk / 2)
+	t.outbox.init(t.chunk / 2) // half of a full batch need not wait for more
 	t.launch = t.outbox.put
 	t.life, t.kill = context.WithCancel(context.Background())
 	t.sweeper.init(t)

@@ -185,7 +185,7 @@ func (g *Glob) mayHold(dir string) bool {
 			return false
 		}
 	}
-	return false
+	return false // the pattern ends with the directory or above
 }
 
 // Match says whether any glob of the list matches.
