@@ -66,7 +66,7 @@ func (p *Pieces) cri(b []byte) (whole []byte, more bool) {
 		if len(*own) == 0 { // the whole line begins as one with F
 			*own = append(append((*own)[:0], b[:n+8]...), full...)
 		}
-		*own = append(*own, text[2:min(len(text), 2+maxPieces-min(len(*own), maxPieces))]...)
+		*own = fill(*own, text[len(partial):])
 		return nil, true
 	case len(*own) > 0 && bytes.HasPrefix(text, full):
 		whole = append(*own, text[2:]...)
@@ -74,6 +74,12 @@ func (p *Pieces) cri(b []byte) (whole []byte, more bool) {
 		return whole, false
 	}
 	return b, false
+}
+
+// fill appends a piece to the pieces so far, up to maxPieces bytes in all.
+func fill(own, piece []byte) []byte {
+	room := max(0, maxPieces-len(own))
+	return append(own, piece[:min(len(piece), room)]...)
 }
 
 // docker joins lines of the form `{"log":"text","stream":"stdout","time":"…"}`, where the text of a piece does not end with a newline. The whole line has the
@@ -93,7 +99,7 @@ func (p *Pieces) docker(b []byte) (whole []byte, more bool) {
 		if len(*own) == 0 {
 			*own = append((*own)[:0], dockerLog...)
 		}
-		*own = append(*own, text[:min(len(text), maxPieces-min(len(*own), maxPieces))]...)
+		*own = fill(*own, text)
 		return nil, true
 	}
 	if len(*own) == 0 {

@@ -191,7 +191,7 @@ func stampBefore(t []byte, i int) int {
 
 // iterationOf reads "iteration 3/ 7629408 |": the iteration, and how many are planned. rest begins after the bar; nil: b is no such text.
 func iterationOf(b []byte) (n, total int64, rest []byte) {
-	if len(b) < 14 || !bytes.HasPrefix(b, wordIteration) || b[9] != ' ' {
+	if len(b) < len("iteration 1/1|") || !bytes.HasPrefix(b, wordIteration) || b[9] != ' ' {
 		return 0, 0, nil
 	}
 	b = blanks(b[9:])
@@ -786,7 +786,7 @@ func (p *Parser) rule(t []byte) (Result, string) {
 	text := bytes.Trim(t, "-")
 	dashes := len(t) - len(text)
 	switch {
-	case dashes < 8:
+	case dashes < 8: // Megatron prints 40 and more
 		return Other, ""
 	case len(text) == 0:
 		return Ignored, "rule"

@@ -143,7 +143,7 @@ func (sh *shape) find(s string, i int) (begin, end int, ok bool) {
 // beginning finds the secret of a shape that begins at s[i] and whose end was truncated with the text: the text filled up with zeros has the shape, or all of
 // the rest is one word behind the prefix. The secret goes to the end of the text.
 func (sh *shape) beginning(s string, i int) (begin, end int, ok bool) {
-	begin, _, ok = sh.find(s+strings.Repeat("0", 80), i)
+	begin, _, ok = sh.find(s+strings.Repeat("0", 80), i) // 80: more than any pattern needs
 	if !ok {
 		begin, ok = i+len(sh.begins), !strings.ContainsAny(s[i:], " \t\r\n\"'")
 	}

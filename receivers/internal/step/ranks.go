@@ -70,7 +70,7 @@ func (b *stepBatch) rankParts(out *spans.Batch, it *item, p *part, m pcommon.Map
 		}
 		r := &ranks[i]
 		ns := min(nanos(r.seconds), p.ns)
-		start := min(p.start+int64(i)*tick, p.start+p.ns-ns)
+		start := min(p.start+int64(i)*tick, p.start+p.ns-ns) // a tick apart, as far as the part has room
 		number := strconv.FormatInt(r.rank, 10)
 		c := out.Add(b.ofParts(it), spans.Span{
 			Trace: it.trace, ID: spans.SpanID(it.trace, spans.SpanRank, id[:], []byte(number)), Parent: id, Name: spans.SpanRank + number,

@@ -147,6 +147,7 @@ func (p *Parser) gigabytes(b []byte, i int) (float64, int) {
 		}
 	}
 	decimals := max(i-point-1, 0) // -1: without a point
+	// No digits, too many to be exact, an exponent, or a point without digits behind.
 	odd := i == from || i-from > 15 || decimals >= len(pow10) || i < len(b) && b[i]|0x20 == 'e' || b[i-1] == '.'
 	if odd {
 		return p.oddGigabytes(b, from)
