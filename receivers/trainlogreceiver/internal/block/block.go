@@ -280,7 +280,7 @@ func (p *Parser) result(b []byte, q pair, out Out) (v tail.Verdict, reason strin
 	return tail.Record, "", true
 }
 
-// place gives a record the step, the epoch and the time of the block's header, and its kind.
+// place gives a record the step, the epoch and the time of the block's header, and its kind. A value called rank (LoRA's) is not the rank of the process.
 func (p *Parser) place(rec *record.Record) {
 	s := &p.state
 	rec.Source, rec.HasRank, rec.Kind = Source, false, record.Step

@@ -25,7 +25,7 @@ func (p *Parser) head(b []byte, pre *line.Prefix) bool {
 		return p.olmo(b, pre)
 	case last == '.' && bytes.Contains(b, arealStep):
 		return p.areal(b, pre)
-	case last == '.' || last == 'd':
+	case last == '.' || last == 'd': // "start...", "finished"
 		return p.roll(b, pre)
 	}
 	// The text between rules, and the width of the rules.

@@ -73,7 +73,7 @@ func (g *Guess) Step(value, number float64) (seconds, of float64) {
 }
 
 // next updates the guess from a new row. Values are a clock after many rows that rose, or after a few if they at least doubled in even rises, as times of steps
-// hardly do. A falling value is no clock, unless another run has restarted the clock near its first value.
+// hardly do. A falling value is no clock, unless a clock of many rises falls to its first value, within 1 s: another run has begun.
 func (g *Guess) next(value, number float64) (seconds, of float64) {
 	switch {
 	case value > g.last && g.last > 0:

@@ -33,6 +33,7 @@ type pace struct {
 // time, too, and not in whole seconds: that time is taken if the whole seconds agree. A job that did all steps itself also has elapsed/step, its mean so far.
 func (p *pace) row(step, elapsed, tokens, throughput float64) float64 {
 	exact := false
+	// Elapsed is cut to whole seconds; 0.1 s for the rounded speed.
 	if byTokens := tokens / throughput; byTokens >= elapsed-0.1 && byTokens < elapsed+1.1 {
 		elapsed, exact = byTokens, true
 	} else {

@@ -294,7 +294,7 @@ func (p *Parser) number(e *entry, v float64, raw []byte) {
 	case slashed:
 		p.flags |= numbers
 		verl.Key(e.name, v, rec)
-	case ofGPU:
+	case ofGPU: // a sample needs the time, read before the values of GPUs
 		if rec.Unix == 0 || math.IsNaN(v) || math.IsInf(v, 0) {
 			rec.AddExtra(record.Extra{Name: e.name, Value: v})
 			return
