@@ -159,6 +159,7 @@ func (d *delivery) sendTraces(ctx context.Context) error {
 		case isPartial && partial.Rejected >= int64(n): // all of the message: the records are known
 			d.refuse(d.build(ctx, true)[d.traces.messages], all(n), err)
 		case isPartial:
+			d.r.accepted.Add(1)
 			d.partly(partial, total)
 		case !refusal.OfData(err):
 			return err
@@ -259,7 +260,6 @@ func spanCount(messages []spans.Message) (n int) {
 func (d *delivery) partly(p *refusal.Partial, total int) {
 	d.refused.Share += float64(p.Rejected) / float64(max(total, 1))
 	d.refused.Err = errors.Join(d.refused.Err, p)
-	d.r.accepted.Add(1)
 }
 
 // refuse notes that the spans bad (numbers within the message m) were refused for good: their records go into d.refused, and tail counts the records. Spans
@@ -307,7 +307,8 @@ func (d *delivery) sift(ctx context.Context, m spans.Message, total int, cause e
 	if !d.sifting {
 		d.sifting, d.acceptedBefore = true, d.r.accepted.Load()
 	}
-	var bad []int // numbers of refused spans
+	var bad []int                   // numbers of refused spans
+	var partials []*refusal.Partial // counted at the end only: an error begins the search anew
 	begins := beginnings(m.Traces)
 	var parts []spanRange // not sent yet, in the message's order
 	if n == 1 {
@@ -324,7 +325,8 @@ func (d *delivery) sift(ctx context.Context, m spans.Message, total int, cause e
 		case err == nil:
 			d.r.accepted.Add(1)
 		case isPartial:
-			d.partly(partial, total)
+			d.r.accepted.Add(1)
+			partials = append(partials, partial)
 		case !refusal.OfData(err):
 			return err
 		case p.to-p.from == 1:
@@ -340,6 +342,9 @@ func (d *delivery) sift(ctx context.Context, m spans.Message, total int, cause e
 		return nothing(cause)
 	}
 	d.sifting = false
+	for _, partial := range partials {
+		d.partly(partial, total)
+	}
 	d.refuse(m, bad, cause)
 	return nil
 }

@@ -253,6 +253,34 @@ func TestAwayWhileSifting(t *testing.T) {
 	assert.Len(t, n.got, 99)
 }
 
+// Partial successes of a search that begins again are counted once: by the search that ends.
+func TestPartialWhileSifting(t *testing.T) {
+	share := func(awayAt int) float64 {
+		calls := 0
+		r, _ := with(t, func(names []string) error {
+			if calls++; calls == awayAt {
+				return errors.New("away")
+			}
+			if slices.Contains(names, "33") {
+				return bad("33")
+			}
+			return consumererror.NewPermanent(&refusal.Partial{Rejected: 1})
+		})
+		d := r.Deliver(&counted{to: 100})
+		var refused *tail.Refused
+		for range 2 {
+			if errors.As(d.Send(t.Context()), &refused) {
+				break
+			}
+		}
+		require.NotNil(t, refused)
+		return refused.Share
+	}
+	for awayAt := 2; awayAt < 10; awayAt++ {
+		assert.InDelta(t, share(0), share(awayAt), 1e-9, awayAt)
+	}
+}
+
 // Spans rejected by a partial success are only counted, not sent again.
 func TestPartial(t *testing.T) {
 	for rejected, want := range map[int64]float64{1: 0.001, 500: 0.5, 999: 0.999} {
