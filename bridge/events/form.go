@@ -65,7 +65,7 @@ var Claims = []struct {
 	{ClassCUDAError, "the GPU of the rank that printed the error; the rank, where its line says which"},
 	{ClassECC, "the GPU of the rank that printed the error"},
 	{ClassCUDAOOM, "the GPU memory of the rank that printed the error"},
-	{ClassXid, "the GPU at the PCI address; fatal or not stands in the text; 43 and 45 follow from another error"},
+	{ClassXid, "the GPU at the PCI address; fatal or not stands in the text; 45 follows from another error, 43 is the fault of a program"},
 	{ClassHostOOM, "the host, the step of Slurm and the process that the kernel killed; a monitor's guess stays a guess"},
 	{ClassMismatch, "both sides; not which of them is wrong"},
 	{ClassNetwork, "the two ends of the link; not the end that reports it"},

@@ -122,7 +122,7 @@ func containerLimit(root string) uint64 {
 			}
 		}
 	}
-	if least > 1<<50 { // version 1 writes a number near 1 << 63 for no limit
+	if least > 1<<50 { // no file had a limit, or version 1 has written a number near 1 << 63 for none
 		return 0
 	}
 	return least

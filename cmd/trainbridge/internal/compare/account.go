@@ -56,7 +56,7 @@ func (c *accounts) most() (state account.State, by float64) {
 }
 
 // alike says whether goodput and all states differ by less than leastTold of the wall clock: as shares, and if the runs did as many steps, in seconds too.
-// (Runs of unlike length differ in seconds anyway.)
+// (Runs of unlike length differ in seconds anyway.) Both runs must have an account.
 func (c *accounts) alike() bool {
 	if _, most := c.most(); math.Abs(most) >= leastTold || math.Abs(goodput(c.a)-goodput(c.b)) >= leastTold {
 		return false

@@ -360,7 +360,8 @@ func (c *Comparison) addCollectives(sa, sb *side) {
 	}
 }
 
-// addLoss adds the loss at equal steps as pairs, so that its way down does not count as chance, and notes the last loss of each run.
+// addLoss adds the loss at equal steps, but for the warm-up of either run, as pairs, so that its way down does not count as chance. It notes the last loss of
+// each run.
 func (c *Comparison) addLoss(sa, sb *side) {
 	a, b := losses(sa), losses(sb)
 	f := &figure{section: sectionLoss, name: "at equal steps", paired: true, better: lowerIsBetter}
@@ -458,7 +459,7 @@ func (c *Comparison) compareFacts() {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		f := fact{name: name, a: c.a.says(name), b: c.b.says(name), needed: name != spans.AttrDeviceModel}
+		f := fact{name: name, a: c.a.says(name), b: c.b.says(name), needed: name != spans.AttrDeviceModel} // other GPUs may be what is compared
 		f.differs = len(f.a) > 0 && len(f.b) > 0 && !slices.Equal(f.a, f.b)
 		c.facts = append(c.facts, f)
 	}

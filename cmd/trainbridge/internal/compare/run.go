@@ -203,7 +203,7 @@ func (c *runs) madeUp(span ptrace.Span) bool {
 	return c.mark.Time == spans.TimeSynthetic
 }
 
-// takeStep adds a row of a training step, and the facts that the step's record states about the run.
+// takeStep adds a row of a training step, and the facts that the step's record states about the run. An incomplete step is left out.
 func (run *Run) takeStep(r row, s *view.Step) {
 	if s.Incomplete {
 		return

@@ -29,13 +29,13 @@ type Case struct {
 
 // End is how a run ended.
 type End struct {
-	Kind     string     // one of Kinds
+	Kind     string     // a class of events, or a constant below
 	Sentence string     // for the reader
-	Certain  bool       // the evidence has a single cause, and names its rank
+	Certain  bool       // the evidence leaves a single explanation; its rank may be unknown
 	Ranks    []int64    // global ranks that the evidence names as the cause
 	Hosts    []string   // likewise
-	Heard    int64      // ranks with a line or a dump about the end
-	Of       int64      // ranks of the job, or of the group; 0: not known
+	Heard    int64      // ranks with a line about a wait, or with a dump; 0: no rank waited
+	Of       int64      // of how many: ranks of the job, or of the groups in dumps; 0: not known
 	Waited   float64    // GPU-seconds for which ranks stood in a collective; 0: unknown
 	Advice   string     // for the reader
 	Evidence []Evidence // at most maxEvidence lines, the first cause first

@@ -65,19 +65,17 @@ func (j *judge) of(classes ...events.Class) (all []*Event) {
 	return all
 }
 
-// weight says how well an event explains the end of the run: 3, names a cause; 2, a process or job was ended, by something unnamed; 1, follows from
-// something else, and is a cause only if nothing better is logged; 0, no cause at all.
+// weight says how well an event explains the end of the run: 3, names a cause; 2, a process or job was ended or waited in vain, because of something unnamed;
+// 1, follows from something else, and is a cause only if nothing better is logged; 0, no cause at all.
 func weight(e *Event) int {
 	switch e.Class {
 	case events.ClassECC, events.ClassCUDAError, events.ClassCUDAOOM, events.ClassHostOOM, events.ClassMismatch, events.ClassTimeLimit, events.ClassDataLoader,
-		events.ClassCheckpoint, events.ClassDisk, events.ClassBehind:
+		events.ClassCheckpoint, events.ClassDisk, events.ClassBehind, events.ClassNetwork:
 		return 3
 	case events.ClassException:
 		if e.Exception == "" && e.What == "" || e.Form.Name == "pytorch.worker_raised" {
 			return 1 // truncated, or the worker's own traceback follows
 		}
-		return 3
-	case events.ClassNetwork:
 		return 3
 	case events.ClassXid:
 		if consequence(e) {
@@ -96,7 +94,9 @@ func weight(e *Event) int {
 		return 2
 	case events.ClassSummary:
 		switch {
-		case e.Signal == 15, e.Signal == 6, e.Code == 143, e.Code == 0 && e.Signal == 0: // SIGTERM (143 is 128 + 15), SIGABRT, no failure
+		case e.Signal == 15, e.Code == 143, e.Code == 0 && e.Signal == 0: // ended by the launcher with SIGTERM (143 is 128 + 15), or no failure
+			return 0
+		case e.Signal == 6: // SIGABRT: a watchdog ends waiting ranks too
 			return 0
 		case e.Signal != 0:
 			return 2
@@ -142,7 +142,7 @@ func (j *judge) afterEnd() (End, bool) {
 	}
 	return End{
 		Kind: KindAfterEnd, Certain: true, Evidence: j.lines(append([]*Event{last}, after...)),
-		Sentence: "Training had ended; the errors come after it" + ": " + clean(after[0].Text) + ".",
+		Sentence: "Training had ended; the errors come after it: " + clean(after[0].Text) + ".",
 		Advice:   "The results are those of a finished run; destroy the process group before the program exits.",
 	}, true
 }
@@ -157,7 +157,7 @@ func (j *judge) done() (End, bool) {
 }
 
 // overriding is the rule for the kernel's memory killer, whose line often comes after lines about its victims: the killer is the cause, unless an event of
-// another origin came before.
+// another origin than the killer came before.
 func (j *judge) overriding() (End, bool) {
 	ooms := j.of(events.ClassHostOOM)
 	if len(ooms) == 0 {
@@ -174,11 +174,11 @@ func (j *judge) overriding() (End, bool) {
 	return j.describe(ooms[0]), true
 }
 
-// killed says whether an event may be the work of the kernel's memory killer: a death by SIGKILL (137 is 128 + 9) in the words of a launcher, Ray, an engine or
-// the data loader.
+// killed says whether an event may be the work of the kernel's memory killer: a death by SIGKILL (137 is 128 + 9), or a vanished process, a cancelled job, a
+// dead engine or data-loader worker, whose lines may lack the signal.
 func killed(e *Event) bool {
 	return e.Signal == 9 || e.Class == events.ClassGone || e.Class == events.ClassCancelled || e.Class == events.ClassEngine || e.Code == 137 ||
-		e.Class == events.ClassDataLoader && (e.Signal == 9 || strings.Contains(e.Text, "exited unexpectedly"))
+		e.Class == events.ClassDataLoader && strings.Contains(e.Text, "exited unexpectedly")
 }
 
 // causes are the events with some weight, in order.
@@ -192,7 +192,7 @@ func (j *judge) causes() (all []*Event) {
 }
 
 // firstCause is the rule for the earliest event with some weight. A heavier event from shortly after wins against earlier events, because the lines of a dying
-// process and of its launcher come in any order.
+// process and of its launcher come in any order. A consequence of the earlier event (follows) does not win.
 func (j *judge) firstCause() (End, bool) {
 	all := j.causes()
 	if len(all) == 0 {
@@ -212,7 +212,7 @@ func follows(a, b *Event) bool {
 	return a.Class == events.ClassSummary && (b.Class == events.ClassCancelled || b.Class == events.ClassSummary && b.Signal == 9)
 }
 
-// soon is how long after a line of a launcher the line of the process itself may come.
+// soon is how long, in ns, lines about the same failure may be apart: those of a process and of its launcher, or those of several ranks.
 const soon = int64(60e9)
 
 // longAfter reports whether b came too long after a for a to be a consequence of b. Without times nothing is long after, except lines behind a time-out in the
@@ -301,12 +301,13 @@ func (j *judge) oneNode() bool {
 	return len(hosts) <= 1
 }
 
-// plain describes classes without a describer of their own: the words of the class, then the line. Of a full disk and of a dead data loader the rank is named.
+// plain describes classes without a describer of their own: the words of the class, then the line. For a full disk and a dead data loader a rank may be named
+// (name).
 func (j *judge) plain(e *Event) End {
 	end := End{Kind: string(e.Class), Sentence: words[e.Class] + j.where(e) + ": " + clean(e.Text) + "."}
 	switch e.Class {
 	case events.ClassDataLoader, events.ClassDisk:
-		if e.Class == events.ClassDisk {
+		if e.Class == events.ClassDisk { // no kind of its own: the program sees an exception, OSError
 			end.Kind = string(events.ClassException)
 		}
 		j.name(&end, e, func(o *Event) bool { return o.Class == e.Class })
@@ -322,6 +323,7 @@ var words = map[events.Class]string{
 }
 
 // name names the rank and host of an event as the cause, if only a single rank has like events: of several, the first to print need not be the first to fail.
+// Without a known rank the host alone is named.
 func (j *judge) name(end *End, e *Event, like func(*Event) bool) {
 	ranks := j.who(like, e)
 	if len(ranks) == 1 {
@@ -406,6 +408,7 @@ func (j *judge) rankOfProcess(pid int64) int64 {
 	return -1
 }
 
+// hosts is the host of an event as a list; nil: unknown.
 func hosts(e *Event) []string {
 	if e.Host == "" {
 		return nil
@@ -522,13 +525,13 @@ func (j *judge) scheduler(e *Event) End {
 func (j *judge) behind(e *Event) End {
 	return End{
 		Kind: string(e.Class), Certain: true, Ranks: e.Ranks,
-		Sentence: capital(human.Ranks(e.Ranks)) + " did not reach the collective in which the others waited" + ".",
+		Sentence: capital(human.Ranks(e.Ranks)) + " did not reach the collective in which the others waited.",
 		Advice:   "Look at what that rank did last: its own log, a stack trace (py-spy).",
 	}
 }
 
-// signal describes a process that died by a signal, as its own output says. A rank is named if no second rank died likewise, and
-// never for SIGTERM and SIGINT, by which launchers end all ranks.
+// signal describes a process that died by a signal, as its own output says. A rank is named if no second rank died likewise, by the output or else by
+// launchers (reaped), and never for SIGTERM (15) and SIGINT (2), by which launchers end all ranks.
 func (j *judge) signal(e *Event) End {
 	end := End{Kind: kindOfSignal(e.Signal), Sentence: "A process"}
 	if e.PID != 0 {
@@ -759,7 +762,7 @@ func (j *judge) notUnderstood() (End, bool) {
 		case events.ClassFatal, events.ClassTeardown, events.ClassSummary:
 			return End{
 				Kind: KindNotUnderstood, Evidence: j.lines([]*Event{e}), Time: e.Time,
-				Sentence: "The run ends in an error that is not understood" + ": " + clean(e.Text) + ".",
+				Sentence: "The run ends in an error that is not understood: " + clean(e.Text) + ".",
 			}, true
 		}
 	}

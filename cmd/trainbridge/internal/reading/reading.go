@@ -169,7 +169,8 @@ func Open(cmd *cobra.Command, paths []string) (*offline.Input, error) {
 	return in, nil
 }
 
-// LeftOut says how many files are beyond the limit: "of 120,000 files the first 100,000 are looked at, and 20,000 are not".
+// LeftOut says how many files are beyond the limit: "of 120,000 files the first 100,000 are looked at, and 20,000 are not". Where the search for files ended
+// early (in.More), both numbers have "or more" behind.
 func LeftOut(in *offline.Input) string {
 	more := ""
 	if in.More {

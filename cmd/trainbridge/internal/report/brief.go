@@ -31,7 +31,8 @@ const (
 // severityColours are codes for reading.Palette.
 var severityColours = map[string]string{spans.SeverityBad: "31", spans.SeverityWarning: "33", good: "32"}
 
-// brief writes the report of all jobs on a single screen: a table of several runs, a short conclusion of each, and what was not read. Failed runs come first.
+// brief writes the report of all jobs on a single screen: a table of several runs, a short conclusion of the first briefRuns, and what was not read. Failed
+// runs come first.
 func (p *page) brief(jobs []*digest.Job, read *offline.Reading) {
 	all := make([]*conclusion, len(jobs))
 	for i, job := range jobs {
@@ -70,7 +71,7 @@ func (p *page) brief(jobs []*digest.Job, read *offline.Reading) {
 	}
 }
 
-// runs are several runs side by side.
+// runs writes how many runs there are, and the first tableRuns side by side.
 func (p *page) runs(all []*conclusion) {
 	rows := make([]*tables.Run, min(len(all), tableRuns))
 	for i, c := range all[:len(rows)] {
@@ -148,7 +149,7 @@ func (c *conclusion) whereTimeWent() {
 	if len(t.Rows) < 3 { // a single part and the whole
 		return
 	}
-	if n := len(t.Rows) - 1 - briefParts; n > 0 {
+	if n := len(t.Rows) - 1 - briefParts; n > 0 { // the largest parts stay, and the last row, the whole
 		t.Rows = slices.Delete(t.Rows, briefParts, briefParts+n)
 	}
 	c.lines(t.Fit(c.width-2), c.width-2)

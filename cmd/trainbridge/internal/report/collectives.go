@@ -91,7 +91,7 @@ func (p *page) errors(operations []*digest.Collective) {
 	}
 }
 
-// communicator has its number of ranks: as logged, else as seen.
+// communicator has its number of ranks: as logged or as seen, whichever is larger.
 type communicator struct {
 	*digest.Communicator
 	ranks int64

@@ -155,7 +155,8 @@ func run(cmd *cobra.Command, paths []string, opt options) error {
 	})
 }
 
-// checkTable checks --table and -o of the formats that are several files, csv and tfevents: they need a directory, and csv with --table a file.
+// checkTable checks --table, which is of csv alone, and -o of the formats that are several files, csv, tfevents and parquet: they need a directory, but csv
+// with --table is a single file or the standard output.
 func checkTable(cmd *cobra.Command, to *kind, opt options) error {
 	all := strings.Join(records.Names(), ", ")
 	switch {

@@ -34,7 +34,7 @@ const slowWindows = "slow"
 
 // claim is a finding of the logs.
 type claim struct {
-	kind    string // for programs: slow, checkpoint, down, …
+	kind    string // for programs: slow, checkpoint, down, …; "": of a verdict, of TransferQueue, of a time zone
 	what    string
 	short   string  // for the headline: "loading data"
 	cost    float64 // s; NaN: not known
@@ -148,7 +148,7 @@ func (c *conclusion) causes() {
 	}
 	costs := c.window.Costs()
 	c.lost = c.window.Excess.Sum()
-	ranks, named := 0, mostClaims/2 // that were waited for, and those with a claim of their own
+	ranks, named := 0, mostClaims/2 // that were waited for, and those with a claim of their own: fewer if others are told together
 	for _, of := range costs {
 		if of.Rank.OK {
 			ranks++
@@ -230,6 +230,7 @@ func (c *conclusion) queue() {
 			cl := claim{
 				what: c.sf("TransferQueue took %s of the %s of %s (GET %s, PUT %s; limit 30%%)", "TransferQueue 占 %[3]s 总耗时 %[2]s 的 %[1]s（GET %[4]s，PUT %[5]s；限值 30%%）",
 					human.Percent(share), human.Seconds(s.Total), name(s.Name), human.Percent(s.Ratio(s.Get)), human.Percent(s.Ratio(s.Put))),
+				// Calls of all ranks are added up, and run side by side.
 				cost: (s.Get + s.Put) / max(1, float64(c.size)), devices: s.Get + s.Put, grade: costly, advice: c.of(advice),
 			}
 			for _, r := range f.Slowest[:min(len(f.Slowest), evidences)] {
@@ -291,7 +292,7 @@ func (c *conclusion) worst(f *digest.Finding) (out []proof) {
 }
 
 // findings adds claims for verdicts that have no other rule: those that the table findings has, and those that this version does not know. Verdicts that the
-// claims about slow windows make needless, and rare ones, are left out.
+// claims about slow windows make needless, and a low bandwidth of few collectives, are left out.
 func (c *conclusion) findings() {
 	collectives := 0
 	for _, o := range c.job.Collectives.Operations() {

@@ -85,8 +85,8 @@ func ordinal(n int64, chinese bool) string {
 	return human.Thousands(n) + suffix
 }
 
-// levels adds a claim for each stretch of steps (regimes.Segment) that grew slower little by little, and for each lasting change of the time of a step by 10 %
-// or more.
+// levels adds a claim for each stretch of steps (regimes.Segment) that grew slower little by little, by 10 % or more and at a cost worth a claim, and for each
+// lasting change of the time of a step by 10 % or more.
 func (c *conclusion) levels(steps []account.Step, run *regimes.Run) {
 	// Without numbers in the log, steps are counted from 1.
 	number := func(i int) string {

@@ -34,7 +34,8 @@ func (c *conclusion) unjudged() int64 {
 	return c.window.Took.Count() - c.window.Judged
 }
 
-// gaps are the questions that the logs of the job leave open, a text each: the question, why it is open, and which switch closes the gap.
+// gaps are the questions that the logs of the job leave open, a text each: the question, why it is open, and which switch closes the
+// gap, if any.
 func (c *conclusion) gaps() (out []string) {
 	add := func(open bool, english, chinese string, args ...any) {
 		if open {
@@ -81,10 +82,11 @@ func (c *conclusion) gaps() (out []string) {
 	add(!steps && (queue || len(operations) > 0), "Steps, loss and throughput: no training log.", "步数、损失与吞吐：没有训练日志。")
 
 	// TransferQueue and RPCs.
-	add(functions.WithoutID > 0 && c.window == nil || functions.WithoutID == functions.Calls && queue,
+	all := functions.Calls + functions.Incomplete
+	add(functions.WithoutID > 0 && (c.window == nil || functions.WithoutID == all), // without windows, or with none of TransferQueue
 		"Which calls belong to one batch: %s of %s TransferQueue calls have no trace id (N/A); see integrations/verl/README.md.",
 		"同一批数据的各次调用：%[2]s 次 TransferQueue 调用中有 %[1]s 次没有 trace_id（N/A）；添加方法见 integrations/verl/README.md。",
-		human.Thousands(functions.WithoutID), human.Thousands(functions.Calls+functions.Incomplete))
+		human.Thousands(functions.WithoutID), human.Thousands(all))
 	add(queue && len(d.Functions.Operations()) == 0,
 		"Throughput of GET and PUT: no [TQ-DETAIL] lines; set %s.", "GET/PUT 的吞吐：没有 [TQ-DETAIL] 行；请设置 %s。", detailOn)
 	add(rpc && calls.Stages[view.RPCServer].Count() == 0 && calls.Stages[view.RPCReceive].Count() > 0,

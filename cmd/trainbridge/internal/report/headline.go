@@ -39,7 +39,8 @@ func (c *conclusion) largest(except string) (of *claim) {
 }
 
 // headline is the conclusion: how many steps, the loss and its share, and the largest reason. Its sentence is about slow windows if they lost the most, else
-// about the other losses, else it says that nothing is known to be lost. A first claim without a known loss of time goes before (beginsWithFirst).
+// about the losses if they are warningShare or more, else it says that nothing is known to be lost. The first claim may go before (beginsWithFirst), and the
+// time of evaluations comes behind.
 func (c *conclusion) headline() string {
 	text := ""
 	switch total := c.total(); {
@@ -93,7 +94,7 @@ func (c *conclusion) devices() string {
 	return ""
 }
 
-// why says the largest cause of slow windows, and how much no log explains, if that is over a quarter. The text continues a sentence.
+// why says the largest cause of slow windows, and how much no log explains, if that is over a quarter; or that no log says why. The text continues a sentence.
 func (c *conclusion) why() (text string) {
 	unexplained, told := 0.0, false
 	for _, of := range c.window.Costs() {
@@ -220,14 +221,15 @@ func (c *conclusion) knowsLoading() bool {
 			return true
 		}
 	}
-	return c.window.Of == spans.WindowPass
+	return c.window.Of == spans.WindowPass // a pass of RPCs loads no data
 }
 
 // good is the severity of a headline without an accusation.
 const good = "good"
 
-// severity is the headline's: bad if the run failed, results are wrong or badShare of the time was lost; a warning from warningShare on, or if there is doubt
-// and no window was slow: the logs allow no judgement, a claim has a cost that is no loss, or a verdict is worth a look.
+// severity is the headline's: bad if the run failed, results are wrong or badShare of the time was lost or is the cost of a claim; a warning from warningShare
+// on, or if there is doubt and no window was slow: no log has windows, a costly claim is no known loss, or a remark without a kind, such as a verdict, is worth
+// a look.
 func (c *conclusion) severity() string {
 	lost := c.total() / c.whole() // a share
 	doubt := c.window == nil

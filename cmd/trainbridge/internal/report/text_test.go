@@ -183,6 +183,16 @@ func TestWithoutIDs(t *testing.T) {
 	assert.Contains(t, text, " in TransferQueue GET, in ")
 }
 
+// Calls with an id that did not end leave no question about ids.
+func TestIncompleteWithIDs(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "tq.log")
+	line := "INFO:2026-11-23 02:00:00,005:[TQ-TRACE] trace_id=b0a9f2ce-6d0e-4c53-9a55-0b4d9a8f0c11 | func=rollout | pid=7 | stage=FUNCTION_START | timestamp=1795399200.005000\n"
+	require.NoError(t, os.WriteFile(file, []byte(line), 0o600))
+	text := textOf(t, file)
+	assert.Contains(t, text, "  Without an end:           1\n")
+	assert.NotContains(t, text, "Which calls belong to one batch")
+}
+
 // Each of two jobs is told as if alone.
 func TestTwoJobs(t *testing.T) {
 	dir := t.TempDir()

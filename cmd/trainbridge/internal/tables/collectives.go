@@ -89,7 +89,7 @@ var ranks = []Column[*digest.Rank]{
 	some("retries", "重试", "", func(r *digest.Rank) int { return int(r.Retries) }),
 }
 
-// Ranks are the ranks that others waited for, or that had errors, the most expensive first.
+// Ranks are the ranks that others waited for, or that had errors or retries, the most expensive first.
 func Ranks(d *digest.Digest, chinese bool) Table {
 	rows := slices.DeleteFunc(d.Collectives.Ranks(), func(r *digest.Rank) bool { return r.Cost.Sum() == 0 && r.Errors+r.Retries == 0 })
 	slices.SortStableFunc(rows, func(a, b *digest.Rank) int { return cmp.Compare(b.Cost.Sum(), a.Cost.Sum()) })

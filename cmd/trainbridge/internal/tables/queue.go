@@ -90,7 +90,7 @@ func operations(chinese bool) []Column[*digest.Operation] {
 	return []Column[*digest.Operation]{
 		text("operation", "操作", "", func(o *digest.Operation) string { return o.Stage.String() }),
 		text("throughput is", "吞吐评价", "", func(o *digest.Operation) string {
-			switch rate := o.Overall() / (1 << 20); { // the limits of verl's analyze_tq_logs.py
+			switch rate := o.Overall() / (1 << 20); { // MiB/s; the limits of verl's analyze_tq_logs.py
 			case rate > 500:
 				return in("good", "良好")
 			case rate >= 100:

@@ -75,7 +75,7 @@ type Table struct {
 	Rows [][]Cell
 }
 
-// Cell is a text, its severity ("": not judged), and its number (NaN: none).
+// Cell is a text, its severity ("": not judged), and its number (NaN: none; cells of Texts have no number).
 type Cell struct {
 	Text, Severity string
 	Value          float64

@@ -10,7 +10,7 @@ import (
 // Version of the document. It rises when a name goes away or changes meaning, not with new names.
 const Version = 1
 
-// Document is the whole report. The verdicts, up to a million, are written after the rest (Write).
+// Document is the whole report. The verdicts, up to a million, are written after the rest (writer.write).
 type Document struct {
 	Format  string   `json:"format" doc:"What this is: trainbridge.report."`
 	Version int      `json:"version" doc:"1. It goes up when a name goes away or means something else, not when one is added."`
@@ -67,7 +67,7 @@ type Job struct {
 type End struct {
 	Kind     string    `json:"kind" doc:"silent, healthy, after_end, not_understood, or what ended it (docs/reference/why-dead.md)."`
 	Sentence string    `json:"sentence" doc:"What is told of it."`
-	Certain  bool      `json:"certain" doc:"The evidence is of one cause, and says whose it is."`
+	Certain  bool      `json:"certain" doc:"The evidence leaves a single explanation."`
 	Ranks    []int64   `json:"ranks" doc:"The global ranks that the evidence names as the cause; none: it names none."`
 	Hosts    []string  `json:"hosts" doc:"The hosts, likewise."`
 	Step     *int64    `json:"step" doc:"The last step that the logs have; null: they have none."`

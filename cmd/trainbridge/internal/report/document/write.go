@@ -68,7 +68,7 @@ func (w *writer) events(td ptrace.Traces) error {
 			}
 		}
 	}
-	r.res = view.Resource{}
+	r.res = view.Resource{} // its texts are parts of the message
 	return nil
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/format"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/tables"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
+	"github.com/trainbridge/trainbridge/spans"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -89,6 +90,32 @@ func TestPageOfLog(t *testing.T) {
 	for _, want := range []string{"series Step time", "series Loss and learning rate", "table Figures"} {
 		assert.True(t, found[want], "%s: %v", want, found)
 	}
+}
+
+// A single part beyond those with a colour keeps its name, with an unattributed rest too; several are put together.
+func TestBreakdown(t *testing.T) {
+	w := &digest.Window{Of: spans.WindowStep, Parts: map[string]*digest.Part{}}
+	add := func(name string, seconds float64) {
+		p := &digest.Part{Name: name}
+		for step := range int64(3) {
+			p.All.Add(seconds)
+			p.Over.Add(step, seconds)
+		}
+		w.Parts[name] = p
+	}
+	names := func() (all []string) {
+		for _, l := range (&composer{points: 100}).breakdown(w).Series {
+			all = append(all, l.Name)
+		}
+		return all
+	}
+	add(spans.PartUnattributed, 9)
+	for i, name := range []string{"a", "b", "c", "d", "e", "f", "g"} {
+		add(name, 8-float64(i))
+	}
+	assert.Equal(t, []string{"a", "b", "c", "d", "e", "f", "g", "unattributed"}, names())
+	add("h", 0.5)
+	assert.Equal(t, []string{"a", "b", "c", "d", "e", "f", "other parts", "unattributed"}, names())
 }
 
 // A matrix of links has the sources as rows and the destinations as columns, ranks of both kinds first.

@@ -50,11 +50,15 @@ func (c *composer) breakdown(w *digest.Window) *series {
 	if w.Of == spans.WindowStep {
 		out.Steps = width
 	}
+	named := len(parts) // of these, each may have a colour
+	if parts[named-1].Name == spans.PartUnattributed {
+		named--
+	}
 	var rest numbers // of the other parts
 	var top []line   // drawn last
 	for i, p := range parts {
 		// Each of the largest parts has a colour. A single further part takes the colour of the others.
-		own := i < others || i == others && len(parts) <= others+1
+		own := i < others || named == others+1
 		switch {
 		case p.Name == spans.PartUnattributed:
 			top = append(top, line{Name: c.part(p.Name), Colour: grey, Draw: "line", Values: values[i].of})
@@ -111,7 +115,7 @@ func (c *composer) part(name string) string {
 	return name
 }
 
-// average is the number of steps of the moving averages: 004's.
+// average is the number of points of the moving averages.
 const average = 20
 
 // training has charts of what training logs state of steps: times, losses, throughput, FLOP/s, MFU, memory, then tables. Charts without values are left out.

@@ -74,7 +74,8 @@ func (w *Writer) noNumber(s *source, m pmetric.Metric, dp pmetric.NumberDataPoin
 }
 
 // counter is the uuid of the counter track of a series, which is described if new. Its name is the metric's with the attributes of the point in braces, such as
-// "ml.loss{stage=train}"; host and GPU are not among them, because they decide the track above.
+// "ml.loss{stage=train}"; host and GPU are not among them, because they decide the track above, and
+// the kind of hardware, which the name says.
 func (w *Writer) counter(s *source, m pmetric.Metric, attrs pcommon.Map) uint64 {
 	o := s.owner
 	device, id := "", ""

@@ -3,6 +3,7 @@ package perfetto
 import (
 	"cmp"
 	"strconv"
+	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
@@ -219,8 +220,8 @@ func (t *tracks) track(w who) *track {
 		return of
 	}
 	t.grow()
+	w.text = strings.Clone(w.text) // the text is a part of the message, whose memory the track would keep
 	of := &track{parent: w.process.uuid, name: w.name(), peers: w.text}
-	w.text = string([]byte(w.text)) // a copy: the text is a part of the message, whose memory a key of the map would keep
 	t.known[w] = of
 	return of
 }
@@ -339,8 +340,8 @@ func (w *where) read(attrs pcommon.Map, s *source) {
 	}
 }
 
-// of decides the track of a span: parts of a call or collective are on the track of their parent, if that is known; everything else on the track of who did the
-// work.
+// of decides the track of a span: parts of a call, step or collective (below), and sums of siblings without spans, are on the track of their parent, if that is
+// known; everything else is on the track of who did the work.
 func (t *tracks) of(span ptrace.Span, kind view.Kind, s *source) *track {
 	home := t.home(span.ParentSpanID())
 	if home != nil && below(span, kind) {

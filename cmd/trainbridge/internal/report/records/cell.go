@@ -138,7 +138,7 @@ func appendShifted(dst, number []byte, tens int) []byte {
 }
 
 // A row of a table in the making is its cells, each with cellEnd behind. A text begins with textMark; a cell without is a number, a time or an id. Both bytes
-// are control characters, of which texts have none.
+// are control characters that texts do not have (seen).
 const (
 	cellEnd  = 0
 	textMark = 1

@@ -143,7 +143,7 @@ func (t *Tables) traces(_ context.Context, td ptrace.Traces) error {
 	return nil
 }
 
-// span adds the rows of a span: to the tables of its kind, and for a breakdown and for verdicts a row per cause and verdict. r.span is the span.
+// span adds the rows of a span, r.span: to the tables of its kind, and rows per statistic of a summary, per cause of a breakdown, and per verdict.
 func (t *Tables) span(r *scratch, resource pcommon.Map) {
 	kind := view.KindOf(r.span)
 	r.root = nil
@@ -174,7 +174,7 @@ func (t *Tables) span(r *scratch, resource pcommon.Map) {
 	}
 }
 
-// summary adds a row per statistic of a log's own summary: its attributes, but for those that say where the summary stands.
+// summary adds a row per statistic of a log's own summary: its attributes, but for those about the record itself, such as its place.
 func (t *Tables) summary(r *scratch, resource pcommon.Map) {
 	if t.rows[summaries] == nil {
 		return

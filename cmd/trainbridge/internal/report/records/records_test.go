@@ -31,6 +31,22 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// Columns of numbers in another unit than the column's are numbers too.
+func TestKinds(t *testing.T) {
+	for table, column := range map[string]string{"metrics": "value", "collective_ranks": "bandwidth_gbps", "verdicts": "value"} {
+		assert.Contains(t, Columns(table), Column{column, Number}, table)
+	}
+}
+
+// The batch size of a run is the largest that was stated, whatever is no number between.
+func TestBatchSize(t *testing.T) {
+	k := runFacts{batch: math.NaN()}
+	for _, batch := range []float64{4, 8, math.NaN(), 2} {
+		k.takes(batch)
+	}
+	assert.InDelta(t, 8, k.batch, 0)
+}
+
 const receivers = "../../../../../receivers/"
 
 // read makes the tables of logs, and reads the tables as a user's program does: by the names of columns.

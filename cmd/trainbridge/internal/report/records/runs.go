@@ -59,7 +59,7 @@ func (j *job) start() pcommon.Timestamp {
 	return pcommon.Timestamp(j.First)
 }
 
-// usual is the median of a figure of the training log with the most records.
+// usual is the median of a figure, of the training log with the most records among those that state the figure; NaN: none does.
 func (j *job) usual(figure digest.Figure) float64 {
 	median, most := math.NaN(), int64(0)
 	for _, log := range j.Steps.Rows() {
@@ -70,7 +70,7 @@ func (j *job) usual(figure digest.Figure) float64 {
 	return median
 }
 
-// lateCost is what ranks lost together waiting for the last of each collective, s.
+// lateCost is what ranks lost together waiting for the last of each collective, s; NaN: there is no collective.
 func (j *job) lateCost() float64 {
 	sum := math.NaN()
 	for _, c := range j.Collectives.Operations() {
@@ -131,6 +131,7 @@ func (f *facts) of(run string) *runFacts {
 	return f.find(run)
 }
 
+// find is the facts of a run, made if new, with mu held. Those of a run beyond mostFacts are kept nowhere.
 func (f *facts) find(run string) *runFacts {
 	known := f.by[run]
 	if known == nil {
@@ -189,7 +190,7 @@ func (k *runFacts) isOn(device string) {
 }
 
 func (k *runFacts) takes(batch float64) {
-	if !(batch <= k.batch) {
+	if math.IsNaN(k.batch) || batch > k.batch {
 		k.batch = batch
 	}
 }

@@ -80,7 +80,8 @@ type inherited struct {
 	errors, retries            bool    // the log counts them
 }
 
-// text, number and made are columns of an attribute that is a text, of an attribute that is a number, and of what write makes of the row.
+// text, number and made are columns of an attribute that is a text, of an attribute that is a number, and of what write makes of the row: a number if there is
+// a unit.
 func text(name, attr, means string) column { return column{name: name, attr: attr, means: means} }
 
 func number(name, unit, attr string, s scale, means string) column {
@@ -94,6 +95,9 @@ func made(name, unit, means string, write func([]byte, *row) []byte) column {
 	}
 	return c
 }
+
+// numeric is a column of numbers whose unit is not the column's.
+func numeric(c column) column { c.kind = Number; return c }
 
 // whole is a column of numbers without a fraction.
 func whole(c column) column { c.kind = Whole; return c }
@@ -112,9 +116,7 @@ func said(name, means string, of func(*row) string) column {
 
 // plain is a number whose unit stands in the row.
 func plain(name, means string, of func(*row) float64) column {
-	c := made(name, "", means, func(dst []byte, r *row) []byte { return appendGiven(dst, of(r)) })
-	c.kind = Number
-	return c
+	return numeric(made(name, "", means, func(dst []byte, r *row) []byte { return appendGiven(dst, of(r)) }))
 }
 
 // took is how long a record took.
@@ -432,7 +434,7 @@ var tables = []*table{
 				return appendFloat(dst, r.root.size, asIs)
 			}),
 			took("duration_us", "µs", scale{tens: 6}, "How long the rank was in it"),
-			made("bandwidth_gbps", "", "As the log has it, in bandwidth_unit", appendBandwidth),
+			numeric(made("bandwidth_gbps", "", "As the log has it, in bandwidth_unit", appendBandwidth)),
 			text("bandwidth_unit", spans.AttrNCCLBandwidthUnit, "The unit that the numbers of the log fit: GB/s or Gbit/s"),
 			number("algbw_GBps", "GB/s", spans.AttrNCCLBandwidthAlgorithm, giga, "S/t, recomputed"),
 			number("busbw_GBps", "GB/s", spans.AttrNCCLBandwidthBus, giga, "That times the operation's factor"),
@@ -591,7 +593,7 @@ var tables = []*table{
 			service, host,
 			said("metric", "The name", func(r *row) string { return r.metric.Name() }),
 			said("unit", "UCUM", func(r *row) string { return r.metric.Unit() }),
-			made("value", "", "In that unit", func(dst []byte, r *row) []byte {
+			numeric(made("value", "", "In that unit", func(dst []byte, r *row) []byte {
 				switch r.point.ValueType() {
 				case pmetric.NumberDataPointValueTypeInt:
 					return appendInt(dst, r.point.IntValue(), asIs)
@@ -600,7 +602,7 @@ var tables = []*table{
 				case pmetric.NumberDataPointValueTypeEmpty:
 				}
 				return dst
-			}),
+			})),
 			made("labels", "", "The labels, a JSON object", func(dst []byte, r *row) []byte { return appendObject(dst, r.point.Attributes().AsRaw()) }),
 		},
 	},
