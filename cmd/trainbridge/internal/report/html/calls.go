@@ -24,7 +24,7 @@ func (c *composer) calls(j *digest.Job) section {
 	}
 	for i := range p.Calls.Stages {
 		stage := view.RPCStage(i)
-		if v := &p.Calls.Stages[i]; v.Count() > 0 && stage != view.RPCTransport {
+		if v := &p.Calls.Stages[i]; v.Count() > 0 && stage != view.RPCTransport { // a sum of other stages
 			stages.Items = append(stages.Items, boxOf(cmp.Or(stage.String(), "offline"), i%grey, v))
 		}
 	}

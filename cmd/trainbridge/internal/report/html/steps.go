@@ -30,7 +30,7 @@ func (c *composer) steps(j *digest.Job) section {
 }
 
 // breakdown is the exclusive time of the parts over the windows of a kind, stacked: the largest parts, the other parts together, the unattributed rest on top,
-// and a line of the longest window where a point is the mean of several. Triangles mark slow windows.
+// and a line of the longest window where a point is the mean of several. Triangles mark slow windows, 200 at most.
 func (c *composer) breakdown(w *digest.Window) *series {
 	one, many := tables.Window(w.Of, c.chinese)
 	out := &series{

@@ -42,7 +42,8 @@ type choice struct {
 }
 
 // choose picks the traces to draw of each job, mostTraces or fewer: of each kind of window three slow ones, the longest and a typical one; then, as far as
-// there is room, the slowest steps, calls of functions and RPCs, and the collectives with the latest rank and of the longest time.
+// there is room, the slowest steps, calls of functions and RPCs, and the collectives with the latest rank and of the longest time. Jobs beyond allTraces
+// have none.
 func choose(jobs []*digest.Job, chinese bool) map[*digest.Job][]*choice {
 	c := composer{chinese: chinese}
 	out := map[*digest.Job][]*choice{}

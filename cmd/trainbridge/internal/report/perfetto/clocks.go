@@ -31,7 +31,7 @@ func (c clock) news(last clock) bool {
 // clock writes an instant about the offset c, which the span of a rank states, on the clock track of the rank's host, if it is news. Without a host in the log,
 // each rank counts as a host of its own.
 func (w *Writer) clock(it *item, s *source, c clock) {
-	if !spans.Finite(c.uncertainty) {
+	if !spans.Finite(c.uncertainty) { // no number: as if the span stated none
 		c.uncertainty = 0
 	}
 	c.at = it.start
