@@ -242,7 +242,8 @@ func (a *accountAdder) due(s *store) (list []dueAccount) {
 	return list
 }
 
-// state sets the series of a live run's state: when the latest step came, and for each outcome whether the run has ended so.
+// state sets the series of a live run's state: when the latest step came, and for each outcome whether the run has ended so. The overflow has no labels: a
+// single slot there, that of outcome 1, stands for all outcomes.
 func (a *accountAdder) state(s *store, r *run) {
 	g := a.look(s, resourceKey{r.service, r.key.run}, runKey{}, stepLastTime)
 	series, over := seriesOf[accountSeries](g, a.family), seriesOf[accountSeries](&s.overflow, a.family)
@@ -259,7 +260,8 @@ func (a *accountAdder) state(s *store, r *run) {
 	r.fresh = false
 }
 
-// set sets the series of a run's account: the time in each state, and goodput. A state without time has no series until it has some.
+// set sets the series of a run's account: the time in each state, and goodput. A state without time has no series until it has some. In the overflow, slot 0
+// stands for all states.
 func (a *accountAdder) set(s *store, r *run, made *account.Account, end pcommon.Timestamp) {
 	if a.slots[r.slot] != r { // evicted while the account was made
 		return

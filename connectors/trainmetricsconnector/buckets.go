@@ -118,7 +118,7 @@ func (b *buckets) between(of *bounds.Set) []uint64 {
 		}
 		out[at] += n
 	}
-	if b.zeros > 0 {
+	if b.zeros > 0 { // then the first bound is 0, with no other values up to it (cover)
 		out[0] = b.zeros
 	}
 	return out

@@ -21,7 +21,7 @@ type codec struct {
 // reading: false when writing, and for a nil codec.
 func (c *codec) reading() bool { return c != nil && c.reads }
 
-// text returns the text read, or s, cloned to outlive the batch.
+// text writes s and returns s, or returns the text read. A nil codec returns a clone of s, to outlive the batch.
 func (c *codec) text(s string) string {
 	switch {
 	case c == nil:

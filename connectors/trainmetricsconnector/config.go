@@ -83,7 +83,7 @@ func (c *Config) Validate() error {
 	if c.MetricsFlushInterval <= 0 {
 		errs = append(errs, errFlush)
 	}
-	if c.MetricsExpiration != 0 && c.MetricsExpiration < max(c.MetricsFlushInterval, 1) {
+	if c.MetricsExpiration != 0 && c.MetricsExpiration < max(c.MetricsFlushInterval, 1) { // 1: not below 0, whatever the interval
 		errs = append(errs, errExpiration)
 	}
 	if _, point := costs(c.Histogram.Type); c.CardinalityLimit < minKept*point {

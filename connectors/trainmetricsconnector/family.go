@@ -154,7 +154,7 @@ func (gs *groups[K, S]) look(s *store, of resourceKey, key K, first metricID) *g
 	return g
 }
 
-// restore makes the group of a stored key.
+// restore makes the group of a stored key; nil for a key restored before.
 func (gs *groups[K, S]) restore(s *store, of resourceKey, c *codec) *group {
 	var none K
 	g := gs.look(s, of, none.code(c), 0) // any metric: while restoring there is room

@@ -373,7 +373,7 @@ func putSummary[T uint64 | float64, P distribution](e *emitter, p P, h *histogra
 // and a scrape may miss one flush.
 const zeroFlushes = 2
 
-// born reports whether a new series is still to be reported as 0.
+// born reports whether a new series is still to be reported as 0, and counts the flush. In the last flush, at shutdown, no series is.
 func (e *emitter) born(l *life) bool {
 	if l.newborn >= e.s.zeros || e.s.accounts.final {
 		return false

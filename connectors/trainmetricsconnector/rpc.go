@@ -192,7 +192,8 @@ func addParts(s *store, o *observation, g *group, rs, over *rpcSeries, v *callVa
 	}
 }
 
-// addGroup puts a group of calls into the series of all groups: durations and numbers of calls only of passes, shares of stages of any.
+// addGroup puts a group of calls into the series of all groups: durations and numbers of calls only of passes, shares of stages of any but sessions, and how
+// far the throughput differs from the log's of any.
 func (a *rpcAdder) addGroup(s *store, o *observation, v *groupValues, in *scratch) {
 	g, rs, over := a.find(s, o, in, callKey{}, primary(o, passDuration))
 	g.takes(int64(o.ns))

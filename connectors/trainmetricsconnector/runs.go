@@ -86,7 +86,8 @@ func (a *accountAdder) failed(w *write) {
 	}
 }
 
-// write adds what has changed of a run to a write: the chunks from the first changed step on, names and pauses if there are new ones, and the head.
+// write adds what has changed of a run to a write: the chunks from the first changed step on (stored chunks behind the last step are deleted: steps were
+// merged), names and pauses if their number has changed, and the head.
 func (r *run) write(w *write) *runWrite {
 	steps, same := r.Ledger.Steps()
 	k := &r.kept

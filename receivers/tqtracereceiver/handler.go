@@ -153,7 +153,6 @@ func (h *handler) trace(b []byte, l *tail.Line) (v tail.Verdict, reason string, 
 //
 // Stamp and process found there replace the prefix at the beginning of the line, of the bar.
 func (h *handler) peelGlued(head []byte) {
-	repeated := h.prefix.Repeated
 	if i := bytes.LastIndexByte(head, '\r'); i >= 0 {
 		head = head[i+1:]
 	}
@@ -177,7 +176,6 @@ func (h *handler) peelGlued(head []byte) {
 	if p.PID != 0 {
 		h.prefix.RayName, h.prefix.PID, h.prefix.IP = p.RayName, p.PID, p.IP
 	}
-	h.prefix.Repeated = repeated
 }
 
 // process finds or makes the process that printed the line: by pid and IP of Ray's prefix, else by the pid in the file's name. Mostly a line before
@@ -204,7 +202,8 @@ func (h *handler) process() *assemble.Proc {
 	return p
 }
 
-// wall is the time of the line by the stamp of its logger, or else of its container runtime, Unix ns. raw is the stamp as printed. false: no stamp.
+// wall is the time of the line by the stamp of its logger, or else of its container runtime, Unix ns. raw is the stamp as printed. false: no
+// stamp, or an unreadable one.
 func (h *handler) wall() (ns int64, raw []byte, ok bool) {
 	raw = h.prefix.Stamp
 	if raw == nil {

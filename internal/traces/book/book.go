@@ -39,7 +39,7 @@ type Entry struct {
 
 	state      account.State // of a part
 	behind     bool          // of a part: the trainer's step time does not contain the part, which comes behind the step
-	seconds    float64       // of a part, or of an evaluation without a clock; of a breakdown more than usual
+	seconds    float64       // of a part, or of an evaluation without a clock; of a breakdown the excess over the usual time
 	ranks      int64         // of the job, in a breakdown; 0: not known
 	start, end int64         // ns, of an evaluation; both 0: its duration is unknown
 }
@@ -90,7 +90,7 @@ func Evaluation(s ptrace.Span, res *view.Resource, file string) Entry {
 		e.step.Number = view.IntOf(n).Or(-1)
 	}
 	start, end := int64(s.StartTimestamp()), int64(s.EndTimestamp())
-	if end-start <= 1 {
+	if end-start <= 1 { // a span of no length has 1 ns
 		return e
 	}
 	time := res.TimeSource
@@ -229,7 +229,7 @@ func (b *Book) counter(writer int32) *counter {
 }
 
 // evaluation puts an evaluation into the ledger: as a pause of the run with a start and an end, else as time behind the last step with its number, else,
-// without a duration, as a mark on that step.
+// without a duration, as a mark on that step. Without a step of its number, an evaluation without start and end is left out.
 func (b *Book) evaluation(e *Entry) {
 	if e.end > e.start {
 		b.Ledger.Pause(account.Evaluation, e.start, e.end)
@@ -296,7 +296,8 @@ const (
 )
 
 // Due reports whether the account of a running job is to be reported again, with reported steps in the last report and a quiet time: beyond 512 steps only if 1
-// in 64 is new, or after a minute without news. So accounts take a few ms per interval of metrics.
+// in 64 is new, after a minute without news, or if the ledger has fewer steps than then (Fit has merged some). So accounts take a few ms per interval of
+// metrics.
 func (b *Book) Due(reported int, quiet time.Duration) bool {
 	n := b.Ledger.Len()
 	return n <= dueAlways || n < reported || n-reported >= n/dueShare || quiet >= dueQuiet

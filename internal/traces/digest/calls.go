@@ -77,8 +77,8 @@ func (c *Calls) each(f func(*Values)) {
 // Overall is all bytes by the time of all calls, By/s.
 func (c *Calls) Overall() float64 { return (c.Sent.Sum() + c.Received.Sum()) / c.Took.Sum() }
 
-// Total is the time of a stage of all calls, s. view.RPCUnattributed is the rest outside of stages, view.RPCTransport is sending and receiving without the
-// server.
+// Total is the time of a stage of all calls, s. view.RPCUnattributed is the rest outside of stages, 0 at least, view.RPCTransport is sending and receiving
+// without the server.
 func (c *Calls) Total(stage view.RPCStage) float64 {
 	of := func(stage view.RPCStage) float64 { return c.Stages[stage].Sum() }
 	switch stage {

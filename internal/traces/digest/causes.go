@@ -32,7 +32,7 @@ type Reason struct {
 	Apart float64 // s, by how much the clocks of hosts differ at most
 }
 
-// mostReasons bounds the reasons of a cost counted separately.
+// mostReasons bounds the reasons of a cost; further ones are left out.
 const mostReasons = 16
 
 // because notes why a part of the time was not explained.
@@ -134,8 +134,8 @@ type place struct {
 // mostPlaces is how many windows are remembered until their breakdown comes.
 const mostPlaces = 1 << 16
 
-// note notes the place of a trace's record in logs of a kind: of several records the first, by file and offset. first: the trace is new. Without a place in the
-// span, nothing is noted.
+// note notes the place of a trace's record in logs of a kind: of several records the first, by file and offset. first: the trace is new among logs
+// of the kind. Without a place in the span, nothing is noted.
 func (p *places) note(s ptrace.Span, res *resource, of view.Kind, block int64) (first bool) {
 	if p == nil || res.offset < 0 {
 		return false

@@ -458,7 +458,7 @@ func orderLinks(a, b *Link) int {
 	return cmp.Or(compareNumbers(a.Source, b.Source), compareNumbers(a.Destination, b.Destination))
 }
 
-// compareNumbers orders numeric texts by number.
+// compareNumbers orders two numeric texts by number, other texts by their characters.
 func compareNumbers(a, b string) int {
 	n, errA := strconv.Atoi(a)
 	m, errB := strconv.Atoi(b)

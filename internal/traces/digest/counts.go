@@ -12,11 +12,11 @@ import (
 const (
 	Most            = 10_000
 	mostDistributed = 1_000
-	mostJobs        = 256
+	mostJobs        = 256 // of Jobs
 	Other           = "other"
-	textLimit       = 512 // bytes of a name, or of a sentence
-	mostSlow        = 1_000
-	mostShown       = 5
+	textLimit       = 512   // bytes of a name, or of a sentence
+	mostSlow        = 1_000 // slow windows of a kind, and passes, that are kept
+	mostShown       = 5     // examples: the slowest, the largest, the worst
 )
 
 // table maps keys to values, with a bound on the number of keys.
@@ -58,7 +58,7 @@ func (t *table[K, V]) rows(order func(a, b *V) int) []*V {
 	return slices.SortedFunc(maps.Values(t.by), order)
 }
 
-// note notes a name, up to a bound, and returns the stored copy.
+// note notes a name, and returns the name to count under: of a new one a copy, cut to a limit, or beyond Most names Other.
 func note(m map[string]bool, name string) string {
 	if m[name] {
 		return name

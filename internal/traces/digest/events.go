@@ -110,7 +110,7 @@ func (d *Ends) Tell(l *account.Ledger) {
 	}
 }
 
-// WentOn reports whether steps came after an event: in its log, or in any log if its line has a time.
+// WentOn reports whether goesOn steps came after an event: by their places where the event's log has as many, else by the times of the steps of all logs.
 func (d *Ends) WentOn(e *Event) bool {
 	if of := d.latestOf[e.File]; of != nil && e.Offset >= 0 && of.offsets[goesOn-1] > 0 {
 		return of.offsets[goesOn-1] > e.Offset

@@ -162,7 +162,7 @@ func (d *Functions) isHigh(host string) {
 	note(d.highHosts, host)
 }
 
-// stage adds the span of a stage of a call (get, compute, put), or of a client operation, each kind of which has sums of its own.
+// stage adds the span of a stage of a call (get, compute, put), or of a client operation, each kind of which has sums of its own. Other stages have none.
 func (d *Digest) stage(s ptrace.Span, res *resource) {
 	fs := &d.Functions
 	v := &fs.stage

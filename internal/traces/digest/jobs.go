@@ -31,7 +31,7 @@ type Job struct {
 	Services    []string // by name
 	Hosts       []string // likewise
 	Spans       int64
-	First, Last int64 // ns since 1970, of all spans but run spans and made-up times; 0: none
+	First, Last int64 // ns since 1970, of all spans but events, run and summary spans, and made-up times; 0: none
 
 	Ends
 	services, hosts map[string]bool
@@ -88,7 +88,7 @@ func (j *Job) add(list ptrace.SpanSlice, res *resource, madeUp, ending bool) {
 	n := list.Len()
 	j.Spans += int64(n)
 	res.file, res.offset = "", -1
-	located := true // until the first span of a list lacks a place: then no span has one, and none is looked for
+	located := true // until a first span lacks a place: then no span has one, and none is looked for. Run spans never have one
 	for i := range n {
 		s := list.At(i)
 		kind := view.KindOf(s)

@@ -44,7 +44,7 @@ func (d *Collectives) Columns() (start, width int64, n int) {
 // columns are added to all, and if they become too many, those of all are merged.
 func (a *timeAxis) add(d *Collectives, row *Lateness, at int64, late float64) {
 	if a.width == 0 {
-		a.width = 1e6
+		a.width = 1e6 // 1 ms
 		a.first, a.n = floor(at, a.width), 1
 	}
 	i := floor(at, a.width)

@@ -129,7 +129,8 @@ func (d *Passes) Sum() Verdicts { return d.verdicts }
 // these groups exists.
 func (d *Passes) Whole() *Pass { return d.whole.pass() }
 
-// wholeLog adds up groups of calls. A sum is unknown if any group lacks its value, but for the server's: silent servers are skipped.
+// wholeLog adds up groups of calls. A sum is unknown if any group lacks its value, but for the number of calls and the server's time: groups without are
+// skipped.
 type wholeLog struct {
 	groups int
 	calls  float64

@@ -66,7 +66,7 @@ func (m *Measure) add(at int64, x float64) {
 // Latest is the value of the last step: the mean over the ranks that log it. NaN: none.
 func (m *Measure) Latest() float64 { return m.newest.Mean() }
 
-// Below are the buckets of the series with a mean below a limit: with the limit Quantile(0.1), the buckets marked as "低于 P10" in 004.
+// Below are the buckets of the series with a mean below a limit: with the limit Quantile(0.1), the buckets that the report marks as "below P10".
 func (m *Measure) Below(limit float64) (out []Bucket) {
 	for _, b := range m.Over.Buckets() {
 		if b.Mean() < limit {
@@ -121,7 +121,7 @@ type writer struct {
 // mostWriters bounds the writers of a log whose steps are counted.
 const mostWriters = 4096
 
-// covers adds the steps of a record to those of its writer, the rank on its host.
+// covers adds the steps of a record to those of its writer, the rank on its host. Writers beyond mostWriters do not count.
 func (l *Log) covers(steps float64, s ptrace.Span, res *resource) {
 	by := writer{res.Rank.Or(-1), -1, res.Host}
 	if v, ok := s.Attributes().Get(spans.AttrRank); ok {

@@ -45,7 +45,8 @@ type Ranked[T any] struct {
 	Of T
 }
 
-// add adds a span among the n largest, and returns its details to fill in; nil if the span is not among them, or is there already.
+// add adds a span among the n largest, and returns its details to fill in; nil if the span is not among them, is there already, or has no weight
+// (NaN).
 func (t *Top[T]) add(n int, weight float64, s ptrace.Span, r *resource) *T {
 	list := *t
 	if math.IsNaN(weight) || len(list) == n && weight < list[n-1].Weight { // the usual case, before the place is looked up
@@ -57,7 +58,7 @@ func (t *Top[T]) add(n int, weight float64, s ptrace.Span, r *resource) *T {
 	for i < end {
 		middle := (i + end) / 2
 		switch c := cmp.Or(cmp.Compare(weight, list[middle].Weight), list[middle].compare(&at)); {
-		case c == 0: // a repetition, perhaps in another file: the first file by name is the evidence
+		case c == 0: // a repetition, perhaps in another file: the first place by file and offset is the evidence
 			if had := &list[middle].At; cmp.Or(strings.Compare(at.File, had.File), cmp.Compare(at.Offset, had.Offset)) < 0 {
 				*had = at
 			}

@@ -18,7 +18,7 @@ type Window struct {
 	Took      Values // s, of each window
 	Over      Series // s, by iteration; without one, by ordinal
 	Parts     map[string]*Part
-	Judged    int64 // of windows: the others are like too few
+	Judged    int64 // windows with a usual time; for the others step_join saw too few like them
 	SlowCount int
 	Excess    Total                // s, excess of slow windows over the usual time
 	Devices   Total                // s, the excess multiplied by the job's current ranks

@@ -98,7 +98,7 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 }
 
 // readMessages appends the spans of batches in protobuf, each behind its length in four bytes, big-endian. An unfinished last batch is no error; an unfinished
-// first one is: the file is of another kind.
+// first one with a whole length is: the file is of another kind.
 func readMessages(r *bufio.Reader, into ptrace.Traces) error {
 	var u ptrace.ProtoUnmarshaler
 	var size [4]byte

@@ -66,7 +66,7 @@ type Found struct {
 type Share struct {
 	Read  int  `json:"read"`
 	There int  `json:"there"`
-	More  bool `json:"more"` // further traces exist, not counted
+	More  bool `json:"more"` // further traces may exist, not counted
 }
 
 // newest sorts traces by start and keeps the newest up to a limit, 0: all. Traces about a run as a whole do not count.

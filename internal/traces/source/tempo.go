@@ -23,6 +23,7 @@ import (
 const (
 	tempoRange = 167 * time.Hour // by default Tempo refuses to search 168 h and a second
 	tempoWeeks = 8               // searched back; by default Tempo keeps two
+	ahead      = time.Hour       // so far the clock of the server, which dates arrivals, may be ahead
 )
 
 // Tempo is the HTTP API of Grafana Tempo. It searches blocks by the arrival time of spans: until spans of old logs are in a block, only a search without a time
@@ -114,7 +115,7 @@ func (t *Tempo) Find(ctx context.Context, q Query) (*Found, error) {
 		return nil, err
 	}
 	var all []window
-	for to := q.Now.Add(time.Hour); len(all) < tempoWeeks; to = to.Add(-tempoRange) {
+	for to := q.Now.Add(ahead); len(all) < tempoWeeks; to = to.Add(-tempoRange) {
 		all = append(all, window{to.Add(-tempoRange), to})
 	}
 	all = append(all, window{}) // at any time: for traces not yet in a block

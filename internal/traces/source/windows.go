@@ -49,8 +49,8 @@ func newWindows(s store, q Query, shortest time.Duration) *windows {
 // window is a span of time; zero: whenever.
 type window struct{ from, to time.Time }
 
-// all collects the traces of each service, in the first window, which must be readable, then in earlier windows: stores with an index per day search years
-// slowly, or not at all.
+// all collects the traces of each service, in the first window, then in the others: stores with an index per day search years slowly, or not at all. So an
+// error ends the search only while the service has no traces; else Found.Older has the error.
 func (w *windows) all(ctx context.Context, services []string, all []window) (*Found, error) {
 	for _, service := range services {
 		w.until = time.Time{} // collect again: the newest traces of this service may be newer than the last one's
@@ -79,8 +79,8 @@ func (w *windows) found() *Found {
 	return &Found{Traces: traces, Share: Share{Read: count(traces), There: len(w.there), More: w.more}, Older: w.older}
 }
 
-// within collects the traces of a service in a window. If the store has more than n, the window is searched in two parts; a window that cannot be split, as of
-// traces with one start, is searched again with room for twice as many, up to maxPage.
+// within collects the traces of a service in a window. If the store has more than n, the window is searched in two parts. A window that cannot be split any
+// more, or whose answer has nothing new, is searched again with room for twice as many, up to maxPage.
 func (w *windows) within(ctx context.Context, service string, in window, n int) error {
 	counts := !w.until.IsZero()
 	if counts {
@@ -116,8 +116,8 @@ func (w *windows) within(ctx context.Context, service string, in window, n int) 
 	return w.within(ctx, service, window{in.from, cut}, page)
 }
 
-// cut is the time to split a full window: a quarter of the traces in its answer is before, so the later part, searched first, has the rest. If all of these
-// have one start, the window is split in the middle.
+// cut is the time to split a full window: a quarter of the traces in its answer is before, so the later part, searched first, has the rest. If that time is not
+// within the window, as of a trace that began before, the window is split in the middle.
 func (in window) cut(traces []*tree.Trace) time.Time {
 	var at time.Time
 	if len(traces) > 0 {

@@ -21,7 +21,7 @@ type Span struct {
 
 	Parent   *Span // nil: a root
 	Children []*Span
-	Orphan   bool // its parent is not in the trace. Children of step_join's root, sent only when a trace is over, are no orphans
+	Orphan   bool // its parent is not in the trace, or the span itself. Children of step_join's root, sent only when a trace is over, are no orphans
 }
 
 // Start is in ns since 1970.
@@ -41,7 +41,7 @@ type Trace struct {
 	ID         pcommon.TraceID
 	Roots      []*Span // by start: spans without a parent, and orphans
 	Spans      []*Span // by start
-	Start, End int64   // ns since 1970, of the first and the last span
+	Start, End int64   // ns since 1970: the first start and the last end of all spans
 }
 
 // First is the first span of a trace; of several roots with the same start, the longest.

@@ -26,7 +26,7 @@ func (s *Said) Title() string {
 }
 
 // Told are the verdicts in a span's list, in order: each with the events that explain the verdict, one after another, else with its name alone and the severity
-// that the registry gives to the name.
+// that the registry gives to the name. Without a severity of its own a verdict has the span's.
 func (h *Head) Told(span ptrace.Span) iter.Seq[Verdict] {
 	return func(yield func(Verdict) bool) {
 		for i := range h.Verdicts.Len() {

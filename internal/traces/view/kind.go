@@ -34,7 +34,7 @@ var byText = func() (table [256]Kind) {
 	return table
 }()
 
-// slotOf is a hash of a name. The table has far more room than names: a new name mostly finds a free slot.
+// slotOf is a hash of a name; the factor 36 keeps all names apart. The table has far more room than names: a new name mostly finds a free slot.
 func slotOf(name string) uint8 {
 	if name == "" {
 		return 0

@@ -17,7 +17,7 @@ type clocks struct {
 	prefix line.Prefix // of the last line
 	zone   *time.Location
 	stamps *clock.Stamps
-	at     int64 // ns since 1970, of the last line with a clock, records included
+	at     int64 // ns since 1970, of the last line with a clock; of records only of the first one, if before all others
 
 	first, last int64   // ns since 1970, of the earliest and the latest line; 0: no line has a clock
 	begins      []int64 // ns since 1970, of the file's first line with a clock, and of each line in which a process says that Megatron is initialized

@@ -22,7 +22,7 @@ import (
 const (
 	// MostFiles bounds the files of one answer: a job of 10,000 ranks has some logs of each, and a file takes 0.3 ms of CPU and 13 KB.
 	MostFiles = 100_000
-	// countedTo is at how many times as many a walk ends: a tree of millions of files takes minutes to list.
+	// countedTo: a walk ends at this many times MostFiles. A tree of millions of files takes minutes to list.
 	countedTo = 10
 )
 

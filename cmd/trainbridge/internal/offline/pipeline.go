@@ -200,12 +200,12 @@ type host struct{}
 
 func (host) GetExtensions() map[component.ID]component.Component { return nil }
 
+// noTraces takes spans and drops them.
 type noTraces struct{}
 
 func (noTraces) Capabilities() consumer.Capabilities                { return consumer.Capabilities{} }
 func (noTraces) ConsumeTraces(context.Context, ptrace.Traces) error { return nil }
 
-// noTraces takes spans and drops them.
 // both passes spans to two consumers that do not change them.
 type both struct{ first, second consumer.Traces }
 

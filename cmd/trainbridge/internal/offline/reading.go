@@ -164,8 +164,8 @@ func (r *Reading) Name(path string) string {
 	return path
 }
 
-// LineAt is the number of the line at a place of a file (trainbridge.log.offset), from 1, as editors count: by newlines. 0: the file cannot be read any more,
-// or is a tracker's.
+// LineAt is the number of the line at a place of a file (trainbridge.log.offset), from 1, as editors count: by newlines. 0: the file is unknown, cannot be
+// read any more, or is a tracker's.
 func (r *Reading) LineAt(path string, offset int64) int64 {
 	f := r.File(path)
 	if f == nil {

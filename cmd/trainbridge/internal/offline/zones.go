@@ -152,7 +152,8 @@ func placed(m pcommon.Map, otherwise bool) bool {
 	return of != spans.TimeSynthetic && of != spans.TimeObserved
 }
 
-// note widens the extent that a span belongs to. Spans of a run and parts of steps have made-up times and are passed over. Called under e.mu.
+// note widens the extent that a span belongs to. Spans of a run, parts of steps, and spans that say so themselves have made-up times and are passed over.
+// Called under e.mu.
 func (e *extents) note(scope string, s ptrace.Span) {
 	k := extentKey{scope: scope}
 	kind := view.KindOf(s)

@@ -161,8 +161,8 @@ func joinedLabel(s *tree.Span) (name, end string, ok bool) {
 	return "", "", false
 }
 
-// joinedDetails are the details of step_join's spans: of an aggregate the waiting, the longest and how the spans were found, of a copy of a span from another
-// trace the id of that trace, of a breakdown the three longest parts.
+// joinedDetails are the details of step_join's spans: of an aggregate the waiting, the longest, the communicator and how the spans were found, of a copy of a
+// span from another trace the id of that trace and whether the time is unknown, of a breakdown the three longest parts.
 func joinedDetails(s *tree.Span) (d []string) {
 	switch s.Kind {
 	case view.KindAggregate:

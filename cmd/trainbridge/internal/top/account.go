@@ -68,8 +68,8 @@ func (m *model) books() iter.Seq[*book.Book] {
 
 const mostStates = 4 // that are named
 
-// line is the row of the account: "goodput  91 %  of 2 h 6 min: training 91 %, checkpoint 4 %, …", with the states that took most of the wall clock; nil:
-// unknown.
+// line is the row of the account: "goodput  91 %  of 2 h 6 min: training 91 %, checkpoint 4 %, …", with up to four states, those that took most of the
+// wall clock and 0.1 % at least; nil: unknown.
 func (s *spent) line() line {
 	wall := 0.0
 	var states []account.State

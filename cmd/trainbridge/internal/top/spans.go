@@ -59,7 +59,8 @@ func (w *watcher) enter(j *job, e *book.Entry) {
 	j.stale = true
 }
 
-// read puts a span into the job of its run: a step, a breakdown of a step's time, times for the account of the run, and verdicts.
+// read puts a span into the job of its run: a step, a breakdown of a step's time, times for the account of the run, and verdicts. An incomplete step is for the
+// account alone.
 func (w *watcher) read(j *job, span ptrace.Span) {
 	kind := view.KindOf(span)
 	where := span.Name()
@@ -157,7 +158,8 @@ func (w *watcher) ConsumeMetrics(_ context.Context, md pmetric.Metrics) error {
 }
 
 // addGPU notes a value of a GPU, if the screen shows the metric. attribute returns an attribute of the point, "": absent. Of metrics with several points for a
-// GPU, the one about the whole GPU counts. A cause of throttling stays until the same cause is reported as over.
+// GPU, the one about the whole GPU counts. A cause of throttling stays until the same cause is reported as over,
+// or another as active; an idle GPU (gpu_idle) is not held down.
 func (m *model) addGPU(host, metric string, value float64, attribute func(name string) string) {
 	id := attribute(spans.AttrHardwareID)
 	if id == "" {

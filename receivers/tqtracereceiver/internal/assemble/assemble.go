@@ -163,7 +163,8 @@ func (d *left) is(name string, pid int64) bool {
 	return d.name == name && (pid == 0 || d.pid == 0 || d.pid == pid)
 }
 
-// Add takes one record. Finished functions and operations go to Out. With more than maxOpen open ones the oldest is given up.
+// Add takes one record. Finished functions and operations go to Out. With more than maxOpen open ones the oldest function is given up, or,
+// without one, the oldest operation that waits for its END.
 func (a *Assembler) Add(l *tqline.Line, at *At) Fate {
 	l.TraceID, l.Func = l.TraceID[:min(len(l.TraceID), maxName)], l.Func[:min(len(l.Func), maxName)]
 	a.now = max(a.now, at.Wall)
@@ -249,7 +250,7 @@ func (a *Assembler) group(l *tqline.Line, at *At) *group {
 	if l.Log {
 		key ^= 1
 	}
-	// Two keys with one hash do not happen by chance; with malicious input they may share a slot after this.
+	// Two keys with one hash do not happen by chance; with malicious input the group may take the slot of another after four tries.
 	g := a.groups[key]
 	for n := 0; g != nil && !g.is(l, at) && n < 4; n++ {
 		key++
@@ -284,7 +285,8 @@ func (a *Assembler) newGroup(key uint64, l *tqline.Line, at *At) *group {
 	return g
 }
 
-// settle moves a group with nothing open to the end of the idle groups, for reuse; until then the group's memory of sent functions serves late lines.
+// settle moves a group with nothing open to the end of the idle groups, for reuse; until then the group's memory of sent functions serves late lines. An idle
+// group with something open again is taken out.
 func (a *Assembler) settle(g *group) {
 	empty := len(g.all) == 0 && len(g.orphans) == 0 && g.openOps() == 0
 	switch {

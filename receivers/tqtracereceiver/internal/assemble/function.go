@@ -180,7 +180,8 @@ func (a *Assembler) functionStart(g *group, l *tqline.Line, at *At) Fate {
 	return Used
 }
 
-// startOfSent says whether a FUNCTION_START at t is of a function already sent: Late if the function lacked its START, Duplicate if not, Used if of none.
+// startOfSent says whether a FUNCTION_START at t is of a function already sent: Late if the function lacked its START, Duplicate if its
+// START was at t too, Used if of none. Stamps are no proof of a duplicate.
 func (g *group) startOfSent(t int64, name string, pid int64) Fate {
 	for i := range g.done {
 		d := &g.done[i]
@@ -287,7 +288,7 @@ func (a *Assembler) unusual(g *group, e tqline.Stage, t, start int64, name strin
 }
 
 // outOfOrder finds the open function of a record that comes behind its followers: a START behind its END, an END behind the next event. Duplicate: a function
-// has the same record already.
+// has the same record already; stamps are no proof, as several records share a millisecond.
 func (g *group) outOfOrder(e tqline.Stage, t, start int64, name string, pid int64) (*function, Fate) {
 	tol := tolerance[g.base]
 	for i, n := len(g.all)-1, 0; i >= 0 && n < maxScan; i, n = i-1, n+1 {
@@ -313,7 +314,7 @@ func (g *group) outOfOrder(e tqline.Stage, t, start int64, name string, pid int6
 func follows(d int64, base Base) bool { return d >= -tolerance[base] && d <= step[base] }
 
 // stageOfSent says whether a record is of a function already sent: Duplicate if the function has the record, Late if the record would have been the missing
-// one, Used if of none.
+// one, Used if of none. Stamps are no proof of a duplicate.
 func (g *group) stageOfSent(e tqline.Stage, t, start int64, name string, pid int64) Fate {
 	tol := tolerance[g.base]
 	for i := range g.done {

@@ -44,7 +44,7 @@ func (o *op) reason() string {
 	return ReasonNoClientEnd
 }
 
-// opOfStage is the operation of each stage of a function.
+// opOfStage is the operation of each stage of a function. The compute stage has none: OpClear is in no function.
 var opOfStage = [3]tqline.Op{tqline.OpGet, tqline.OpClear, tqline.OpPut}
 
 // opQueue holds operations without a function in order of arrival.
@@ -96,7 +96,7 @@ func (a *Assembler) client(g *group, l *tqline.Line, at *At) Fate {
 	return a.clientStart(g, l, at, name)
 }
 
-// clientEnd takes the END of an operation, whose START is open at the stated time, or was lost.
+// clientEnd takes the END of an operation, whose START is open at the stated time, or was lost: then TooMany if its function is full.
 func (a *Assembler) clientEnd(g *group, l *tqline.Line, at *At, name string) Fate {
 	start := at.T - l.Duration
 	open := &g.open[l.Op]

@@ -198,7 +198,7 @@ func cellEnd(t []byte, i int, comma bool) int {
 	return i
 }
 
-// skip returns where the blanks at t[i:] end. Columns are far apart: eight blanks at a time are cheaper.
+// skip returns where the blanks and control characters at t[i:] end. Columns are far apart: eight blanks at a time are cheaper.
 func skip(t []byte, i int) int {
 	for len(t)-i >= 8 {
 		x := binary.LittleEndian.Uint64(t[i:]) ^ blanks
