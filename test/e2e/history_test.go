@@ -181,6 +181,15 @@ func TestHistory(t *testing.T) {
 		out, err := cmd.CombinedOutput()
 		require.NoError(t, err, string(out))
 	}
+	for n, want := range map[int]string{
+		historySlowest:  "step time 1.3 s, longest of 78 (median 1 s)",
+		historyNewAt:    "step time 1.06 s,",
+		historyRuns - 1: "Nothing unusual",
+	} {
+		out, err := exec.CommandContext(t.Context(), fullBin(t), "compare", filepath.Join(dir, "lake"), "--run", runs[n].id()).CombinedOutput()
+		require.NoError(t, err, string(out))
+		assert.Contains(t, string(out), want)
+	}
 	for _, engine := range []string{"duckdb", "chdb"} {
 		t.Run(engine, func(t *testing.T) { checkHistory(t, runs, historyAnswers(t, engine, dir)) })
 	}

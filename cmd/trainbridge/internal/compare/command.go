@@ -18,26 +18,36 @@ type options struct {
 	reading      reading.Flags
 	format, lang string
 	runA, runB   string // the run id to take from logs of several runs
+	last         string // of a lake
 }
 
 // NewCommand is `trainbridge compare`.
 func NewCommand() *cobra.Command {
 	var opt options
 	cmd := &cobra.Command{
-		Use:   "compare A B",
+		Use:   "compare A B | compare LAKE",
 		Short: "Say what differs between two runs, by how much, and how sure that is",
 		Long: `Reads the logs of two runs from their first line to their last and sets them side by side: where the wall clock went, step time and where that goes,
 throughput, FLOP/s, MFU, TransferQueue functions, RPC stages, collectives, the loss at equal steps. Each difference has an interval; one that holds zero
 is none that can be told. Runs of another model, world size or batch are not comparable: what differs is said first.
 
+With one path, a lake of report --format parquet (full build), its newest run is set among like runs before it: each figure's rank, and what is beyond
+all others.
+
 A and B are files, directories, globs, or one of them - for the standard input; .gz and .zst are read as they are.`,
 		Example: `  trainbridge compare /data/job-before /data/job-after
   trainbridge compare before.log after.log --format json
-  trainbridge compare /data/jobs /data/jobs --run-a run-0863c804a488 --run-b run-f774874bd504`,
+  trainbridge compare /data/jobs /data/jobs --run-a run-0863c804a488 --run-b run-f774874bd504
+  trainbridge compare /lake --last 30d`,
 		SilenceUsage: true,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 2 {
-				return reading.Errorf(cmd, "name the logs of two runs, A and B: each a file, a directory or a glob in quotes")
+			switch {
+			case len(args) == 2 && opt.last != "":
+				return reading.Errorf(cmd, "--last is of a lake: name one path")
+			case len(args) == 1 && (opt.last != "" || isLake(args[0])):
+				return nil
+			case len(args) != 2:
+				return reading.Errorf(cmd, "name the logs of two runs, A and B: each a file, a directory or a glob in quotes; or name a lake")
 			}
 			return nil
 		},
@@ -45,6 +55,9 @@ A and B are files, directories, globs, or one of them - for the standard input; 
 			how, err := opt.reading.Options(cmd)
 			if err != nil {
 				return err
+			}
+			if len(args) == 1 {
+				return compareHistory(cmd, args[0], how.Run, &opt)
 			}
 			a, err := read(cmd, args[0], "--run-a", opt.runA, how)
 			if err != nil {
@@ -68,6 +81,7 @@ A and B are files, directories, globs, or one of them - for the standard input; 
 	reading.Choice(cmd, &opt.lang, "lang", "language", "en", "zh")
 	f.StringVar(&opt.runA, "run-a", "", "which run of A, where there are several")
 	f.StringVar(&opt.runB, "run-b", "", "which run of B, where there are several")
+	f.StringVar(&opt.last, "last", "", "of a lake: only runs of these `days` before the run, such as 30d; --run names the run (default: the newest)")
 	return cmd
 }
 

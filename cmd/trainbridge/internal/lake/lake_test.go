@@ -328,3 +328,17 @@ func TestTooManyRuns(t *testing.T) {
 	require.ErrorIs(t, report(t, lake, paths...), errRuns)
 	assert.NoDirExists(t, lake)
 }
+
+// A long run is one file in several groups of rows, with each step once.
+func TestManySteps(t *testing.T) {
+	const n = groupRows + 4000
+	lake := t.TempDir()
+	require.NoError(t, report(t, lake, put(t, t.TempDir(), steps(n, day))))
+	files := filesOf(t, filepath.Join(lake, "steps"))
+	require.Len(t, files, 1)
+	names, rows := rowsOf(t, files[0])
+	require.Len(t, rows, n)
+	for i, row := range rows {
+		require.Equal(t, strconv.Itoa(i+1), row[slices.Index(names, "iteration")])
+	}
+}

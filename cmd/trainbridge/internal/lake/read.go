@@ -1,0 +1,179 @@
+package lake
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/parquet-go/parquet-go"
+
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/compare"
+)
+
+// mostFile bounds a file of the table runs, By: a row takes some 20 kB.
+const mostFile = 64 << 20
+
+var (
+	errVersion = errors.New("written by a later trainbridge")
+	errRow     = errors.New("not a table of runs")
+	errLarge   = errors.New("too large for a run")
+)
+
+// History reads the run of an id, the newest if id is "", and all runs that began in a time before the run's begin; last 0: all. left are the files that
+// cannot be read, with the reason.
+func History(dir, id string, last time.Duration) (run compare.Past, before []compare.Past, left []error, err error) {
+	days, err := daysOf(dir)
+	if err != nil {
+		return run, nil, nil, err
+	}
+	by := make(map[string][]compare.Past) // by day
+	read := func(day string) {
+		for _, path := range runsOf(dir, day) {
+			rows, err := readRuns(path)
+			if err != nil {
+				left = append(left, fmt.Errorf("%s: %w", path, err))
+			}
+			by[day] = append(by[day], rows...)
+		}
+	}
+	at := len(days) - 1
+	for ; at >= 0 && run.Run == ""; at-- {
+		if _, err := os.Stat(pathOf(dir, runsTable, days[at], runName(id))); id != "" && err != nil {
+			continue
+		}
+		read(days[at])
+		for _, p := range by[days[at]] {
+			if id == "" && (run.Run == "" || p.Start.After(run.Start)) || id != "" && p.Run == id {
+				run = p
+			}
+		}
+	}
+	if run.Run == "" {
+		return run, nil, left, nil
+	}
+	for _, day := range days[:at+2] {
+		end, err := time.Parse("day="+time.DateOnly, day)
+		if err != nil || last > 0 && end.AddDate(0, 0, 1).Before(run.Start.Add(-last)) {
+			continue
+		}
+		if by[day] == nil {
+			read(day)
+		}
+		for _, p := range by[day] {
+			if p.Run != run.Run && p.Start.Before(run.Start) && (last == 0 || p.Start.After(run.Start.Add(-last))) {
+				before = append(before, p)
+			}
+		}
+	}
+	return run, before, left, nil
+}
+
+// daysOf are the partitions of the table runs, in order.
+func daysOf(dir string) (days []string, err error) {
+	entries, err := os.ReadDir(filepath.Join(dir, runsTable))
+	if err != nil {
+		return nil, fmt.Errorf("%s is no lake: %w", dir, err)
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), "day=") {
+			days = append(days, e.Name())
+		}
+	}
+	slices.Sort(days)
+	return days, nil
+}
+
+// runsOf are the files of a day.
+func runsOf(dir, day string) (paths []string) {
+	entries, _ := os.ReadDir(filepath.Join(dir, runsTable, day))
+	for _, e := range entries {
+		path := filepath.Join(dir, runsTable, day, e.Name(), fileName)
+		if _, err := os.Stat(path); err == nil {
+			paths = append(paths, path)
+		}
+	}
+	return paths
+}
+
+// readRuns reads the rows of a file of the table runs. A file of an earlier version lacks columns.
+func readRuns(path string) (rows []compare.Past, err error) {
+	defer func() { // parquet-go may panic on a damaged file
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: %v", errRow, p)
+		}
+	}()
+	fi, err := os.Stat(path)
+	if err != nil {
+		return nil, short(err)
+	}
+	if fi.Size() > mostFile {
+		return nil, errLarge
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, errors.Unwrap(err)
+	}
+	file, err := parquet.OpenFile(bytes.NewReader(text), int64(len(text)))
+	if err != nil {
+		return nil, err
+	}
+	version, _ := file.Lookup(versionKey)
+	switch n, err := strconv.Atoi(version); {
+	case err != nil:
+		return nil, errRow
+	case n > SchemaVersion:
+		return nil, fmt.Errorf("schema_version %d: %w", n, errVersion)
+	}
+	columns := file.Schema().Columns()
+	for _, group := range file.RowGroups() {
+		in := group.Rows()
+		buf := make([]parquet.Row, 1)
+		for {
+			n, err := in.ReadRows(buf)
+			if n == 1 {
+				rows = append(rows, pastOf(buf[0], columns))
+			}
+			if err != nil || n == 0 {
+				if err := in.Close(); err != nil {
+					return nil, err
+				}
+				if err != nil && !errors.Is(err, io.EOF) {
+					return nil, err
+				}
+				break
+			}
+		}
+	}
+	return rows, nil
+}
+
+func pastOf(row parquet.Row, columns [][]string) compare.Past {
+	p := compare.Past{Texts: make(map[string]string), Numbers: make(map[string]float64)}
+	for _, v := range row {
+		if v.Column() >= len(columns) || v.IsNull() {
+			continue
+		}
+		name := columns[v.Column()][0]
+		switch v.Kind() {
+		case parquet.ByteArray:
+			p.Texts[name] = string(v.ByteArray())
+		case parquet.Double:
+			p.Numbers[name] = v.Double()
+		case parquet.Int64:
+			p.Numbers[name] = float64(v.Int64())
+			if name == "time" {
+				p.Start = time.UnixMicro(v.Int64()).UTC()
+			}
+		default:
+		}
+	}
+	p.Run = p.Texts["run"]
+	return p
+}
