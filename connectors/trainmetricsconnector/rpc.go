@@ -96,7 +96,7 @@ func (r *rpcReader) readPart(span ptrace.Span) {
 }
 
 // readCall notes the client's span of a ZeroMQ call, with its sizes and the times of its parts. The server's part is within the time of receiving, and is not
-// added.
+// added. An impossible value is unknown, and the span counts as invalid.
 func (r *rpcReader) readCall(span ptrace.Span, s *scratch) {
 	r.last = pcommon.SpanID{}
 	c := &r.call
@@ -106,17 +106,20 @@ func (r *rpcReader) readCall(span ptrace.Span, s *scratch) {
 	}
 	bad := false
 	v := callValues{key: callKey{spans.Label(c.Method), spans.Label(c.Network)}, request: countOf(c.RequestSize, &bad), response: countOf(c.ResponseSize, &bad)}
+	stated := false // the call has the times of its parts
+	for i, took := range c.Duration {
+		if ns, ok := nanoseconds(took, &bad); ok && view.RPCStage(i) != view.RPCServer {
+			v.parts[i], stated = ns, true
+		}
+	}
 	ns, possible := length(span)
 	if bad || !possible {
 		s.invalid++
 	}
 	if possible {
 		s.note(span, r.family, &c.Head, len(r.calls), ns)
-		r.last = span.SpanID()
-		for i, took := range c.Duration {
-			if ns, ok := nanoseconds(took, &bad); ok && view.RPCStage(i) != view.RPCServer {
-				v.parts[i], r.last = ns, pcommon.SpanID{} // no last call: the spans of the parts say the same again
-			}
+		if !stated { // else the spans of the parts say the same again
+			r.last = span.SpanID()
 		}
 		r.calls = append(r.calls, v)
 	}

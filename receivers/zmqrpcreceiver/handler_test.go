@@ -502,3 +502,18 @@ func TestConfig(t *testing.T) {
 	assert.Equal(t, 300, cfg.MaxCalls)
 	assert.Equal(t, "tee", cfg.ServiceName)
 }
+
+// A summary has the time of the last row, and the source of this time, even if the summary arrives while tailing.
+func TestSummaryBehindABacklog(t *testing.T) {
+	f := newLineStream(t, "ID Method Total(ms)", "1 A 100", "SUMMARY", "Total RPC calls: 1")
+	f.line(0, filereceivertest.Written, false)
+	f.line(1, filereceivertest.Written, false)
+	f.line(2, filereceivertest.Written.Add(time.Hour), true)
+	f.line(3, filereceivertest.Written.Add(time.Hour), true)
+	f.end()
+	var got []string
+	for _, s := range f.spans() {
+		got = append(got, s.Name()+" "+when(s))
+	}
+	assert.Equal(t, []string{"rpc.calls -100-0 synthetic", "A -100-0 synthetic", "rpc.summary 0-0 synthetic"}, got)
+}

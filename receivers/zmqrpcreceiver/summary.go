@@ -36,7 +36,7 @@ const maxSummaryLines = 200
 // beginSummary opens a summary with the current line.
 func (h *handler) beginSummary(l *tail.Line) {
 	h.snapshot()
-	f := &final{since: l.Observed.UnixNano(), at: h.state.End, observed: l.Live, group: h.state.Last, rows: h.state.Block}
+	f := &final{since: l.Observed.UnixNano(), at: h.state.End, observed: h.state.Live, group: h.state.Last, rows: h.state.Block}
 	if f.at == 0 { // no row came before
 		f.at, f.observed = l.Written().UnixNano(), false
 	}

@@ -225,3 +225,14 @@ func TestTop(t *testing.T) {
 		assert.Equal(t, all[:n], []Ranked[view.Int](top))
 	}
 }
+
+// A key whose copy is cut, or is that of a full table before, finds the same value again.
+func TestCutKey(t *testing.T) {
+	var in table[string, Total]
+	name := strings.Repeat("n", textLimit+1)
+	for _, k := range []string{name, "b", name, "b"} {
+		in.of(k, Other, Most, func(k string) (string, *Total) { return text(k), new(Total) }).Add(1)
+	}
+	assert.Len(t, in.by, 2)
+	assert.Equal(t, int64(2), in.by[text(name)].Count())
+}

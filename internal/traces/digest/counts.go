@@ -28,7 +28,7 @@ type table[K comparable, V any] struct {
 }
 
 // of finds or begins the value of a key. Keys beyond most share the key other, and are counted in Left. begin makes a new value, and a copy of the key, whose
-// texts belong to a span.
+// texts belong to a span: cut, or other, where the key is too long or another table is full.
 func (t *table[K, V]) of(k, other K, most int, begin func(k K) (K, *V)) *V {
 	if t.last != nil && t.lastK == k {
 		return t.last
@@ -47,7 +47,11 @@ func (t *table[K, V]) of(k, other K, most int, begin func(k K) (K, *V)) *V {
 			k = other
 		}
 		k, v = begin(k)
-		t.by[k] = v
+		if had := t.by[k]; had != nil { // the copy is a known key
+			v = had
+		} else {
+			t.by[k] = v
+		}
 	}
 	t.lastK, t.last = k, v
 	return v

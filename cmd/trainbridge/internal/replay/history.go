@@ -195,15 +195,13 @@ func keep(md pmetric.Metrics, accounts bool) {
 	}
 }
 
-// countedAt is when a live collector would have counted a span, Unix ns: at its end. A breakdown is a point at the begin of its window, and its parts add up to
-// the window's length.
+// countedAt is when a live collector would have counted a span, Unix ns: at its end. A breakdown is a point at the begin of its window: its end is a length
+// later.
 func (h *history) countedAt(s ptrace.Span) int64 {
 	end := int64(s.EndTimestamp())
 	if view.KindOf(s) == view.KindBreakdown {
 		h.breakdown.Read(s)
-		for _, part := range h.breakdown.Times {
-			end += int64(part.Seconds * 1e9)
-		}
+		end += int64(h.breakdown.Length() * 1e9)
 	}
 	return end
 }

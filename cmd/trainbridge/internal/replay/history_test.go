@@ -225,3 +225,13 @@ func TestAccount(t *testing.T) {
 	parts := of(t, all, "ml_train_stage_duration_seconds_count")
 	assert.InDelta(t, 30, parts[(100*s15+30*took)/s15*15_000+15_000], 0)
 }
+
+// A breakdown counts at the end of its window, whatever a part lacks.
+func TestBreakdownCountedAt(t *testing.T) {
+	s := ptrace.NewSpan()
+	s.SetEndTimestamp(1e9)
+	s.Attributes().PutStr(spans.AttrKind, spans.KindBreakdown)
+	s.Attributes().PutDouble(spans.StepTimePrefix+spans.PartCompute, 2)
+	s.Attributes().PutDouble(spans.StepTimePrefix+spans.PartGet, math.NaN())
+	assert.Equal(t, int64(3e9), newHistory(1).countedAt(s))
+}

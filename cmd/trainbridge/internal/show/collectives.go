@@ -257,7 +257,11 @@ func rootDetails(s *tree.Span) (d numbers) {
 		d = append(d, fmt.Sprintf("%s missing: %s", human.Thousands(v.MissingCount), reading.Clean(strings.Join(missing, ","))))
 	}
 	if !math.IsNaN(v.Last.Late) {
-		d = append(d, fmt.Sprintf("rank %d late by %s", v.Last.Rank.N, human.Seconds(v.Last.Late)))
+		text := "late by " + human.Seconds(v.Last.Late)
+		if v.Last.Rank.OK {
+			text = fmt.Sprintf("rank %d %s", v.Last.Rank.N, text)
+		}
+		d = append(d, text)
 	}
 	d.add(v.BandwidthBus, human.Rate, "busbw ")
 	d.addInt(v.Peer, "peer %d")

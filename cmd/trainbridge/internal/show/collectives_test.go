@@ -339,3 +339,10 @@ func TestBareCollective(t *testing.T) {
 		}
 	}
 }
+
+// A collective may say how late the last rank was, and not which rank.
+func TestLatenessOfAnUnknownRank(t *testing.T) {
+	s := ptrace.NewSpan()
+	s.Attributes().PutDouble(spans.AttrNCCLLateMax, 0.0012)
+	assert.Equal(t, numbers{"late by 1.2 ms"}, rootDetails(&tree.Span{Span: s, Kind: view.KindCollective}))
+}
