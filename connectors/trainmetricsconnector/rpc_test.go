@@ -328,7 +328,10 @@ func TestCallValues(t *testing.T) {
 		"good":             {change: func(pcommon.Map, ptrace.Span) {}, labels: matmulUnix, request: 1000},
 		"size as a double": {change: func(m pcommon.Map, _ ptrace.Span) { m.PutDouble(spans.AttrZMQRequestSize, 2.5) }, labels: matmulUnix, request: 2.5},
 		"negative size":    {change: func(m pcommon.Map, _ ptrace.Span) { m.PutInt(spans.AttrZMQRequestSize, -1) }, labels: matmulUnix, request: -1, invalid: 1},
-		"negative part":    {change: func(m pcommon.Map, _ ptrace.Span) { m.PutDouble(spans.AttrZMQSendDuration, -1) }, labels: matmulUnix, request: 1000, invalid: 1},
+		"negative part": {
+			change: func(m pcommon.Map, _ ptrace.Span) { m.PutDouble(spans.AttrZMQSendDuration, -1) }, labels: matmulUnix, request: 1000,
+			invalid: 1,
+		},
 		"size of everything": {
 			change: func(m pcommon.Map, _ ptrace.Span) { m.PutDouble(spans.AttrZMQRequestSize, 1e300) }, labels: matmulUnix, request: -1,
 			invalid: 1,
