@@ -326,8 +326,8 @@ func (d *deriver) own(r *facts.Run, g *facts.Group, w *facts.Window) {
 	}
 }
 
-// parts records the parent of each part of a step (d.parents) and the parts that wait (d.waits), and returns by which number the timers are to be multiplied. A record of several steps mostly
-// has the timers' means per step: w.Steps. If that many do not fit in the window, the timers are sums: 1.
+// parts records the parent of each part of a step (d.parents) and the parts that wait (d.waits), and returns by which number the timers are to be multiplied.
+// A record of several steps mostly has the timers' means per step: w.Steps. If that many do not fit in the window, the timers are sums: 1.
 func (d *deriver) parts(g *facts.Group, w *facts.Window) (factor float64) {
 	clear(d.parents)
 	d.waits = d.waits[:0]

@@ -43,8 +43,8 @@ func stepFleet(t *testing.T, b *broker, name, backend, limit string, flags ...st
 	return f, tr
 }
 
-// breakdowns waits until all steps have a breakdown, stops the fleet, and compares each breakdown that is not partial with the truth of its collectives. It returns the number
-// of whole breakdowns, and of partial ones by reason.
+// breakdowns waits until all steps have a breakdown, stops the fleet, and compares each breakdown that is not partial with the truth of its
+// collectives. It returns the number of whole breakdowns, and of partial ones by reason.
 func (f *fleet) breakdowns(tr *jobTruth, sink *spanSink) (whole int, partial map[string]int) {
 	f.Helper()
 	eventually(f, func() error {

@@ -75,16 +75,10 @@ func documented(tb testing.TB, tool, addr string) string {
 	return strings.NewReplacer(tool, java, "kafka:9092", addr).Replace(strings.Join(lines, "\n"))
 }
 
-// With TLS, a login, and the rights in docs/reference/scale.md and no more, a job's steps and collectives reach the backend. The collectors start before they have
-// the rights.
-func TestKafkaSecured(t *testing.T) {
-	t.Parallel()
-	tr := generateJob(t, "--ranks", "16", "--steps", "10", "--seed", "5", "--nccl", "nccl_inspector")
-	secured := freeAddr(t)
-	ca, server := selfSigned(t, secured)
-	b := newKafka(t, freeAddr(t), 4, secured, secured)
-	// The plain listener is the administrator's.
-	b.env = append(b.env, strings.Join([]string{
+// securedBroker is the setting of a broker whose second listener asks for TLS and a login, and which refuses all that no rule allows. The plain listener is the
+// administrator's.
+func securedBroker(server string) string {
+	return strings.Join([]string{
 		"KAFKA_CONFIG=authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
 		"super.users=User:ANONYMOUS",
 		"listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,PROXIED:SASL_SSL",
@@ -92,7 +86,32 @@ func TestKafkaSecured(t *testing.T) {
 		"listener.name.proxied.scram-sha-512.sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required;",
 		"listener.name.proxied.ssl.keystore.type=PEM",
 		"listener.name.proxied.ssl.keystore.location=" + server,
-	}, "\n"))
+	}, "\n")
+}
+
+// refusedTo holds that a user may not read a topic.
+func refusedTo(t *testing.T, addr, ca, user, password, topic string) {
+	t.Helper()
+	roots, err := os.ReadFile(ca)
+	require.NoError(t, err)
+	pool := x509.NewCertPool()
+	require.True(t, pool.AppendCertsFromPEM(roots))
+	client, err := kgo.NewClient(kgo.SeedBrokers(addr), kgo.DialTLSConfig(&tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}),
+		kgo.SASL(scram.Auth{User: user, Pass: password}.AsSha512Mechanism()), kgo.ConsumeTopics(topic))
+	require.NoError(t, err)
+	defer client.Close()
+	require.ErrorIs(t, client.PollFetches(t.Context()).Err(), kerr.TopicAuthorizationFailed, "%s reads %s", user, topic)
+}
+
+// With TLS, a login, and the rights in docs/reference/scale.md and no more, a job's steps and collectives reach the backend. The collectors start before they
+// have the rights.
+func TestKafkaSecured(t *testing.T) {
+	t.Parallel()
+	tr := generateJob(t, "--ranks", "16", "--steps", "10", "--seed", "5", "--nccl", "nccl_inspector")
+	secured := freeAddr(t)
+	ca, server := selfSigned(t, secured)
+	b := newKafka(t, freeAddr(t), 4, secured, secured)
+	b.env = append(b.env, securedBroker(server))
 	b.up(t)
 	b.topics(t, "rl_otlp_spans", "rl_otlp_nccl", "vision_otlp_spans")
 	run(t, nil, "bash", "-euc", documented(t, "kafka-configs.sh", b.addr))
@@ -132,18 +151,8 @@ func TestKafkaSecured(t *testing.T) {
 	whole, partial := f.breakdowns(tr, sink)
 	assert.Equal(t, len(tr.Steps), whole)
 	assert.Empty(t, partial)
-	roots, err := os.ReadFile(ca)
-	require.NoError(t, err)
-	pool := x509.NewCertPool()
-	require.True(t, pool.AppendCertsFromPEM(roots))
-	for user, topics := range map[string][]string{"rl-agent": {"rl_otlp_spans", "rl_otlp_nccl", "vision_otlp_spans"}, "rl-gateway": {"vision_otlp_spans"}} {
-		password := strings.TrimPrefix(user, "rl-") + "s"
-		for _, topic := range topics {
-			client, err := kgo.NewClient(kgo.SeedBrokers(secured), kgo.DialTLSConfig(&tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}),
-				kgo.SASL(scram.Auth{User: user, Pass: password}.AsSha512Mechanism()), kgo.ConsumeTopics(topic))
-			require.NoError(t, err)
-			assert.ErrorIs(t, client.PollFetches(t.Context()).Err(), kerr.TopicAuthorizationFailed, "%s reads %s", user, topic)
-			client.Close()
-		}
+	for _, topic := range []string{"rl_otlp_spans", "rl_otlp_nccl", "vision_otlp_spans"} {
+		refusedTo(t, secured, ca, "rl-agent", "agents", topic)
 	}
+	refusedTo(t, secured, ca, "rl-gateway", "gateways", "vision_otlp_spans")
 }

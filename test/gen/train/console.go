@@ -272,13 +272,13 @@ func stamped(before, after string) func(*console, []byte, int64) []byte {
 	}
 }
 
-// seconded is a head with a stamp of whole seconds between two texts.
-func seconded(before, after string) func(*console, []byte, int64) []byte {
+// bracketed is a head with a stamp of whole seconds behind a bracket, before a text: "[2026-08-21 10:01:33] …".
+func bracketed(after string) func(*console, []byte, int64) []byte {
 	return func(p *console, b []byte, wall int64) []byte {
 		if p.begun {
 			p.clocked(wall, time.Second)
 		}
-		return append(time.Unix(0, wall).In(p.opt.Timezone).AppendFormat(append(b, before...), time.DateTime), after...)
+		return append(time.Unix(0, wall).In(p.opt.Timezone).AppendFormat(append(b, '['), time.DateTime), after...)
 	}
 }
 

@@ -122,11 +122,11 @@ var trainers = map[string]*trainer{
 	FormatSlime: {
 		evalInterval: 20, ray: "MegatronTrainRayActor",
 		step: []textLine{
-			{class: logfile.Ignored, head: seconded("[", "] train_metric_utils.py:135 - "), cells: []cell{
+			{class: logfile.Ignored, head: bracketed("] train_metric_utils.py:135 - "), cells: []cell{
 				{before: "rollout ", print: whole, value: index},
 				{before: ": {'rollout/raw_reward': ", print: logfile.AppendRepr, value: func(r *reading) float64 { return 1 / (1 + r.losses) }},
 			}, tail: "}"},
-			{head: seconded("[", "] model.py:918 - "), cells: []cell{
+			{head: bracketed("] model.py:918 - "), cells: []cell{
 				{before: "step ", attr: spans.AttrIteration, print: whole, value: index},
 				{before: ": {'train/loss': ", attr: spans.AttrLoss, print: logfile.AppendRepr, value: loss},
 				{before: ", 'train/kl_loss': ", attr: named("train/kl_loss"), print: logfile.AppendRepr, value: func(r *reading) float64 { return r.lr * 10 }},
@@ -135,7 +135,7 @@ var trainers = map[string]*trainer{
 				{before: ", 'train/global_batch_size': ", attr: spans.AttrBatchSize, print: whole, value: batchSize},
 				{before: ", 'train/step': ", print: whole, value: index},
 			}, tail: "}"},
-			{class: logfile.Side, head: seconded("[", "] train_metric_utils.py:401 - "), cells: []cell{
+			{class: logfile.Side, head: bracketed("] train_metric_utils.py:401 - "), cells: []cell{
 				{before: "perf ", print: whole, value: index},
 				inSeconds(": {'perf/update_weights_time': ", 0.05), inSeconds(", 'perf/data_preprocess_time': ", 0.01),
 				inSeconds(", 'perf/train_wait_time': ", 0.55), inSeconds(", 'perf/log_probs_time': ", 0.05), inSeconds(", 'perf/actor_train_time': ", 0.35),
@@ -144,7 +144,7 @@ var trainers = map[string]*trainer{
 				{before: ", 'perf/wait_time_ratio': ", attr: named("perf/wait_time_ratio"), print: logfile.AppendRepr, value: constant(0.55)},
 			}, tail: "}"},
 		},
-		eval: []textLine{{has: always, head: seconded("[", "] rollout_metrics.py:247 - "), cells: []cell{
+		eval: []textLine{{has: always, head: bracketed("] rollout_metrics.py:247 - "), cells: []cell{
 			{before: "eval ", attr: spans.AttrIteration, print: whole, value: index},
 			{before: ": {'eval/aime': ", attr: named("eval/aime"), print: logfile.AppendRepr, value: func(r *reading) float64 { return min(1, 1/r.validation) }},
 		}, tail: "}"}},

@@ -220,7 +220,7 @@ func TestAt(t *testing.T) {
 		for i := range list {
 			list[i] = named{who: breakdown.Who{Rank: int64(i), HasRank: true}, seconds: float64(n - i)}
 		}
-		assert.Equal(t, want, at(list, named{who: breakdown.Who{Rank: 99, HasRank: true}}), n)
-		assert.Equal(t, float64(n), at(list, list[0]), n)
+		assert.InDelta(t, want, at(list, named{who: breakdown.Who{Rank: 99, HasRank: true}}), 0, n)
+		assert.InDelta(t, n, at(list, list[0]), 0, n)
 	}
 }

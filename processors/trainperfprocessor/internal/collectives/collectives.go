@@ -131,8 +131,8 @@ func (j *judge) judgeTimes() {
 	}
 }
 
-// judgeWork gives the verdicts about errors, retries and message sizes that disagree in the collective, about slow and hot links up to the collective, and about
-// a logged bandwidth that is not that of size and duration.
+// judgeWork gives the verdicts about errors, retries and message sizes that disagree in the collective, about slow and hot links up to the collective, and
+// about a logged bandwidth that is not that of size and duration.
 func (j *judge) judgeWork() {
 	none := math.NaN()
 	if j.Errors >= 1 {

@@ -183,8 +183,8 @@ func (p *Parser) Line(b []byte, out object.Out) (v tail.Verdict, reason string, 
 }
 
 // follow finds the bar of a drawing among those drawn before, by its total and its name, the description up to the first digit, and moves the bar's clock. Of
-// more than maxBars, an unknown bar takes the place of the one not drawn for longest. The bar drawn last comes first. Where count or time falls, another bar of the
-// name begins, and the one before is finished (Rounds).
+// more than maxBars, an unknown bar takes the place of the one not drawn for longest. The bar drawn last comes first. Where count or time falls, another bar of
+// the name begins, and the one before is finished (Rounds).
 func (p *Parser) follow(d *drawing) {
 	name := d.Desc
 	if i := bytes.IndexAny(name, "0123456789"); i >= 0 {

@@ -162,8 +162,8 @@ func (p *progress) record(epoch float64) (w write, ok, waits bool) {
 // text takes any other line: what is written is no record.
 func (p *progress) text() { p.state = idle }
 
-// bar takes a bar, as the table above says. ok: the bar completes the last pending record, with the numbers w. A write without a record waits in writes. A write
-// completed by the other bar makes that bar the training's: another job began, or the first bar was not the training's. Then counts start anew (nextJob).
+// bar takes a bar, as the table above says. ok: the bar completes the last pending record, with the numbers w. A write without a record waits in writes. A
+// write completed by the other bar makes that bar the training's: another job began, or the first bar was not the training's. Then counts start anew (nextJob).
 func (p *progress) bar(b *tqdm.Bar) (w write, ok bool) {
 	before := p.training.clock.Seen
 	s := p.draw(b)

@@ -334,7 +334,8 @@ func lookUp(name string, mapped map[string]Target) (Target, bool) {
 }
 
 // resolve finds the meaning of a name: of the configuration, of W&B's samples of GPUs, of aliases, or of aliases without a prefix ("train/loss",
-// "eval/loss"). Behind the prefix of an evaluation, "loss" is "eval_loss", and an unknown name is an evaluation's; a name with a slash is read as verl's groups are.
+// "eval/loss"). Behind the prefix of an evaluation, "loss" is "eval_loss", and an unknown name is an evaluation's; a name with a slash is read as
+// verl's groups are.
 func resolve(name string, mapped map[string]Target) Target {
 	if t, ok := lookUp(name, mapped); ok {
 		return t
