@@ -28,7 +28,8 @@ type Past struct {
 	Numbers map[string]float64
 }
 
-// ReadHistory reads a run of a lake, the newest for "", and the runs of a time before; left are files that cannot be read. nil: the agent, which reads no Parquet.
+// ReadHistory reads a run of a lake, the newest for "", and the runs of a time before; left are files that cannot be read. nil: the agent, which reads no
+// Parquet.
 var ReadHistory func(dir, run string, last time.Duration) (of Past, before []Past, left []error, err error)
 
 // fewestLike is how many like runs it takes to call the longest or the shortest unusual.
@@ -165,7 +166,7 @@ func (h *history) conclusion() string {
 	}
 }
 
-func (h *history) text(w io.Writer) {
+func (h *history) text(w *bytes.Buffer) {
 	p := h.run
 	fmt.Fprintf(w, "%s, begun %s: %s, %s\n", reading.Clean(p.Run), p.Start.Format(time.DateTime), cmp.Or(reading.Clean(p.Texts["formats"]), "no training log"),
 		ranksOf(p))

@@ -133,25 +133,33 @@ func readRuns(path string) (rows []compare.Past, err error) {
 	}
 	columns := file.Schema().Columns()
 	for _, group := range file.RowGroups() {
-		in := group.Rows()
-		buf := make([]parquet.Row, 1)
-		for {
-			n, err := in.ReadRows(buf)
-			if n == 1 {
-				rows = append(rows, pastOf(buf[0], columns))
-			}
-			if err != nil || n == 0 {
-				if err := in.Close(); err != nil {
-					return nil, err
-				}
-				if err != nil && !errors.Is(err, io.EOF) {
-					return nil, err
-				}
-				break
-			}
+		more, err := readGroup(group, columns)
+		if err != nil {
+			return nil, err
 		}
+		rows = append(rows, more...)
 	}
 	return rows, nil
+}
+
+func readGroup(group parquet.RowGroup, columns [][]string) (rows []compare.Past, err error) {
+	in := group.Rows()
+	defer func() { err = errors.Join(err, in.Close()) }()
+	buf := make([]parquet.Row, 16)
+	for {
+		n, err := in.ReadRows(buf)
+		for _, row := range buf[:n] {
+			rows = append(rows, pastOf(row, columns))
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return rows, nil
+		case err != nil:
+			return nil, err
+		case n == 0:
+			return nil, io.ErrNoProgress
+		}
+	}
 }
 
 func pastOf(row parquet.Row, columns [][]string) compare.Past {

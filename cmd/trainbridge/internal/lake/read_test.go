@@ -69,7 +69,8 @@ func TestHistoryOfOtherFiles(t *testing.T) {
 		w := parquet.NewGenericWriter[any](&out, parquet.NewSchema("runs", parquet.Group{
 			"run": parquet.String(), "time": parquet.Timestamp(parquet.Microsecond),
 		}), parquet.KeyValueMetadata(versionKey, version))
-		_, err := w.WriteRows([]parquet.Row{{parquet.ByteArrayValue([]byte("old")).Level(0, 0, 0), parquet.Int64Value(day.AddDate(0, 0, -4).UnixMicro()).Level(0, 0, 1)}})
+		start := day.AddDate(0, 0, -4).UnixMicro()
+		_, err := w.WriteRows([]parquet.Row{{parquet.ByteArrayValue([]byte("old")).Level(0, 0, 0), parquet.Int64Value(start).Level(0, 0, 1)}})
 		require.NoError(t, err)
 		require.NoError(t, w.Close())
 		return out.Bytes()
