@@ -184,25 +184,25 @@ func attemptOf(steps []Step) regimes.Attempt {
 	return of
 }
 
-// lead copies the steps of the leading log, in stored order: of the logs with a clock, or without any, of all, the log that covers most steps. Logs of one
-// training repeat the same steps: the account only takes those of one.
+// lead copies the steps of the leading log, in stored order. A log with a clock leads before one without; among these, the log that covers most steps; of equals
+// the one found first (the lowest number). Logs of one training repeat the same steps: the account only takes those of one.
 func (l *Ledger) lead() []Step {
 	covered := map[log]int64{}
 	for i := range l.steps {
 		covered[log{l.steps[i].Source, l.steps[i].Synthetic}] += int64(l.steps[i].Steps)
 	}
-	var best log
-	for other, n := range covered {
-		clock := func(of log) int {
-			if of.synthetic {
-				return 0
-			}
-			return 1
+	clock := func(of log) int {
+		if of.synthetic {
+			return 0
 		}
-		was, ok := covered[best] // false: the zero log, which is none of them
-		better := cmp.Or(cmp.Compare(clock(other), clock(best)), cmp.Compare(n, was), cmp.Compare(best.source, other.source)) > 0
-		if !ok || better {
-			best = other
+		return 1
+	}
+	var best log
+	chosen := false
+	for other, n := range covered { // in any order: no two logs are equal in all three
+		better := cmp.Or(cmp.Compare(clock(other), clock(best)), cmp.Compare(n, covered[best]), cmp.Compare(best.source, other.source)) > 0
+		if !chosen || better {
+			best, chosen = other, true
 		}
 	}
 	out := make([]Step, 0, len(l.steps))

@@ -71,7 +71,7 @@ func IsName(path string) bool {
 // maxRankDigits distinguishes a rank from a date.
 const maxRankDigits = 6
 
-// RankOf returns the global rank at the end of a dump's name: nccl_trace_rank_3, …_3.json; -1: none.
+// RankOf returns the global rank at the end of a dump's name: nccl_trace_rank_3, x_3.json, rank7.json.gz; -1: none, or a longer number, such as a date.
 func RankOf(file string) int32 {
 	name := filepath.Base(file)
 	for _, ext := range []string{".gz", ".zst", ".json", ".txt", ".log"} {

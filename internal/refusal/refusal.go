@@ -51,11 +51,11 @@ func FromGateway(err error) (rejected int64, message string, _ error) {
 	st := status.Convert(err)
 	for _, detail := range st.Details() {
 		if info, ok := detail.(*errdetails.ErrorInfo); ok && info.GetReason() == reason && info.GetDomain() == domain {
-			n, bad := strconv.ParseInt(info.GetMetadata()[rejectedKey], 10, 64)
+			n, notNumber := strconv.ParseInt(info.GetMetadata()[rejectedKey], 10, 64)
 			p := Partial{n, info.GetMetadata()[messageKey]}
-			before, whole := strings.CutSuffix(st.Message(), p.Error())
-			alone := whole && !strings.ContainsAny(before, ";\n") // the gateway joins the errors of several backends by these
-			if bad == nil && alone {
+			before, atEnd := strings.CutSuffix(st.Message(), p.Error()) // before: what the gateway's exporter wrapped around the error
+			alone := atEnd && !strings.ContainsAny(before, ";\n") // the gateway joins the errors of several backends by these
+			if notNumber == nil && alone {
 				return p.Rejected, p.Message, nil
 			}
 		}

@@ -366,7 +366,8 @@ func (l *Listener) Hints() Hints {
 	return h
 }
 
-// Births calls report for every created or renamed file, at once, until ctx ends.
+// Births calls report for each file created at a path (created), or renamed to the path, at once, until ctx ends. Beyond maxWaiting unread ones births are lost,
+// and Hints has All instead.
 func (l *Listener) Births(ctx context.Context, report func(path string, created bool)) {
 	for {
 		select {

@@ -163,6 +163,9 @@ func (d *document) accountSentence() string {
 	if math.Abs(most) < leastNamed && math.Abs(goodput(a)-goodput(b)) < leastNamed {
 		return ""
 	}
+	if math.Abs(most) < leastNamed {
+		return d.sf("Goodput: A %s, B %s. ", "有效时间比：A %s，B %s。", human.Percent(a.Goodput()), human.Percent(b.Goodput()))
+	}
 	return d.sf("Goodput: A %s, B %s. What differs most of the wall clock: %s, A %s of %s, B %s of %s. ",
 		"有效时间比：A %s，B %s。总时间中差别最大的是%s：A %s（共 %s），B %s（共 %s）。",
 		human.Percent(a.Goodput()), human.Percent(b.Goodput()), tables.State(s, bool(d.words)),

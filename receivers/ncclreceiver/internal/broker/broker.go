@@ -102,6 +102,8 @@ const (
 	other  = "extension %q is %s"
 )
 
+const strategies = "range, roundrobin, sticky and cooperative-sticky"
+
 // balancer is a strategy of sharing partitions, by name, or by the id of the extension with the strategy.
 func balancer(host component.Host, strategy configkafka.GroupRebalanceStrategy) (kgo.GroupBalancer, error) {
 	switch strategy {
@@ -120,11 +122,11 @@ func balancer(host component.Host, strategy configkafka.GroupRebalanceStrategy) 
 	}
 	ext, ok := host.GetExtensions()[id]
 	if !ok {
-		return nil, fmt.Errorf(absent, id)
+		return nil, fmt.Errorf(absent+", or name one of "+strategies, id)
 	}
 	b, ok := ext.(kgo.GroupBalancer)
 	if !ok {
-		return nil, fmt.Errorf(other, id, "no strategy: name one of range, roundrobin, sticky and cooperative-sticky")
+		return nil, fmt.Errorf(other, id, "no strategy: name one of "+strategies)
 	}
 	return b, nil
 }

@@ -103,7 +103,8 @@ func (s *summary) path(name string) string {
 	return name
 }
 
-// read reads the value, the unit and the detail of a statistic, "3.590 ms (per call)", into s; times become s, sizes By. false: no value.
+// read reads the value, the unit and the detail of a statistic, "3.590 ms (per call)", into s; times become s, sizes By, rates By/s,
+// other units stay as printed. false: no value.
 func (s *Stat) read(text string) bool {
 	m := statisticValue.FindStringSubmatch(text)
 	if m == nil {
