@@ -123,7 +123,7 @@ func (s *Snapshot) Account() (a Account, ok bool) {
 	// From the first line on the training is starting up, unless the line is of an older run.
 	if a.Clock && l.first > 0 && l.first < a.Start && a.Start-l.first < otherRun {
 		a.Start = l.first
-		t.had(&steps[0])
+		t.had(&steps[0]) // whose ranks start up
 		t.spend(StartUp, a.Start, steps[0].Start)
 	}
 	t.at = steps[0].Start
@@ -554,7 +554,7 @@ func (t *builder) gap(to int64, first *Step) {
 			from, t.began = began, began
 		}
 		t.listGap(Gap{Down, t.last.Number, t.at, from, t.last.Place()})
-		t.had(first)
+		t.had(first) // whose ranks start up
 		t.spend(StartUp, from, to)
 		t.at = to
 	case t.last.Evaluated: // the log has the result without its duration

@@ -108,8 +108,9 @@ func (a *Account) CRE() float64 {
 	return min(1, max(0, whole-float64(lost+resume)/1e9-a.Seconds[Checkpoint])/whole)
 }
 
-// savedBefore is from when on work was lost as the attempt before the i-th was interrupted, ns: its last checkpoint, or without one in the log, the end of the
-// step before the resumed one. false: no checkpoint is logged, and the steps have no numbers.
+// savedBefore is from when on work was lost as the attempt before the i-th was interrupted, Unix ns: the attempt's last checkpoint, or without one in the log,
+// the end of the step before the resumed one. If no step is before the resumed one: the start of the attempt's first step. false: no checkpoint is logged, and
+// the steps have no numbers.
 func (a *Account) savedBefore(i int) (int64, bool) {
 	at, before := &a.Attempts[i], a.Course[i-1]
 	switch {

@@ -180,7 +180,8 @@ type log struct {
 // mostCovered bounds the steps of a record known to be in other records too.
 const mostCovered = 1 << 6
 
-// unite merges the records of one step by several writers of a log at the same time, in steps sorted by time: the first stays, with the longest pauses of all.
+// unite merges the records of one step by several writers of a log at the same time, in steps sorted by time: the first stays, with the longest
+// pauses behind the step among all.
 func (l *Ledger) unite() {
 	if !slices.ContainsFunc(l.steps, func(s Step) bool { return s.Writer != l.steps[0].Writer }) {
 		return

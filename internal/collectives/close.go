@@ -101,8 +101,8 @@ func (j *joiner) absent(c *closed) {
 	}
 }
 
-// miss lists the ranks with earlier records and none here. If the collective timed out, ranks that have not gone on are given up, and those whose input has
-// been silent since the given time (Unix ns) are listed as unheard.
+// miss counts the ranks with earlier records and none here, and lists the first MaxListed. If the collective timed out, ranks that have not gone on are given
+// up, and those whose input has been silent since the given time (Unix ns) are listed as unheard, up to MaxListed too.
 func (c *closed) miss(since int64) {
 	comm := c.comm
 	if comm.sparse { // missing records are no fault
@@ -130,7 +130,7 @@ func (c *closed) miss(since int64) {
 	}
 }
 
-// findStuck lists and counts the ranks whose log has no end of the operation. A timeout in one of their logs makes the collective a hang.
+// findStuck counts the ranks whose log has no end of the operation, and lists the first MaxListed. A timeout in one of their logs makes the collective a hang.
 func (c *closed) findStuck() (stuck int) {
 	for i := range c.parts {
 		p := &c.parts[i]
@@ -198,7 +198,7 @@ func (c *closed) identify() {
 		c.id = spans.SpanID(c.trace, "collective")
 	}
 	for i := range c.parts {
-		// A rank has as many records as links, which may leave in parts. Their order depends on the order of the files.
+		// A rank has as many records as links, which may leave in parts, in an order that depends on the files: the id is by the record's values.
 		if p := &c.parts[i]; joined && p.more != nil && p.more.sends > 0 {
 			p.more.id = c.below("rank", p.key(room[:0]))
 		}
@@ -227,7 +227,8 @@ func (c *closed) adopt() {
 	c.id = spans.SpanID(c.trace, "proxy", own[:])
 }
 
-// key appends to b the logged values that distinguish the record from others of the same operation: rank, times, and what moreOf copied.
+// key appends to b the logged values that distinguish the record from others of the same operation: rank, times, and of the rare fields (more) the ranks, the
+// channel, and the start and the step of the first detail.
 func (p *part) key(b []byte) []byte {
 	b = binary.BigEndian.AppendUint32(b, uint32(p.rank))
 	b = binary.BigEndian.AppendUint64(b, uint64(p.start))

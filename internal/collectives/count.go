@@ -235,8 +235,8 @@ func (n countJoin) dissolveUpTo(comm *communicator, horizon int64) {
 func (comm *communicator) clusters(horizon int64) (done [][]*open) {
 	growing := make(map[looseKey][]*open)
 	end := func(list []*open) { // puts a group into done, unless more records can come
-		// A record that is not loose yet is of a collective with its last end less than a slack before horizon (dissolveUpTo), ends a slack before this end at
-		// most, and a slack behind the group's last: three in all.
+		// A record that is not loose yet is in a waiting collective, whose last end is at most a slack before horizon (dissolveUpTo). The record's own end is
+		// at most a slack before that end, and the group takes records up to a slack behind its last one: three slacks in all.
 		if last := list[len(list)-1].when; last.lastEnd < horizon-3*last.slack(list[0].kind) {
 			done = append(done, list)
 		}
@@ -267,8 +267,9 @@ func (comm *communicator) clusters(horizon int64) (done [][]*open) {
 	return done
 }
 
-// match joins the loose records of a group (see clusters) to collectives, and ends them. Consecutive collectives of one kind are separated by counting, if all
-// ranks have equally many records; otherwise each record leaves alone. why is the outcome of incomplete ones, left the number of collectives ended.
+// match joins the loose records of a group (see clusters) to collectives, and ends them. First process groups are separated (rings). In each ring consecutive
+// collectives are separated by counting, if several ranks have equally many records, and the ranks' n-th records coincide (inRow); otherwise each record
+// leaves alone. why is the outcome of incomplete collectives and of records alone, left the number of collectives ended.
 func (n countJoin) match(comm *communicator, list []*open, why Outcome) (left int) {
 	for _, c := range list {
 		n.withdraw(c)
@@ -447,8 +448,8 @@ func (n countJoin) giveUp(c *open, why Outcome) {
 		comm.settled = comm.settled || n.silent == 0
 	case Complete, Gap, Gone, Ended, Late, Outcomes:
 	}
-	// As if all ranks had come just far enough: behind the end of c by one slack c becomes loose (dissolveUpTo), and by more than three its records are matched
-	// (clusters). If c is in a longer row, all go.
+	// As if all ranks had come four slacks behind the end of c: beyond one slack c becomes loose (dissolveUpTo), beyond three its records are matched
+	// (clusters). If c is still the oldest, in a longer row of records, all of the communicator go.
 	slack := c.when.slack(c.kind)
 	for _, horizon := range [...]int64{upTo + 4*slack, math.MaxInt64} {
 		for n.oldest == c && n.release(comm, horizon, why) > 0 { // releaseMost at a time

@@ -26,7 +26,8 @@ func (j *joiner) noteDeparture(c *judged) {
 	}
 }
 
-// departures remembers incomplete collectives that left: their later records join their traces instead of making new ones. The oldest are forgotten.
+// departures remembers collectives that left. Later records of incomplete ones join their traces instead of making new ones; with remote collectors (see
+// repeated) complete ones are remembered too, to know repeated records. The oldest are forgotten.
 type departures struct {
 	set    map[departureKey]departure
 	ring   []departureKey // the keys of set, at most maxDepartures, for the oldest to be forgotten

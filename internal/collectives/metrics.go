@@ -108,8 +108,8 @@ func (c *Collective) clockPoints(points []Point) []Point {
 	return points
 }
 
-// linkPoints adds the points of a run's changed links between ranks, and of all links between nodes, at Unix ns at. Of each kind most links have a series of
-// their own; the rest share one.
+// linkPoints adds the points of a run's changed links between ranks, and of all links between nodes, at Unix ns at. most is the number of links of each kind
+// with a series of their own; the rest share one.
 func (r *run) linkPoints(points []Point, at int64, most int) []Point {
 	if !r.moved {
 		return points

@@ -214,7 +214,7 @@ func (bd *builder) rank(c *Collective, p *part) {
 	m := s.Attributes()
 	if last {
 		m.PutBool(spans.AttrNCCLLast, true)
-		if c.placed { // the span begins earlier than the record, and may end later
+		if c.placed { // a report on records needs the record's own duration: the span begins earlier, and may end later (see around)
 			m.PutDouble(spans.AttrNCCLDuration, seconds(p.end-p.start))
 		}
 	}
@@ -266,11 +266,11 @@ const Ahead = 1000
 const scatter = 100_000
 
 // around is the time of the last rank's row, Unix ns, from the first rank's arrival on: all wait for this rank. Drawn from its own arrival the row would be the
-// shortest, at the bottom, and the longest path of the trace (Jaeger's goes back from the latest end) would be the path of a waiting rank. A start or end
-// within scatter of the collective's is the collective's.
+// shortest, at the bottom, and the longest path of the trace (Jaeger's goes back from the latest end) would be the path of a waiting rank. An end within
+// scatter of the collective's is the collective's, and so is a start within scatter, or earlier.
 func (c *Collective) around(p *part) (start, end int64) {
 	start, end = p.start-c.lateMax, p.end
-	// By one clock the first rank's start is meant. A report on records (placed) gets the rank's own start back from the span's: that must stay exact.
+	// By one clock, the two differ by scatter only. A report on records (placed) computes the rank's own start from the span's, which must stay exact.
 	if start-c.start < scatter && !c.placed {
 		start = c.start
 	}

@@ -175,7 +175,8 @@ func (j *joiner) expire(before int64) {
 	}
 }
 
-// resume ends the collectives joined by number all of whose records were sent before a restart. Others wait on: further records would not find them.
+// resume ends the collectives joined by number all of whose records were sent before a restart: their further records are late (departures). Collectives joined
+// by counting wait on: further records would not find one that has left.
 func (j *joiner) resume() {
 	var next *open
 	for c := j.oldest; c != nil; c = next {

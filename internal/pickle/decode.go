@@ -157,7 +157,8 @@ func (d *Decoder) argument() ([]byte, error) {
 	return b, nil
 }
 
-// argumentAt returns the bytes of the scalar with its opcode at pos, without their length, and their end; -1: beyond the file.
+// argumentAt returns the bytes of the scalar with its opcode at pos, without their length, and their end; -1: beyond the file, or a number in text of more than
+// maxDigits bytes.
 func argumentAt(data []byte, pos int) (b []byte, end int) {
 	rest := data[pos+1:]
 	n, prefix := 0, 0 // bytes of the argument, and of the length before

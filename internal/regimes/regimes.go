@@ -360,7 +360,7 @@ func (j *judge) compare(r *regime, g *group, all bool) {
 			continue
 		}
 		s, l := &j.run.Steps[i], Of(window)
-		s.State, s.Spread, s.Usual = Usual, l.Spread, max(l.Usual+g.slope*float64(at), 0)
+		s.State, s.Spread, s.Usual = Usual, l.Spread, max(l.Usual+g.slope*float64(at), 0) // with the trend again
 		limits = append(limits, max(l.Limit-l.Usual, slower*s.Usual))
 		held = append(held, i)
 		j.over[i] = j.of.Seconds[i] - s.Usual

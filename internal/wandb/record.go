@@ -355,7 +355,7 @@ func (d *Decoder) item(b []byte) bool {
 	return true
 }
 
-// appendTyped appends a typed value as the SDK writes the JSON beside.
+// appendTyped appends a typed value as the SDK writes the JSON beside; nothing, if the message has no typed value.
 func appendTyped(to []byte, m *message) []byte {
 	switch m.tag {
 	case itemNone:

@@ -149,15 +149,15 @@ func (w *Window) limits() {
 	if w.noise[1].n == 0 { // nothing is known of σ
 		return
 	}
-	rho := 0.
+	rho := 0. // 1+ρ is the quotient of the differences (step 3)
 	if half := w.noise[0].mean; half > 0 {
 		rho = min(max(w.noise[1].mean/half-1, 0), maxRho)
 	}
-	variance := w.noise[0].mean / (1 - rho) // σ²
+	variance := w.noise[0].mean / (1 - rho) // σ²: half the squared differences have the mean σ²(1−ρ)
 	grown := (1 + rho) / (1 - rho)
 	s2 := variance * grown // the variance of sums grows by s² with each value
 	w.sigma = math.Sqrt(variance)
-	w.k = material
+	w.k = material // with times, K is a share of the work time
 	if !w.timed {
 		w.k = sigmaShare * w.sigma
 		if w.spreadOf >= manyRanks {
@@ -171,7 +171,7 @@ func (w *Window) limits() {
 	s2 *= 1 + freedom*w.noise[0].spread
 	theta := 2 * w.k / s2 // for symmetric noise
 	// The third cumulant of the sums grows with ρ as their standard deviation does, by the third power, or a little more.
-	if third := w.cube.mean * grown * math.Sqrt(grown); third > 1e-3*s2*math.Sqrt(s2) { // skewed upwards; nearer to 0 the quotient is inexact
+	if third := w.cube.mean * grown * math.Sqrt(grown); third > 1e-3*s2*math.Sqrt(s2) { // skewed upwards: the root of step 4's equation; nearer to 0 inexact
 		theta = 3 * (math.Sqrt(s2*s2/4+2*third*w.k/3) - s2/2) / third
 	}
 	w.h = max(evidence/theta, minSum*w.k)
@@ -196,7 +196,7 @@ func (w *Window) sum(p *rank, y float64, t *tally) {
 	}
 	w.average(p, y, t)
 	square := p.mean * p.mean
-	if w.spreadOf > 0 { // a single slow rank is not to widen the usual spread, which would hide the rank
+	if w.spreadOf > 0 { // at most two standard deviations, squared: a single slow rank is not to widen the usual spread, which would hide the rank
 		square = min(square, max(4*w.spread, w.least()))
 	}
 	t.means, t.ownVar, t.n = t.means+square, t.ownVar+p.ownVar, t.n+1

@@ -219,7 +219,7 @@ func (r *reader) begin() {
 	for at := range colName {
 		if c := &r.cursors[at]; c.varies() {
 			r.varying = append(r.varying, at)
-		} else if c.base != absent[at] || c.integer {
+		} else if c.base != absent[at] || c.integer { // absent has the bits of a float, no integer
 			r.set(&r.all, at, c.base)
 		}
 	}

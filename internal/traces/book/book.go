@@ -141,7 +141,7 @@ type counter struct {
 const mostEpochs = 4096
 
 // number is the number of a step in the sequence over all epochs: a log with the numbers 1, 2, 3 of epoch 0 and 1, 2, 3 of epoch 1 has 1 to 6. A step without
-// number or epoch keeps its number.
+// number or epoch keeps its number, and so do steps whose numbers go on from epoch to epoch.
 func (c *counter) number(number, epoch int64) int64 {
 	if number < 0 || epoch < 0 {
 		return number
@@ -266,7 +266,7 @@ type keyed[K comparable] struct {
 
 // note notes a step.
 func (r *recent[K]) note(k K, of account.Ref) {
-	if len(r.put) >= 4*mostBooked { // earlier ones would be forgotten by now
+	if len(r.put) >= 4*mostBooked { // the two maps keep 2*mostBooked at most: the first half would be forgotten
 		r.put = slices.Delete(r.put, 0, 2*mostBooked)
 	}
 	r.put = append(r.put, keyed[K]{k, of})
@@ -348,7 +348,7 @@ func Restore(sources []string, writers []Writer, steps []account.Step) *Book {
 	return b
 }
 
-// Fit merges neighbouring steps of the largest book, again and again, until all books together have at most that many steps.
+// Fit merges neighbouring steps of the largest book, again and again, until all books together have at most most steps, or no merge frees any more.
 func Fit(books iter.Seq[*Book], most int) {
 	for {
 		var largest *Book

@@ -124,7 +124,7 @@ func (d *Digest) call(s ptrace.Span, res *resource) {
 	log.add(s, v, res)
 }
 
-// add adds a call. Its time is an attribute, else the length of the span.
+// add adds a call: of an incomplete one the number alone. The time of a call is an attribute, else the length of the span.
 func (c *Calls) add(s ptrace.Span, v *view.Call, res *resource) {
 	if v.Incomplete {
 		c.Incomplete++

@@ -309,7 +309,7 @@ func (d *Collectives) record(s ptrace.Span, of *recentCollective, n int64, res *
 	r.Until, r.Missed = max(r.Until, int64(s.EndTimestamp())), 0 // Missed counts from here on
 	r.Errors += orZero(v.Errors)
 	r.Retries += orZero(v.Retries)
-	if !v.Incomplete && v.State == "" {
+	if !v.Incomplete && v.State == "" { // completed: only the other states are written
 		took := length(s)
 		if v.Last && !math.IsNaN(of.transfer) { // the span of the last rank is drawn from the first arrival on
 			took = of.transfer

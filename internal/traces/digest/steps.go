@@ -270,7 +270,7 @@ func (d *Digest) beside(s ptrace.Span, kind view.Kind, res *resource) {
 	l := d.Steps.log(v.Format)
 	d.countVerdicts(s, &v.Head, res, &l.Verdicts)
 	m := &l.Measures[ValidationLoss]
-	m.add(v.Step().Or(m.Count()+1), v.Loss.Value)
+	m.add(v.Step().Or(m.Count()+1), v.Loss.Value) // without a step at the ordinal
 }
 
 // Rows are the logs with steps or validations, by name.
