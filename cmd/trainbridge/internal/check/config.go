@@ -260,7 +260,7 @@ func (c *account) mistaken(cmd *cobra.Command, all []*tailing) error {
 	}
 	for _, f := range got.Files {
 		switch was := c.file(f.Path); f.Receiver {
-		case "", was.kind():
+		case "", was.kind(): // understood by nobody, or by another receiver of the same type
 		default:
 			c.find(finding{
 				Name: "wrong_receiver", Off: true, What: fmt.Sprintf("%s is read by %s, which understands no line of it; %s does", f.Name, was.Receiver, f.Receiver),

@@ -122,7 +122,7 @@ func (r *rules) calls() {
 }
 
 // perfMonitor looks at the logs of FlagScale's perf_monitor: files perf_metrics_STAMP.log, each with a perf_summary_STAMP.json once the session ends. Found are
-// sessions without an end (perf_monitor_unfinished), and that there is nothing from ranks other than 0 (perf_monitor_rank_0).
+// sessions without an end (perf_monitor_unfinished), and that nothing is known of ranks other than 0, as logs of NCCL would tell (perf_monitor_rank_0).
 func (r *rules) perfMonitor() {
 	files, all := r.of("flagscale")
 	var tables, open []place
@@ -176,7 +176,7 @@ func (r *rules) collectives() {
 			where.add(f.unconfirmed)
 		}
 	}
-	if files, _ := r.of("nccl"); unconfirmed > 0 && len(files) > 1 {
+	if files, _ := r.of("nccl"); unconfirmed > 0 && len(files) > 1 { // a single log has no other ranks to match
 		r.find(finding{
 			Name: "nccl_sampled", Off: true,
 			What: human.Thousands(unconfirmed) + " of " + count(all, "collective", "collectives") + " have no number that ranks share", Seen: r.places(where),

@@ -127,7 +127,8 @@ func compareMeans(name string, a, b []unit, paired bool, confidence float64) (e 
 	for _, u := range influence {
 		squares += u * u
 	}
-	// Nothing to draw where all values of a run are the same, or all of both but for roundings: the interval is the difference itself.
+	// Nothing to draw where no unit moves the difference (squares is 0), as with the same value throughout each run, or where all values of both runs are the
+	// same but for roundings: the interval is the difference itself.
 	sameMean := math.Abs(e.difference.value) <= equal*math.Abs(e.a)
 	if squares == 0 || sameMean && squares <= equal*equal*e.a*e.a {
 		if sameMean {

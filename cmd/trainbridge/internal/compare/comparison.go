@@ -142,8 +142,8 @@ func newSide(run *Run, log string) *side {
 // alone is the number of the first unit that is a trace, beyond the numbers of all steps.
 const alone = 1 << 40
 
-// unitOf is the unit of a row: its step, else the step of its trace, else the step under way when the row began. Without steps, or with made-up times, the
-// unit is the trace itself: traces has the numbers given so far, from alone on.
+// unitOf is the unit of a row: its step, else the step of its trace, else the step under way when the row began, after the end of all steps the last. Without
+// steps, or with made-up times, the unit is the trace itself: traces has the numbers given so far, from alone on.
 func (s *side) unitOf(r *row, traces map[uint64]int) int {
 	if i, ok := s.steps[r.step]; ok && r.step != noStep {
 		return i

@@ -50,6 +50,7 @@ var pastFigures = []struct {
 	{"waiting for late ranks, per step", "shortest", "longest", perStep("late_cost_s"), human.Seconds},
 }
 
+// column reads a column of the table runs; NaN: the run has no value.
 func column(name string) func(*Past) float64 {
 	return func(p *Past) float64 {
 		if x, ok := p.Numbers[name]; ok {
@@ -69,6 +70,7 @@ func shareOf(names ...string) func(*Past) float64 {
 	}
 }
 
+// perStep is a column through the number of steps of the run.
 func perStep(name string) func(*Past) float64 {
 	return func(p *Past) float64 { return column(name)(p) / column("steps")(p) }
 }
@@ -102,6 +104,7 @@ func (p *Past) alike() string {
 	return strings.Join([]string{p.Texts["formats"], p.Texts["model"], strconv.FormatFloat(p.Numbers["ranks"], 'f', -1, 64)}, "\x00")
 }
 
+// among ranks each figure that the run has among the figures of the like runs before. With fewestLike values or more, a figure beyond all of them gets an edge.
 func among(run Past, before []Past, last string) *history {
 	h := &history{run: &run, last: last}
 	for i := range before {
@@ -166,6 +169,7 @@ func (h *history) conclusion() string {
 	}
 }
 
+// text writes the run, the conclusion and, with like runs, a table of the figures that like runs have too.
 func (h *history) text(w *bytes.Buffer) {
 	p := h.run
 	fmt.Fprintf(w, "%s, begun %s: %s, %s\n", reading.Clean(p.Run), p.Start.Format(time.DateTime), cmp.Or(reading.Clean(p.Texts["formats"]), "no training log"),
@@ -195,6 +199,7 @@ func ranksOf(p *Past) string {
 	return "number of GPUs not known"
 }
 
+// json writes the history as a JSON document. figures is never null.
 func (h *history) json(w io.Writer) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")

@@ -121,8 +121,8 @@ func (p *planner) next(step int) *plan {
 	return t
 }
 
-// fault draws the fault of a step; nil if none is due. Due is one step of FaultEvery. A step with a checkpoint may only have a slow checkpoint, if asked for,
-// and only one in slowCheckpoints is slow: with every second one slow none would be slower than usual.
+// fault draws the fault of a step; nil if none is due. Due is one step of FaultEvery. If slow checkpoints are asked for, a step with a checkpoint has no other
+// fault, and only one in slowCheckpoints is slow: with every second one slow none would be slower than usual.
 func (p *planner) fault(t *plan) *fault {
 	o := p.opt
 	kinds := slices.DeleteFunc(slices.Clone(o.Faults), func(kind string) bool { return kind == FaultCheckpoint })

@@ -27,7 +27,7 @@ var (
 )
 
 // History reads the run of an id, the newest if id is "", and all runs that began in a time before the run's begin; last 0: all. left are the files that
-// cannot be read, with the reason.
+// cannot be read, with the reason. Without such a run in the lake, run.Run is "", and no error is returned.
 func History(dir, id string, last time.Duration) (run compare.Past, before []compare.Past, left []error, err error) {
 	days, err := daysOf(dir)
 	if err != nil {
@@ -43,7 +43,7 @@ func History(dir, id string, last time.Duration) (run compare.Past, before []com
 			by[day] = append(by[day], rows...)
 		}
 	}
-	at := len(days) - 1
+	at := len(days) - 1 // from the newest day back to the day of the run, and one day further at the end of the loop
 	for ; at >= 0 && run.Run == ""; at-- {
 		if _, err := os.Stat(pathOf(dir, runsTable, days[at], runName(id))); id != "" && err != nil {
 			continue
@@ -58,7 +58,7 @@ func History(dir, id string, last time.Duration) (run compare.Past, before []com
 	if run.Run == "" {
 		return run, nil, left, nil
 	}
-	for _, day := range days[:at+2] {
+	for _, day := range days[:at+2] { // up to the day of the run
 		end, err := time.Parse("day="+time.DateOnly, day)
 		if err != nil || last > 0 && end.AddDate(0, 0, 1).Before(run.Start.Add(-last)) {
 			continue
@@ -142,6 +142,7 @@ func readRuns(path string) (rows []compare.Past, err error) {
 	return rows, nil
 }
 
+// readGroup reads the rows of a row group; columns are the paths of the schema's columns.
 func readGroup(group parquet.RowGroup, columns [][]string) (rows []compare.Past, err error) {
 	in := group.Rows()
 	defer func() { err = errors.Join(err, in.Close()) }()
@@ -162,6 +163,7 @@ func readGroup(group parquet.RowGroup, columns [][]string) (rows []compare.Past,
 	}
 }
 
+// pastOf makes a run of a row: texts, and numbers as float64. NULL cells are left out.
 func pastOf(row parquet.Row, columns [][]string) compare.Past {
 	p := compare.Past{Texts: make(map[string]string), Numbers: make(map[string]float64)}
 	for _, v := range row {

@@ -49,7 +49,7 @@ func (w *writer) Finish(_ context.Context, read *offline.Reading) error {
 	return nil
 }
 
-// short is an error without the path of a file in the lake, where it names one.
+// short is an error about a file without the operation: "PATH: no space left on device".
 func short(err error) error {
 	if of, ok := errors.AsType[*fs.PathError](err); ok {
 		return fmt.Errorf("%s: %w", of.Path, of.Err)
@@ -57,6 +57,8 @@ func short(err error) error {
 	return err
 }
 
+// finish writes all tables, then removes what earlier reports of the same runs have left (sweep). The rows of runs are read first, for the day of each run, and
+// kept in memory, because Each can be called once for a table.
 func (w *writer) finish(read *offline.Reading) error {
 	if !w.Jobs(read, w.Conclude) {
 		return errRuns
@@ -100,7 +102,7 @@ func (w *writer) finish(read *offline.Reading) error {
 // table writes a table: a file for each run with rows.
 func (w *writer) table(name string, each func(func(cells [][]byte) error) error) error {
 	schema := schemaOf(name)
-	var file *file
+	var file *file // of the run at hand; nil: none yet
 	defer func() { file.close() }()
 	run := ""
 	err := each(func(cells [][]byte) error {

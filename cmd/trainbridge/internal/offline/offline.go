@@ -197,8 +197,8 @@ func sources(files []string, run string, opt Options, settings tail.Settings, to
 	return all, release, nil
 }
 
-// zoneSources is sources for the sorted files of one zone; "": the timezone of each receiver's settings. Receivers without a file are not made, unless the
-// owner of the files is yet to be found.
+// zoneSources is sources for the sorted files of one zone; "": the timezone of each receiver's settings. Receivers of a configuration without a file are not
+// made, and once the owners of files are known, no receiver without a file.
 func zoneSources(
 	files []string, zone, run string, opt Options, settings tail.Settings, to Sink,
 ) (all []source, release func() []spans.RunSpan, err error) {

@@ -196,6 +196,7 @@ func shift(a, b *extent) int64 {
 	round := func(ns int64) int64 { return int64(math.Round(float64(ns)/float64(quarter))) * quarter }
 	for _, lead := range [...]int64{round(a.last - b.last), round(a.first - b.first)} {
 		begins, ends := abs(a.first-b.first-lead), abs(a.last-b.last-lead) // how far apart the beginnings and the ends are after the shift
+		// Nine tenths of the shorter log, less near, must lie within the longer.
 		within := common(lead) >= short*9/10-near
 		if lead == 0 || abs(lead) > mostShifted || !within {
 			continue

@@ -639,7 +639,7 @@ func (j *judge) exit(e *Event) End {
 }
 
 // onlyFailed is the global rank of the only failed process in launchers' lines; -1: none, or several. Where ranks waited for each other the result is -1 too:
-// the process reaped first may have given up waiting. Processes ended by SIGTERM (15) did not fail.
+// the process reaped first may have given up waiting. Processes of unknown rank do not count, and processes ended by SIGTERM (15) did not fail.
 func (j *judge) onlyFailed() int64 {
 	failed := int64(-1)
 	for _, e := range j.all {

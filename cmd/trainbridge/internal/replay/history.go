@@ -240,7 +240,7 @@ func newCounts(ctx context.Context, take func(pmetric.Metrics)) (connector.Trace
 func (h *history) each(ctx context.Context, send func(*series) error) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.open.Purge()
+	h.open.Purge() // stops the train_metrics of each open interval, which sends its counts
 	if h.accounts != nil {
 		h.err = errors.Join(h.err, h.accounts.Shutdown(ctx))
 		h.accounts = nil

@@ -86,7 +86,7 @@ func (c *conclusion) states() {
 			c.in("start-up", "启动"), c.in("Look at what runs before the first step: imports, loading the checkpoint, building data sets, compiling.",
 				"查看首步之前的工作：导入、加载检查点、构建数据集、编译。"))
 	}
-	if lost := a.Seconds[account.Redone]; lost > 0 && a.Redone > 0 {
+	if lost := a.Seconds[account.Redone]; lost > 0 && a.Redone > 0 { // told even if short
 		var ranges []string
 		for _, at := range a.Attempts {
 			if at.Redone > 0 && at.First >= 0 {

@@ -126,7 +126,7 @@ func (p *page) section(title string) {
 	p.line(p.colours.Bold(title))
 }
 
-// whereTimeWent is the wall clock by states in a sentence, and the largest parts of the time of windows.
+// whereTimeWent is the wall clock by states in a sentence, states of a thousandth or more, and the largest parts of the time of windows, if there are several.
 func (c *conclusion) whereTimeWent() {
 	if !c.accounted && (c.window == nil || len(c.window.ByTime()) < 2) {
 		return

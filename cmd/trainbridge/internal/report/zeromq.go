@@ -13,8 +13,8 @@ import (
 
 const kibi = 1 << 10
 
-// calls writes the report of TSQP's analyze_zmq_performance.py, with its names and units: of each log without its warm-up, then of all logs together. dir is
-// the directory of the logs, which their names leave out.
+// calls writes the report of TSQP's analyze_zmq_performance.py, with its names and units: of each log without its warm-up, then of all logs together; of a
+// single log without a warm-up once. dir is the directory of the logs, which their names leave out.
 func (p *page) calls(job *digest.Job, read *offline.Reading, dir string) {
 	all := &job.Passes.Calls
 	if all.Took.Count() == 0 {

@@ -61,7 +61,7 @@ type interest struct {
 	overhead   float64   // the highest of its functions, −1 without
 	badness    int       // of the worst verdict: notJudged to bad
 	pass       []float64 // of the first pass: number of verdicts, and the time of the calls in s; 0 if unknown. nil: no pass
-	collective []float64 // of the first collective: the lateness of its last rank in s, and its time in s. nil: no collective
+	collective []float64 // of the first root that is a collective: the lateness of its last rank in s, and its time in s. nil: none
 }
 
 // compare is positive if a is more interesting than b. The order of the figures is the order of interest that the help of show promises.

@@ -123,7 +123,7 @@ func (m *model) render(k look, now time.Time) []string {
 }
 
 // share says how many lines each section gets of those left: the figures, the only section with a least of 1, all; then each section in order its least, if
-// there is room; then each section in turn a line more.
+// there is room and the section has so many; then each section shown so far in turn a line more.
 func share(sections []section, left int) []int {
 	given := make([]int, len(sections))
 	if len(sections) == 0 || left <= 0 {

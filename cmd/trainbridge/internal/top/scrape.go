@@ -108,7 +108,7 @@ var exposed = map[string]string{
 }
 
 // take puts a scrape into the model: GPUs, and for each run (the label instance) the latest values of a step, the changes of counters since the scrape before,
-// and where the wall-clock time went.
+// and where the wall-clock time went. A run without any value of a step is passed over.
 func (s *scraper) take(families map[string]*dto.MetricFamily) {
 	now := s.now()
 	// each visits the series of a metric.

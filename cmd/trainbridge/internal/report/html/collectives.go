@@ -63,7 +63,8 @@ func (c *composer) collectives(j *digest.Job) section {
 	return s
 }
 
-// bandwidth is the bus bandwidth of each operation over the time since the job began, with a moving average where points are many.
+// bandwidth is the bus bandwidth of each operation (of the first, as many as there are colours) over the time since the job began, with a moving average where
+// points are many.
 func (c *composer) bandwidth(j *digest.Job, operations []*digest.Collective) *series {
 	out := &series{
 		head:   head{Kind: "series", Title: c.t("Bus bandwidth over time", "总线带宽随时间变化"), Wide: true},
@@ -126,8 +127,8 @@ func (c *composer) sizes(operations []*digest.Collective) *bars {
 	return out
 }
 
-// lateness are maps of how late ranks came over the time of the job, a map for each of the mostMaps communicators with the most ranks: a row for each rank, a
-// column for each piece of the time. Of many ranks those that were late for the longest have rows.
+// lateness are maps of how late ranks came over the time of the job, a map for each of the mostMaps communicators with the most ranks, two at least: a row for
+// each rank, a column for each piece of the time. Of many ranks those that were late for the longest have rows.
 func (c *composer) lateness(j *digest.Job) (out []*heat) {
 	cs := &j.Collectives
 	start, width, n := cs.Columns()
@@ -189,8 +190,8 @@ func (c *composer) lateness(j *digest.Job) (out []*heat) {
 	return out
 }
 
-// hostLinks are the links between hosts: as logged, else the sums of links between the ranks on the hosts. Links name ranks by number alone: nil if
-// the number of a rank is on different hosts in different communicators, or a host is not known.
+// hostLinks are the links between hosts: as logged, else the sums of the bytes of links between the ranks on the hosts. Links name ranks by number alone: nil
+// if the number of a rank is on different hosts in different communicators, or a host is not known.
 func hostLinks(cs *digest.Collectives) []*digest.Link {
 	if nodes := cs.Nodes(); len(nodes) > 0 {
 		return nodes

@@ -209,7 +209,7 @@ type waterfall struct {
 
 func (w *waterfall) empty() bool { return len(w.Rows) == 0 }
 
-// row is a span: depth, number of its name, start and duration in ns, colour, severity, details.
+// row is a span: depth, index of its name in Names, start from the trace's start and duration in ns, colour, severity, details.
 type row [7]any
 
 // number is a number with seven digits, or null.

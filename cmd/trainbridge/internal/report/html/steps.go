@@ -189,7 +189,7 @@ func (c *composer) measured(title string, l *digest.Log, how smooth, figures ...
 			})
 		}
 	}
-	if how.low && len(xs) >= 10 {
+	if how.low && len(xs) >= 10 { // of fewer points a tenth is less than one
 		limit := l.Measures[figures[0]].Quantile(0.1)
 		if below := only(values[0].of, func(v float64) bool { return v < limit }); anyKnown(below) {
 			out.Series = append(out.Series, line{Name: c.t("below P10", "低于 P10"), Colour: 5, Draw: "points", Values: below})

@@ -33,7 +33,8 @@ func (w *Writer) ConsumeMetrics(_ context.Context, md pmetric.Metrics) error {
 	return w.err
 }
 
-// points writes the points of a metric, each as a value of the counter of its series.
+// points writes the points of a metric, each as a value of the counter of its series. NaN and infinite values are instants (noNumber); points without a value
+// are left out.
 func (w *Writer) points(s *source, m pmetric.Metric) {
 	for _, dp := range spans.Points(m).All() {
 		whole := dp.ValueType() == pmetric.NumberDataPointValueTypeInt
@@ -73,9 +74,9 @@ func (w *Writer) noNumber(s *source, m pmetric.Metric, dp pmetric.NumberDataPoin
 	w.end()
 }
 
-// counter is the uuid of the counter track of a series, which is described if new. Its name is the metric's with the attributes of the point in braces, such as
-// "ml.loss{stage=train}"; host and GPU are not among them, because they decide the track above, and
-// the kind of hardware, which the name says.
+// counter is the uuid of the counter track of a series, which is described if new. The name of the track is the metric's with the attributes of the point in
+// braces, such as "ml.loss{stage=train}". Left out are host and GPU (hw.name, hw.id), which decide the track above, and type and model of the hardware, the
+// same for all points of a GPU. Any point with hw.name or hw.id is taken for a GPU's.
 func (w *Writer) counter(s *source, m pmetric.Metric, attrs pcommon.Map) uint64 {
 	o := s.owner
 	device, id := "", ""
@@ -108,7 +109,7 @@ func (w *Writer) counter(s *source, m pmetric.Metric, attrs pcommon.Map) uint64 
 			device = "GPU " + id
 		}
 	}
-	// The key of the series: the name, and behind it, not shown, what decides the track above.
+	// The key of the series: the name, and behind it, not shown, what decides the track above, then the unit, of which each track has one.
 	shown := len(label)
 	for _, text := range [...]string{o.service, o.run, o.host, device, m.Unit()} {
 		label = append(append(label, 0), text...)
