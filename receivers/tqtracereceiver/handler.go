@@ -178,8 +178,8 @@ func (h *handler) peelGlued(head []byte) {
 	}
 }
 
-// process finds or makes the process that printed the line: by pid and IP of Ray's prefix, else by the pid in the file's name. Mostly a line before
-// was of the same process.
+// process finds or makes the process that printed the line: by pid and IP of Ray's prefix, else by the pid in the file's name. 0: neither is known.
+// Mostly one of the last lines was of the same process: recent is tried first.
 func (h *handler) process() *assemble.Proc {
 	pid := h.prefix.PID
 	if pid == 0 {
@@ -269,7 +269,7 @@ func (h *handler) placeByOrder(l *tail.Line) {
 	}
 	ahead := h.rec.Duration // of a record inside a stage: the stage's end counts the time
 	switch h.rec.Stage {
-	case tqline.GetEnd, tqline.ComputeEnd, tqline.PutEnd:
+	case tqline.GetEnd, tqline.ComputeEnd, tqline.PutEnd: // one after the other
 		h.made += ahead
 		h.staged += ahead
 		ahead = 0

@@ -241,7 +241,7 @@ func (a *Assembler) Break(host string, pid int64) {
 	}
 }
 
-// group finds or makes the group of a record, mostly the one of the process's last record.
+// group finds or makes the group of a record. Mostly the group is that of the process's last record, which is tried first.
 func (a *Assembler) group(l *tqline.Line, at *At) *group {
 	if g := at.Proc.last; g != nil && g.is(l, at) {
 		return g
@@ -473,7 +473,7 @@ func (l *list[T]) remove(t int64, v T) {
 	}
 }
 
-// near returns the fitting element closest to t, at most tol away.
+// near returns the fitting element closest to t, at most tol away; of two as close, the later one in the list.
 func (l list[T]) near(t, tol int64, name string, pid int64) (best T, ok bool) {
 	gap := tol + 1 // the distance of best
 	for i, n := l.upper(t+tol)-1, 0; i >= 0 && n < maxScan; i, n = i-1, n+1 {
@@ -491,7 +491,7 @@ func (l list[T]) near(t, tol int64, name string, pid int64) (best T, ok bool) {
 	return best, ok
 }
 
-// before returns the closest fitting element before t (or at most tol after t), at most limit away.
+// before returns the latest fitting element, from limit before t to tol after t.
 func (l list[T]) before(t, tol, limit int64, name string, pid int64) (best T, ok bool) {
 	for i, n := l.upper(t+tol)-1, 0; i >= 0 && n < maxScan && t-l[i].t <= limit; i, n = i-1, n+1 {
 		if l[i].v.fits(name, pid) {

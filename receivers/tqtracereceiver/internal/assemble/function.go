@@ -75,7 +75,7 @@ func (a *Assembler) name(g *group, raw []byte) string {
 	return g.name
 }
 
-// open starts a function whose first known moment is t (ns on the group's base).
+// open starts a function whose first known moment is t (ns on the group's base). pid 0: the pid is the process's.
 func (a *Assembler) open(g *group, name string, pid, t int64, at *At) *function {
 	var f *function
 	if n := len(a.freeFn); n > 0 {
@@ -102,7 +102,7 @@ func (a *Assembler) open(g *group, name string, pid, t int64, at *At) *function 
 }
 
 // reach notes that f has a line of event e at t, and moves f to the list g.at[e], where the next event looks for f. An event that comes late, behind its
-// followers, leaves f in its list.
+// followers, leaves f in its list, and a time already known from an END stays.
 func (f *function) reach(e tqline.Stage, t int64) {
 	placed := f.seen != 0 // f is in a list of g.at
 	f.seen |= 1 << e
@@ -149,7 +149,7 @@ func (a *Assembler) functionStart(g *group, l *tqline.Line, at *At) Fate {
 	name := a.name(g, l.Func)
 	tol := tolerance[g.base]
 	var f *function
-	// In an ordered log a start is later than all known times: nothing else needs a search.
+	// In an ordered log a start is later than all known times, and every function has its FUNCTION_START: then no search is needed.
 	n := len(g.all)
 	outOfOrder := g.fragments > 0 || n > 0 && at.T <= g.all[n-1].t || at.T <= g.doneMax+tol
 	if g.base != None && outOfOrder {
@@ -167,7 +167,7 @@ func (a *Assembler) functionStart(g *group, l *tqline.Line, at *At) Fate {
 	}
 	if f == nil {
 		f = a.open(g, name, l.PID, at.T, at)
-	} else {
+	} else { // the other records came first: the function begins earlier than known so far
 		g.fragments--
 		g.all.remove(f.first, f)
 		f.first = at.T
@@ -199,7 +199,7 @@ func (g *group) startOfSent(t int64, name string, pid int64) Fate {
 	return Used
 }
 
-// fragment finds the function of a late FUNCTION_START at t: its first known moment follows t closely. nil: none.
+// fragment finds the function of a late FUNCTION_START at t: the first without FUNCTION_START whose first known moment is within limit behind t. nil: none.
 func (g *group) fragment(t int64, name string, pid int64) *function {
 	if g.fragments == 0 {
 		return nil
@@ -250,8 +250,8 @@ func (a *Assembler) stage(g *group, l *tqline.Line, at *At) Fate {
 	return Used
 }
 
-// unusual finds the function of a record of stage e at t whose neighbours were lost, late or repeated; start is the START stated by an END. nil: none. A fate
-// other than Used is of a repeated record, or of one of a function already sent.
+// unusual finds the function of a record of stage e at t whose neighbours were lost, late or repeated; start is the START stated by an END. nil and Used:
+// none. A fate other than Used is of a repeated record, or of one of a function already sent.
 func (a *Assembler) unusual(g *group, e tqline.Stage, t, start int64, name string, pid int64) (*function, Fate) {
 	tol, lim := tolerance[g.base], limit[g.base]
 	if g.base != None {
@@ -278,7 +278,7 @@ func (a *Assembler) unusual(g *group, e tqline.Stage, t, start int64, name strin
 			if !f.fits(name, pid) || hasOther {
 				continue
 			}
-			if only != nil {
+			if only != nil { // ambiguous
 				return nil, Used
 			}
 			only = f
@@ -288,7 +288,7 @@ func (a *Assembler) unusual(g *group, e tqline.Stage, t, start int64, name strin
 }
 
 // outOfOrder finds the open function of a record that comes behind its followers: a START behind its END, an END behind the next event. Duplicate: a function
-// has the same record already; stamps are no proof, as several records share a millisecond.
+// has the same record already; stamps are no proof, as several records share a millisecond. nil and Used: none. start is the START stated by an END.
 func (g *group) outOfOrder(e tqline.Stage, t, start int64, name string, pid int64) (*function, Fate) {
 	tol := tolerance[g.base]
 	for i, n := len(g.all)-1, 0; i >= 0 && n < maxScan; i, n = i-1, n+1 {
@@ -302,8 +302,8 @@ func (g *group) outOfOrder(e tqline.Stage, t, start int64, name string, pid int6
 			return nil, Duplicate
 		case f.knows(e) && !f.saw(e) && abs(f.t[e]-t) <= tol: // a START after its END
 			return f, Used
-		case isEnd(e) && !f.knows(e) && f.knows(e-1) && abs(f.t[e-1]-start) <= tol, // an END of its START
-			isEnd(e) && !f.knows(e) && !f.knows(e-1) && f.knows(e+1) && follows(f.t[e+1]-t, g.base): // or right before the next event
+		case isEnd(e) && !f.knows(e) && f.knows(e-1) && abs(f.t[e-1]-start) <= tol, // an END that states the time of f's START
+			isEnd(e) && !f.knows(e) && !f.knows(e-1) && f.knows(e+1) && follows(f.t[e+1]-t, g.base): // or, the START lost, an END right before f's next event
 			return f, Used
 		}
 	}
@@ -313,8 +313,9 @@ func (g *group) outOfOrder(e tqline.Stage, t, start int64, name string, pid int6
 // follows says whether an event that is d ns behind another may be the next of the same function.
 func follows(d int64, base Base) bool { return d >= -tolerance[base] && d <= step[base] }
 
-// stageOfSent says whether a record is of a function already sent: Duplicate if the function has the record, Late if the record would have been the missing
-// one, Used if of none. Stamps are no proof of a duplicate.
+// stageOfSent says whether a record is of a function already sent: Duplicate if the function has the record, Late if the record is one
+// that the function lacks, Used if of none. A START that is lacking comes right behind the event before; an END states the START, or a time right behind the
+// event before the START. Stamps are no proof of a duplicate.
 func (g *group) stageOfSent(e tqline.Stage, t, start int64, name string, pid int64) Fate {
 	tol := tolerance[g.base]
 	for i := range g.done {
@@ -337,7 +338,7 @@ func (g *group) stageOfSent(e tqline.Stage, t, start int64, name string, pid int
 		if isEnd(e) {
 			missing = d.knows(e-1) && abs(d.t[e-1]-start) <= tol || d.knows(e-2) && follows(start-d.t[e-2], g.base)
 		}
-		if missing {
+		if missing { // noted, so that the same record again is a Duplicate
 			d.known, d.seen = d.known|1<<e, d.seen|1<<e
 			d.t[e] = t
 			return Late
@@ -347,7 +348,8 @@ func (g *group) stageOfSent(e tqline.Stage, t, start int64, name string, pid int
 }
 
 // functionEnd takes a FUNCTION_END. The candidates are tried in order: a function after its PUT_END, one that started at the stated time, one without
-// FUNCTION_START so far, the only open one.
+// FUNCTION_START so far, the only open one. untangle may replace the first. Duplicate: a function sent already has the same times. Without any, the record is
+// of a new function known only by its end.
 func (a *Assembler) functionEnd(g *group, l *tqline.Line, at *At) Fate {
 	name := a.name(g, l.Func)
 	tol := tolerance[g.base]
@@ -371,7 +373,7 @@ func (a *Assembler) functionEnd(g *group, l *tqline.Line, at *At) Fate {
 			}
 		}
 	}
-	if f == nil && len(g.all) == 1 { // the only open function, if its start does not contradict
+	if f == nil && len(g.all) == 1 { // the only open function, if without FUNCTION_START, and first known at or behind the stated start
 		only := g.all[0].v
 		mayHave := !only.knows(tqline.FunctionStart) && only.first >= start-tol
 		if mayHave && only.fits(name, l.PID) {
@@ -403,7 +405,7 @@ func (a *Assembler) functionEnd(g *group, l *tqline.Line, at *At) Fate {
 
 // finish notes FUNCTION_END at t and sends the function.
 func (a *Assembler) finish(f *function, t int64) {
-	if f.seen != 0 {
+	if f.seen != 0 { // f is in a list of g.at
 		f.g.at[f.state].remove(f.placed, f)
 	}
 	f.t[tqline.FunctionEnd] = t
@@ -413,7 +415,8 @@ func (a *Assembler) finish(f *function, t int64) {
 	a.leave(f, false)
 }
 
-// ending finds the function whose PUT_END is at t, and among several the one that began closest to start. nil: none.
+// ending finds the function whose PUT_END is at t, and which began at start; among several the one that began closest to start. Of a function without
+// FUNCTION_START only the first known moment is known, which must not be before start. nil: none.
 func (g *group) ending(t, start int64, name string, pid int64) *function {
 	l, tol := g.at[tqline.PutEnd], tolerance[g.base]
 	var best *function
@@ -425,7 +428,7 @@ func (g *group) ending(t, start int64, name string, pid int64) *function {
 		}
 		d := abs(f.first - start)
 		if !f.knows(tqline.FunctionStart) {
-			if f.first < start-tol { // began before
+			if f.first < start-tol { // began before start
 				continue
 			}
 		} else if d > tol && g.base != None {
@@ -440,7 +443,8 @@ func (g *group) ending(t, start int64, name string, pid int64) *function {
 
 // untangle corrects two calls that took each other's START of a stage: when two processes get there within microseconds, the closest record before a START may
 // be of the other call. The end decides: f (found by ending; nil: none), whose PUT_END was just before t, did not begin at start, but o did. From the first
-// stage on where each may continue the other, they exchange what came before. The result is the ending function, f if nothing was wrong.
+// stage on where each may continue the other, they exchange what came before. The result is the ending function, f if nothing was wrong. nil: the
+// PUT_END says nothing about this end, and the caller looks for the start alone (startedAt).
 func (g *group) untangle(f *function, t, start int64, name string, pid int64) *function {
 	if f != nil && (!f.saw(tqline.FunctionStart) || abs(f.first-start) <= 1e3) { // two roundings to 1 µs
 		return f
@@ -486,7 +490,8 @@ func (f *function) mayFollow(e tqline.Stage, o *function) bool {
 	return follows(f.t[e]-o.t[e-1], f.g.base)
 }
 
-// swapHeads exchanges the heads of f and o, what came before the event e: times, pid, key, batch size, and the operations of the head or of the other's pid.
+// swapHeads exchanges the heads of f and o, what came before the event e: times, pid, key and batch size. An operation moves if its pid is now the other
+// function's; a get without a pid moves if the get stage is in the head.
 // The lines stay where they are held: both calls are about to leave.
 func (g *group) swapHeads(f, o *function, e tqline.Stage) {
 	for _, x := range [...]*function{f, o} {
@@ -502,7 +507,7 @@ func (g *group) swapHeads(f, o *function, e tqline.Stage) {
 	f.first, o.first = o.first, f.first
 	f.pid, o.pid = o.pid, f.pid
 	f.keys[0], o.keys[0] = o.keys[0], f.keys[0]
-	if e > tqline.GetStart { // with the size of the batch
+	if e > tqline.GetStart { // the head has GET_START, which states the batch size
 		f.batch, o.batch = o.batch, f.batch
 	}
 	ops := slices.Concat(f.ops, o.ops)
@@ -653,8 +658,8 @@ func (f *function) span() (begin, end int64) {
 	return begin, end
 }
 
-// stages sets the stages of a leaving function, and why the function is incomplete. end is the function's last known moment, off the difference to wall time.
-// open: the function has no FUNCTION_END.
+// stages sets the stages of a leaving function, and why the function is incomplete: of several incomplete stages the last gives the reason. end is the
+// function's last known moment, off the difference to wall time. open: the function has no FUNCTION_END.
 func (f *function) stages(out *Function, end, off int64, open bool) {
 	for i := range out.Stages {
 		st, e := &out.Stages[i], tqline.GetEnd+tqline.Stage(2*i)

@@ -96,12 +96,12 @@ func (a *Assembler) client(g *group, l *tqline.Line, at *At) Fate {
 	return a.clientStart(g, l, at, name)
 }
 
-// clientEnd takes the END of an operation, whose START is open at the stated time, or was lost: then TooMany if its function is full.
+// clientEnd takes the END of an operation, whose START is open at the stated time, or was lost: then TooMany if its function is full. Late: see ended.
 func (a *Assembler) clientEnd(g *group, l *tqline.Line, at *At, name string) Fate {
 	start := at.T - l.Duration
 	open := &g.open[l.Op]
 	o, ok := open.near(start, tolerance[g.base], name, l.PID)
-	if !ok { // the clock is read after START was printed
+	if !ok { // the stated start may be later than START, because the writer reads its clock after the print
 		o, ok = open.before(start, tolerance[g.base], limit[g.base], name, l.PID)
 	}
 	if ok {
@@ -128,7 +128,8 @@ func (a *Assembler) clientEnd(g *group, l *tqline.Line, at *At, name string) Fat
 	return a.ended(g, o)
 }
 
-// clientStart takes the START of an operation. The operation waits for its END: in its function, if one has a stage for it now, else on its own.
+// clientStart takes the START of an operation. An operation whose END came first gets its START. Any other waits for its END: in its function, if one has a
+// stage for it now (TooMany: with maxOps operations already), else on its own.
 func (a *Assembler) clientStart(g *group, l *tqline.Line, at *At, name string) Fate {
 	if g.startless > 0 && g.base != None {
 		o := g.unstarted(l, at.T, name)
@@ -171,7 +172,7 @@ func (g *group) printedTwice(l *tqline.Line, at *At) bool {
 	if g.base != Perf && g.base != Epoch {
 		return false
 	}
-	// Different records have different marks but by chance: the factor spreads the time over all bits.
+	// Different records have the same mark only by chance: the factor spreads the time over all bits.
 	mark := uint64(at.T)*0x9e3779b97f4a7c15 ^ uint64(l.Duration)<<8 ^ uint64(l.PID)<<3 ^ uint64(l.Op)<<1 ^ uint64(l.Stage&1)
 	for _, p := range g.prints {
 		if p == mark {
@@ -183,7 +184,8 @@ func (g *group) printedTwice(l *tqline.Line, at *At) bool {
 	return false
 }
 
-// unstarted finds the ended operation whose START comes only now, at t, among those without a function and the last of each open function. nil: none.
+// unstarted finds the ended operation whose START comes only now, at t, among the last
+// maxScan without a function, and the last 8 of each of the last maxScan open functions. nil: none.
 func (g *group) unstarted(l *tqline.Line, t int64, name string) *op {
 	match := func(o *op) bool {
 		return o.ended && o.startKey.n == 0 && o.kind == l.Op && o.fits(name, l.PID) && follows(o.start-t, g.base)
@@ -287,8 +289,8 @@ func (a *Assembler) give(o *op, f *function) {
 }
 
 // during finds the function with a stage around an operation from start to end: a get stage for a get, a put stage for a put. Tried in order: a stage that
-// started just before, the open stage with the least time since its start or its last operation, the shortest stage around both times that has ended. nil:
-// none.
+// started just before, the open stage with the least time since its start or its last operation, the shortest stage around both times that has ended. Only the
+// last maxScan functions are looked at. nil: none, as for kinds in no function.
 func (g *group) during(kind tqline.Op, start, end int64, name string, pid int64) *function {
 	open, e := tqline.GetStart, tqline.GetEnd // the events of the stage
 	switch kind {
@@ -349,7 +351,8 @@ func (g *group) wasDuring(o *op) bool {
 	return false
 }
 
-// adopt gives f the operations without a function that lie within its stage ended by e, now that both ends of the stage are known.
+// adopt gives f the operations without a function that lie within its stage ended by e, now that both ends of the stage are known: of the last maxScan
+// operations, and up to maxOps in f.
 func (a *Assembler) adopt(f *function, e tqline.Stage) {
 	g := f.g
 	kind, tol := tqline.OpGet, tolerance[g.base]

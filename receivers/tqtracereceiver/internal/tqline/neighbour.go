@@ -26,7 +26,8 @@ var (
 	costTime    = []byte(", cost time: ")
 )
 
-// Classify returns the kind of a line without its prefix, by its beginning: most lines of a log are none of these, and cost a look at the first byte.
+// Classify returns the kind of a line without its prefix, by its beginning: most lines of a log are none of these, and cost a look at the first byte and
+// a search in the first 256, since the name of a storage unit may stand before [Performance].
 func Classify(b []byte) Neighbour {
 	if len(b) == 0 {
 		return Other
@@ -54,7 +55,8 @@ func Classify(b []byte) Neighbour {
 	return Other
 }
 
-// classifyTask is Classify of a line that begins with "Task ". Only the places where the words can be are searched: the lines may be very long.
+// classifyTask is Classify of a line that begins with "Task ". Only the places where the words can be are searched, with room for a
+// long function name and for the values between: the lines may be very long.
 func classifyTask(b []byte) Neighbour {
 	i := bytes.Index(b[:min(len(b), 512)], []byte(" (pid="))
 	if i < 0 {
@@ -143,7 +145,7 @@ func ParsePerf(b []byte) (p Perf, ok bool) {
 	return p, ok && ok2 && ok3
 }
 
-// ParseRange reads a PerfRange line: the length of the range in ns.
+// ParseRange reads a PerfRange line: the length of the range in ns. false: unreadable, or more than 1e6 minutes, two years.
 func ParseRange(b []byte) (int64, bool) {
 	f, ok := value(b, "Time range: last ")
 	if !ok || f > 1e6 || !bytes.Contains(b, []byte(" minutes")) {
@@ -160,8 +162,8 @@ type PerfOp struct {
 	Avg, Max, Min float64
 }
 
-// NextOp takes the next operation off a PerfOperations line (or the rest from an earlier call). ok is false for an unreadable operation; name is nil at the
-// end.
+// NextOp takes the next operation off a PerfOperations line (or the rest from an earlier call). ok is false for an unreadable operation; at the end,
+// ok is true and the name nil.
 func NextOp(b []byte) (op PerfOp, rest []byte, ok bool) {
 	b = bytes.TrimPrefix(b, []byte("Per-operation statistics: "))
 	b = bytes.TrimLeft(b, "; \t\r")

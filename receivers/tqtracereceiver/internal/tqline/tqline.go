@@ -110,7 +110,7 @@ var (
 	tagLog    = []byte("[TQ-LOG]")
 )
 
-// Find returns the position of a record's tag in a line, −1 without one: progress bars glue text before the tag.
+// Find returns the position of the first "[TQ-" in a line, −1 without one: progress bars glue text before the tag.
 func Find(b []byte) int {
 	for from := 0; ; {
 		i := bytes.IndexByte(b[from:], '[')
@@ -310,8 +310,8 @@ func (l *Line) keep(f Field) {
 	}
 }
 
-// finish sets the fields that need others, from their texts, and checks that the record has all required ones: the stage, the function (but of a [TQ-DETAIL]),
-// and the duration of an END. The duration of a START is kept as an unknown field.
+// finish sets the fields that need others, from their texts, and checks that the record has all required ones: the stage, the function (except in a
+// [TQ-DETAIL]), and the duration of an END. The duration of a START is kept as an unknown field.
 func (l *Line) finish(stage, op, duration []byte, detail bool) error {
 	if len(stage) == 0 {
 		return ErrNoStage
@@ -412,13 +412,13 @@ func (l *Line) setStage(stage, op []byte, detail bool) error {
 	return nil
 }
 
-// integer reads a number ≥ 0 of at most 18 digits.
+// integer reads a number ≥ 0 of at most 18 digits. false: unreadable.
 func integer(b []byte) (int64, bool) {
 	v, n := decimal.Integer(b, 18)
 	return v, n > 0 && n == len(b)
 }
 
-// batchSize reads "32" and "torch.Size([32, 8])"; the first dimension is the number of samples.
+// batchSize reads "32" and "torch.Size([32, 8])"; the first dimension is the number of samples. −1 and false: unreadable.
 func batchSize(b []byte) (int64, bool) {
 	if rest, ok := bytes.CutPrefix(b, []byte("torch.Size([")); ok {
 		n := bytes.IndexAny(rest, ",]")
@@ -433,7 +433,8 @@ func batchSize(b []byte) (int64, bool) {
 	return -1, false
 }
 
-// mebibytes reads a size in MiB as bytes, to the nearest, in 128-bit integers: a float64 would lose digits. false: unreadable, or beyond 64 bits.
+// mebibytes reads a size in MiB as bytes, to the nearest, in 128-bit integers: a float64 would lose digits. −1 and false: unreadable, or beyond
+// 64 bits.
 func mebibytes(b []byte) (int64, bool) {
 	v, err := decimal.Fixed9(b)
 	if err != nil || v < 0 {
@@ -452,7 +453,7 @@ func mebibytes(b []byte) (int64, bool) {
 	return int64(q), true
 }
 
-// number reads a number ≥ 0 and multiplies it.
+// number reads a number ≥ 0 and multiplies it. −1 and false: unreadable.
 func number(b []byte, by float64) (float64, bool) {
 	v, err := decimal.Fixed9(b)
 	if err != nil || v < 0 {
@@ -461,7 +462,7 @@ func number(b []byte, by float64) (float64, bool) {
 	return float64(v) / 1e9 * by, true
 }
 
-// parsePercent reads "5.69%" as 0.0569; false: unreadable. One division of two exact numbers gives the closest float.
+// parsePercent reads "5.69%" as 0.0569. −1 and false: unreadable. One division of two exact numbers gives the closest float.
 func parsePercent(b []byte) (float64, bool) {
 	b, ok := bytes.CutSuffix(b, []byte("%"))
 	if !ok {
