@@ -110,7 +110,7 @@ func (r *ncclReceiver) detect(path string) tail.Detect {
 	var out parse.Out
 	open := false // the line before began or continued a record
 	return func(text []byte) tail.Reads {
-		mayBeOther := format != nil && format.Sure != nil && !named && !open
+		mayBeOther := format != nil && format.Sure != nil && !named && !open // guessed by an earlier line, and not within a record of several lines
 		if format == nil || mayBeOther {
 			if f, _, _ := formats.Of(text); f != nil && f != format {
 				format, parser = f, f.New(path, r.zone)
@@ -127,7 +127,7 @@ func (r *ncclReceiver) detect(path string) tail.Detect {
 		record := v == parse.Record
 		open = record && out.Open
 		if format.Sure != nil {
-			// Any object begins with a brace, whatever its content.
+			// Where the configuration names the format, a record with content is enough; without content, any object begins with a brace.
 			record = format.Sure(path, text, &out) || named && record && len(out.Ops)+len(out.Samples) > 0
 		}
 		if record {
@@ -200,7 +200,7 @@ const (
 )
 
 // give passes the parser's results on: values become points, and records, if not excluded by the configuration, go to the joiner with their lines. The lines
-// are no longer open then. If the results are excluded, reason is the setting (unwanted), else "".
+// are no longer open then. If all results of a record of one line are excluded, reason is the setting (unwanted), else "".
 func (h *handler) give(withLine bool) (reason string) {
 	if !withLine && len(h.out.Ops)+len(h.out.Samples) == 0 {
 		return ""
@@ -222,7 +222,7 @@ func (h *handler) give(withLine bool) (reason string) {
 			wanted[n], *o = *o, wanted[n]
 		}
 	}
-	// The lines wait for as many batches as there are records. Without a wanted record they are done with.
+	// The lines wait for as many batches as there are records: one after Lend alone. Without a wanted record they are done with.
 	opened := len(h.open) > 0
 	lents := h.open
 	if withLine && len(wanted) > 0 {

@@ -128,7 +128,8 @@ var outcomes = []struct {
 	{ncclras.ErrInvalid, "invalid"},
 }
 
-// report counts a question by its outcome, and logs an outcome other than the last one's; the need of another NCCL is logged once.
+// report counts a question by its outcome, and logs an outcome other than the last one's. The need of another NCCL is logged once; an absent server each time,
+// at the debug level, as a job need not run.
 func (p *rasPoller) report(ctx context.Context, answer *ncclras.Answer, err error) {
 	outcome := "answered"
 	for _, o := range outcomes {

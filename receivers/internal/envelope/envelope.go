@@ -46,7 +46,7 @@ type opened struct {
 // Peel returns the program's own text of a line and fills pre, as line.Peeler does: Peel also opens envelopes, and envelopes in envelopes. The envelope's time
 // becomes the container's time of pre. In journalctl -o export a line without the message gives an empty text.
 func (p *Peeler) Peel(b []byte, pre *line.Prefix) []byte {
-	// Cheap: of other lines only those that begin as a field of a journal does (MESSAGE, __REALTIME_TIMESTAMP) are looked at.
+	// Cheap: before the first entry of a journal (exp), only lines that begin as an entry's field does (MESSAGE, __REALTIME_TIMESTAMP) are looked at.
 	if len(b) > 7 && (b[0] == '_' || b[0] == 'M') || p.exp != nil {
 		if text, ok := p.journal(b); ok {
 			b = p.outer.Peel(text, pre)
@@ -136,10 +136,10 @@ func carries(b []byte) bool {
 		return false
 	}
 	switch c := b[i+1]; {
-	case c == '_', c >= 'A' && c <= 'Z':
+	case c == '_', c >= 'A' && c <= 'Z': // of a journal: __CURSOR, MESSAGE
 		return true
 	}
-	name, _, end := jsonlike.String(b[:min(len(b), i+24)], i)
+	name, _, end := jsonlike.String(b[:min(len(b), i+24)], i) // 24: longer than the names below
 	if end < 0 {
 		return false
 	}
@@ -279,7 +279,7 @@ func (f *found) logged() bool {
 	return f.loguruRecord || f.level || f.proof || f.stamp != nil || f.clock != nil
 }
 
-// message is the object's text with its escapes resolved, in own where b has escapes. ok is false where the text cannot be read.
+// message is the object's text with its escapes resolved, in own where the text has escapes. ok is false where the text cannot be read.
 func (f *found) message(own *jsonlike.Texts) (text []byte, ok bool) {
 	own.Reset()
 	switch f.raw[0] {

@@ -164,7 +164,7 @@ func (h *eventful) take(found []events.Event, l *tail.Line) (n int) {
 		}
 		// An event of several lines has the place of its first line, noted by Line.
 		ev.place, ev.placed = h.places[e.Line]
-		if !ev.placed && l != nil {
+		if !ev.placed && l != nil { // an event of the line just read alone, or one begun before the last Cut, which forgets the places
 			ev.place, ev.placed = h.stream.Place(), true
 		}
 		h.found = append(h.found, ev)
@@ -237,8 +237,9 @@ func (b *eventBatch) Metrics() pmetric.Metrics {
 // eventLength is the length of an event's span, ns: a line has no length, and stores keep microseconds.
 const eventLength = int64(time.Millisecond)
 
-// Traces adds the spans of the records, and a span for each event, in the trace of the run (spans.RunIDs). The span's time is the event's, else the time when
-// the log was written. The span's id follows from the log's file name and the event, so that reading the log again gives the same span.
+// Traces adds the spans of the records, and a span for each event, in the trace of the run (spans.RunIDs). The span's time is the event's: by the stamp of its
+// own line (logged) or of a line before (derived); else the time when the line was read as written (observed), or when the log was written (synthetic). The
+// span's id follows from the log's file name and the event, so that reading the log again gives the same span.
 func (b *eventBatch) Traces(out *spans.Batch, from From) {
 	if b.Batch != nil {
 		b.Batch.Traces(out, from)

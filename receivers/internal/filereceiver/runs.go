@@ -97,7 +97,7 @@ func (r *runs) open(span spans.RunSpan, by *Receiver) (opened *spans.RunSpan, ot
 	}
 	r.known = append(r.known, span)
 	r.known = r.known[max(0, len(r.known)-maxKnown):]
-	if text, err := json.Marshal(r.known); err == nil { // texts and numbers
+	if text, err := json.Marshal(r.known); err == nil { // always: only texts and numbers
 		ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
 		defer cancel()
 		// A run's start is stored before its positions: otherwise a repeated span would differ.

@@ -297,7 +297,7 @@ func (c *column) next(t []byte) bool {
 	return len(c.key) == 0 || !begins(c.key)
 }
 
-// begins says whether a record begins here.
+// begins says whether a record begins with b, not empty: with the bracket of a time or of "[Rank ", or with the word iteration and a blank.
 func begins(b []byte) bool {
 	return b[0] == '[' || bytes.HasPrefix(b, wordIteration) && len(b) > 9 && b[9] == ' '
 }

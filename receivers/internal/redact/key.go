@@ -29,7 +29,7 @@ func classify(name string) secrets.Looks {
 		begin := wordStart(name, end)
 		word := name[begin:end]
 		end = begin
-		word = strings.TrimRight(word, "0123456789_-./: []'\"")
+		word = strings.TrimRight(word, "0123456789_-./: []'\"") // db-password-2: the number is no word
 		if word != "" {
 			words[n] = strings.ToLower(word)
 			n++
@@ -39,7 +39,7 @@ func classify(name string) secrets.Looks {
 	if n > 1 && asText[w[0]] { // api_key_value
 		w = w[1:]
 	}
-	// A bare "token" needs the look at the word before, by ending: models have many tokens.
+	// A "token" that the table has only as a bare word goes on to ending, for a look at the word before: models have many tokens (pad_token).
 	if looks, ok := known(w); ok && (w[0] != "token" || looks != secrets.Long) {
 		return looks
 	}
@@ -111,8 +111,8 @@ func ending(name, last, before string) secrets.Looks {
 	return secrets.Nothing
 }
 
-// ofNoService classifies a name such as MYCORP_KEY, of a service that the table does not have. models has the words that before a "key" or "token" mean none of
-// a service: then nothing is secret. A value of an environment variable need only look like env, any other value like other, which is stricter.
+// ofNoService classifies a name such as MYCORP_KEY, of a service that the table does not have. Nothing is secret without a word before the "key" or "token", or
+// with one of models, the words for other things. A value of an environment variable need only look like env, any other value like other, which is stricter.
 func ofNoService(name, before string, models map[string]bool, env, other secrets.Looks) secrets.Looks {
 	switch {
 	case before == "" || models[before]:

@@ -143,7 +143,7 @@ func (r *Redactor) walker() *walker {
 	return w
 }
 
-// kept are attributes that are no log texts, ids, and paths.
+// kept are the attributes that redaction leaves alone: ids, paths, and texts of trainbridge itself, not of the log.
 var kept = map[string]bool{
 	spans.AttrServiceName: true, spans.AttrServiceInstanceID: true, spans.AttrRunID: true, spans.AttrLogFile: true, spans.AttrTimeSource: true,
 	spans.AttrSource: true, spans.AttrKind: true,

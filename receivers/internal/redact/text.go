@@ -222,7 +222,8 @@ func (f *finder) assignments(s string, n *Counts) string {
 }
 
 // nameBefore finds the name that ends before the separator at s[i], and which of its values are secrets. A name that alone means nothing, or little (key,
-// token), is taken with up to two words before, in a sentence: "API key: X". Quotes and brackets behind the name do not count.
+// token), is taken with up to two words before, in a sentence: "API key: X". Quotes and brackets behind the name do not count. Where a name in Chinese begins
+// is unknown: begin is then the name's last byte, enough for the caller to see that the name stands behind all replaced parts. No name: begin is end.
 func (f *finder) nameBefore(s string, i int) (begin, end int, looks secrets.Looks) {
 	end = len(strings.TrimRight(s[:i], ` "'\].`))
 	for strings.HasSuffix(s[:end], "%22") { // a quote in a URL
@@ -230,7 +231,7 @@ func (f *finder) nameBefore(s string, i int) (begin, end int, looks secrets.Look
 	}
 	begin = nameStart(s, end)
 	if begin == end {
-		if end > 2 && s[end-1] >= utf8.RuneSelf { // 密码: the end of the text before decides, as no blank separates Chinese words
+		if end > 2 && s[end-1] >= utf8.RuneSelf { // 密码: no blank separates Chinese words, so the end of the text before decides
 			begin = end - min(end, maxName)
 			return end - 1, end, f.class(strings.ToValidUTF8(s[begin:end], ""))
 		}
@@ -240,7 +241,7 @@ func (f *finder) nameBefore(s string, i int) (begin, end int, looks secrets.Look
 	for range 2 {
 		decided := looks != secrets.Nothing && looks != secrets.Long
 		behindWord := begin >= 2 && s[begin-1] == ' ' && letter(s[begin-2])
-		tooLong := end-begin > 16 // for words of a sentence
+		tooLong := end-begin > 16 // a long identifier, not a word of a phrase such as "API key"
 		if decided || !behindWord || tooLong {
 			break
 		}
@@ -359,8 +360,8 @@ func quoted(s string, i int) (end int) {
 	return len(s) // of a truncated text
 }
 
-// wordEnd is the end of the word that begins at s[i]: before a blank, the end of a list's member, a quote, or an escape of one of them in a URL or an escaped
-// text.
+// wordEnd is the end of the word that begins at s[i]: before a blank, the end of a list's member, a quote, a Chinese character or sign, or an escape of a sign
+// in a URL or an escaped text.
 func wordEnd(s string, i int) int {
 	for j := i; j < len(s); j++ {
 		switch c := s[j]; {

@@ -222,7 +222,7 @@ func (b *stepBatch) addFacts(h *handler, it *placed, rec *record.Record) {
 	it.units, it.ownUnits = t.Units.own, t.Units.other
 	if it.kind == record.Step {
 		t.Stated = spans.Stated{}
-		for _, v := range b.values[it.valuesFrom:] {
+		for _, v := range b.values[it.valuesFrom:] { // Steady: a value on the resource changes only once a new one has come several times in a row
 			if number := fieldInfos[v.field].stated - 1; number >= 0 && spans.Finite(v.v) {
 				t.Stated.Set(number, t.Steady[number].Next(v.v))
 			}

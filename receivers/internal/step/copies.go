@@ -49,7 +49,7 @@ func (c *copies) of(rec *record.Record, rank int64) (isCopy bool, owner int64) {
 	if c.Differ || rec.HasRank || rec.Unnumbered || rec.Join || !ofJob(rec) {
 		return false, rank
 	}
-	if !c.led && !c.Found {
+	if !c.led && !c.Found { // Found alone: Lead is known from before a restart
 		c.Lead, c.led = rank, true
 	}
 	about := subject{rec.Source, rec.Kind, rec.Get(record.Iteration)}

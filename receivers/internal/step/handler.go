@@ -649,6 +649,7 @@ func (h *handler) epoch(rec *record.Record, it *placed, t *track) {
 
 // count moves the track on to a step, and finds how many steps the record covers: the difference to the iteration before, unless the log says. An iteration
 // below the one before means that the job went back to a checkpoint, and begins another attempt. A step without an iteration is numbered instead.
+// Unknown (0) is the number at the first iteration of a log, unless that is 1, after going back, and at a repeated iteration.
 func (h *handler) count(rec *record.Record, it *placed, t *track) {
 	if !it.hasIteration {
 		t.Record++
@@ -700,7 +701,7 @@ func (h *handler) identify(rec *record.Record, it *placed, t *track, raw []byte)
 		}
 	case rec.Kind == record.Ranks: // the rank with the iterations has another file
 		it.trace, it.ordinal = spans.KeyTraceID(h.run, spans.SpanRanks, h.file, source, h.text), 0
-	default:
+	default: // without iterations a trace for each numbered step
 		it.trace = spans.KeyTraceID(h.run, "train.record", h.file, source, strconv.AppendInt(number[:0], it.ordinal, 10))
 	}
 	key := rec.Key
@@ -746,7 +747,8 @@ func (h *handler) Expire(before time.Time) {
 	}
 }
 
-// Cut is as in tail.Handler. A batch with the earliest step of this log so far also opens the run, with its span.
+// Cut is as in tail.Handler. A batch with a step also opens the run, with its span, if a record of the batch starts before all records of earlier such batches:
+// a run read offline begins with the earliest record (OpenRun).
 func (h *handler) Cut() tail.Delivery {
 	b := h.batch
 	if b == nil {
@@ -767,10 +769,11 @@ func (h *handler) Cut() tail.Delivery {
 // InOrder: attempts are counted, and a step may begin at the end of the one before.
 func (h *handler) InOrder() {}
 
-// Save returns the position of each rank's iterations, the model and the parser's state. A waiting record is read again: it changes no state.
+// Save returns the position of each writer's iterations, of any savedTracks writers at most, the model and the parser's state. A waiting record is read again:
+// the saved state is that before the record.
 func (h *handler) Save() []byte {
 	s := h.state
-	if h.pending.open && !h.pending.unplaced {
+	if h.pending.open && !h.pending.unplaced { // an unplaced record has changed nothing yet
 		h.pending.before.restore(&s)
 	}
 	s.Parser = h.parser.Save()

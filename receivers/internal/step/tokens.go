@@ -33,13 +33,13 @@ const (
 // count sets record.Tokens, the tokens of the record's steps, or leaves the field unset if unknown. An ambiguous number goes to the field that it means, else
 // into an extra.
 func (k *tokens) count(rec *record.Record, it *placed, attempt int64) {
-	number, means := rec.Get(record.ConsumedTokens), sinceStart
-	either := math.NaN() // the ambiguous number
+	number, means := rec.Get(record.ConsumedTokens), sinceStart // the number to count by, and its meaning
+	either := math.NaN()                                        // the ambiguous number
 	if rec.EitherTokens {
 		either = rec.Get(record.Tokens)
 		rec.Unset(record.Tokens)
 	}
-	if math.IsNaN(number) {
+	if math.IsNaN(number) { // the log has no clear number
 		k.learn(either, it)
 		number, means = either, k.Sense
 	}
@@ -50,7 +50,7 @@ func (k *tokens) count(rec *record.Record, it *placed, attempt int64) {
 		k.Last, k.At, k.Covered, k.Attempt = number, it.iteration, it.covered, attempt
 	}
 	switch {
-	case rec.Has(record.Tokens) || !(number > 0) || math.IsInf(number, 0):
+	case rec.Has(record.Tokens) || !(number > 0) || math.IsInf(number, 0): // stated as such, or nothing to count by
 	case means == ofRecord, fromStart && before.Last == 0:
 		rec.Set(record.Tokens, number)
 	case means == sinceStart && before.Last > 0 && number > before.Last && attempt == before.Attempt:

@@ -232,7 +232,8 @@ func (p *Parser) whole(b []byte, i int, n name) int {
 	return p.metadata(b, i, n)
 }
 
-// header takes the value at b[i] of the member n of "header": the communicator and the rank. The result is the end of the value.
+// header takes the value at b[i] of the member n of "header": the communicator and the rank. The result is the end of the value; -1:
+// malformed.
 func (p *Parser) header(b []byte, i int, n name) int {
 	l := &p.line
 	switch n {
@@ -255,7 +256,7 @@ func (p *Parser) header(b []byte, i int, n name) int {
 }
 
 // metadata takes the value at b[i] of the member n of "metadata": the process, the time of the dump, and the version of the format. The result is the end of
-// the value.
+// the value; -1: malformed.
 func (p *Parser) metadata(b []byte, i int, n name) int {
 	l := &p.line
 	switch n {
@@ -404,7 +405,8 @@ var drops = [...]string{"coll", "p2p", "proxy", "proxy_op", "proxy_step", "proxy
 // pxn is the index of the last of drops, a counter of the whole process, repeated in the markers of all its communicators.
 const pxn = len(drops) - 1
 
-// stats takes the value at b[i] of the member n of "dump_stats": how many records follow, and how many the plugin has lost. The result is the end of the value.
+// stats takes the value at b[i] of the member n of "dump_stats": how many records follow, and how many the plugin has lost. The result is the end of the value;
+// -1: malformed.
 func (p *Parser) stats(b []byte, i int, n name) int {
 	l := &p.line
 	switch n {

@@ -26,8 +26,8 @@ type kernelEvent struct {
 
 var noKernelEvent = kernelEvent{channel: op.Unknown, duration: op.Unknown}
 
-// perf reads the value at b[i] of the member n of "coll_perf" or "p2p_perf" into the current operation, and returns the end of the value, as all readers of
-// members do.
+// perf reads the value at b[i] of the member n of "coll_perf" or "p2p_perf" into the current operation, and returns the end of the value (-1: malformed), as
+// all readers of members do.
 func (p *Parser) perf(b []byte, i int, n name) int {
 	o := p.op
 	switch n {
@@ -97,7 +97,8 @@ func (p *Parser) kernelMember(b []byte, i int, n name) int {
 	return p.kernel(b, i, n)
 }
 
-// kernel takes the value at b[i] of the member n into the current kernel: channel, times and duration. The result is the end of the value.
+// kernel takes the value at b[i] of the member n into the current kernel: channel, times and duration. The result is the end of the value; -1:
+// malformed.
 func (p *Parser) kernel(b []byte, i int, n name) int {
 	e := &p.kernelEvent
 	switch n {

@@ -178,7 +178,7 @@ func (p *Parser) detail(c category, name string) int32 {
 }
 
 // kernel takes the GPU's clocks of a KernelCh, the current event, into the operation and its detail, unless they count ticks since boot. The first KernelCh
-// sets the clock of the trace; the first KernelCh of a GPU relates the GPU's clock to the trace.
+// sets the clock of the trace; the first KernelCh of a GPU, of maxGPUs at most, relates the GPU's clock to the trace.
 func (p *Parser) kernel(q *pending, d *op.Detail) {
 	e := &p.event
 	if e.start < minEpoch || e.start >= maxEpoch {

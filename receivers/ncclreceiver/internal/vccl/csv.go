@@ -58,7 +58,7 @@ func (p *CSVParser) Line(text []byte, again bool, tag uint64, out *parse.Out) (p
 		return parse.Ignored, ignoredHeader
 	}
 	reason := reasonColumnCount
-	isHeader := func() bool { return keyOf(p.v.of[keyOperation]) != noKey } // the operation is a column's name
+	isHeader := func() bool { return keyOf(p.v.of[keyOperation]) != noKey } // in place of an operation stands a column's name
 	if p.row(b, h.columns) && !isHeader() {
 		reason = p.m.add(&p.v, out)
 		if reason == "" {

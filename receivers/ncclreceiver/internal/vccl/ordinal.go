@@ -105,7 +105,7 @@ func (m *messages) next(o *op.Op, out *parse.Out) (session uint32) {
 	}
 	fresh := len(m.counts) == 0
 	i := m.find(o.Kind, o.Name, o.Rank)
-	if i < 0 {
+	if i < 0 { // beyond maxCounts: without an ordinal
 		return m.session
 	}
 	c := &m.counts[i]
