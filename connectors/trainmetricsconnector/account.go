@@ -220,8 +220,8 @@ type dueAccount struct {
 	end  pcommon.Timestamp // of the last span in the account, by the log
 }
 
-// due sets the series of the states of runs, and returns the runs with news whose accounts are due. The account of a long run is not made for every step (Due),
-// but at the end. Runs that ended long before they were read are noted in s.past.
+// due sets the series of the states of live runs with news, and returns the runs whose accounts are due. The account of a long run is not made for every step
+// (Due), but at the end. Runs that ended long before they were read are noted in s.past, with their first account.
 func (a *accountAdder) due(s *store) (list []dueAccount) {
 	for _, r := range a.slots {
 		if r != nil && r.fresh && r.live {

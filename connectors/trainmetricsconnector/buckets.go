@@ -112,7 +112,7 @@ func (b *buckets) between(of *bounds.Set) []uint64 {
 		if n == 0 {
 			continue
 		}
-		upper := (b.offset+i)>>(b.scale()-of.Scale()) + 1
+		upper := (b.offset+i)>>(b.scale()-of.Scale()) + 1 // of the bucket, at the set's scale, never finer than the histogram's
 		for uppers[at] < upper {
 			at++
 		}

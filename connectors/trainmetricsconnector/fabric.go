@@ -151,7 +151,7 @@ func (a *fabricAdder) earns(r *resource, key fabricKey, v *collectiveValues) boo
 	if v.key.size > mostLateRanks {
 		cost, known := l.unnamed[key]
 		cost += v.cost
-		first := l.all == v.cost // of the run: the share is always 1
+		first := l.all == v.cost // the first cost of the run is all of the cost so far: no evidence against the rank
 		if cost < lateShare*l.all || first {
 			if l.unnamed == nil {
 				l.unnamed = map[fabricKey]float64{}

@@ -62,7 +62,7 @@ func (d *deriver) derive(out *spans.Batch, r *facts.Run, g *facts.Group, placed 
 	if r.Sampled && !r.RecordOnly { // unsampled collectives did not come, as behind an exporter without record_only
 		g.Lacks(spans.PartialSampled)
 	}
-	if !placed && d.p.told.has(g.ID, pcommon.SpanID{}) { // passes without a clock that came after their step was sent: the step's time is forgotten
+	if !placed && d.p.told.has(g.ID, pcommon.SpanID{}) { // passes without a clock, after their step was sent and forgotten: copies have no place
 		return
 	}
 	d.head(out, res, r, g, &w, hasWindow, placed)

@@ -228,7 +228,7 @@ type near struct {
 	scratch gpus.Scratch
 }
 
-// begin begins a window. All processes of the run that are active during a step work on the step. Other windows name their own process (add).
+// begin begins a window. All processes of the run that are active during a step work on the step. Other windows name their own process (windows).
 func (n *near) begin(r *facts.Run, w *facts.Window) {
 	if n.processes == nil {
 		n.processes, n.hosts, n.late = map[facts.Process]struct{}{}, map[uint32]struct{}{}, map[breakdown.Who]int32{}
@@ -318,8 +318,8 @@ func (d *deriver) putGPUState(s ptrace.Span, r *facts.Run, w *facts.Window) []wh
 	return n.notes
 }
 
-// putGPUs writes the means over the window's GPUs and the throttled seconds as attributes, and an event for each of the longest throttled GPUs and for each XID
-// error.
+// putGPUs writes the means over the window's GPUs and the throttled seconds as attributes, and an event for each of the mostHeld longest throttled GPUs and
+// for each of the first mostBad XID errors.
 func putGPUs(s ptrace.Span, seen *gpus.Window, w *facts.Window) {
 	m := s.Attributes()
 	m.PutInt(spans.AttrGPUCount, int64(seen.GPUs))

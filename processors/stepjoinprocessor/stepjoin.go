@@ -327,7 +327,7 @@ func (p *stepJoin) report(now time.Time, all bool) {
 		judged, unjudged := p.derive.history.Judged(r.ID)
 		fields := []zap.Field{zap.String("run", r.ID), zap.Int64("judged", judged), zap.Int64("not_judged", unjudged)}
 		if len(said) == 0 {
-			if unjudged > 0 {
+			if unjudged > 0 { // with all judged, silence says the same
 				p.set.Logger.Info("Of the steps, batches and passes that were judged none was slow", fields...)
 			}
 			continue

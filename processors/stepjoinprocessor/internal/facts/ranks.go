@@ -9,7 +9,7 @@ type communicator struct {
 // maxCommunicators bounds how many of a run are known by their ids.
 const maxCommunicators = 4096
 
-// Communicates records the use of a communicator. id is the number of the id's text.
+// Communicates records the use of a communicator. id is the number of the id's text. Beyond maxCommunicators only the largest number of ranks is kept.
 func (r *Run) Communicates(id uint32, ranks, start, end int64) {
 	r.Ranks = max(r.Ranks, ranks)
 	if i, ok := r.communicator[id]; ok {

@@ -209,7 +209,8 @@ func (v *Resolver) largest() *Group {
 }
 
 // lowest is the lowest candidate of which is certain that the place is inside, whatever is true of the others: it contains each smaller candidate, and lies in
-// each larger one. Two candidates that overlap, or have the same times, rule each other out. nil: none is certain. ambiguous: smaller candidates exist.
+// each larger one. Two candidates that overlap, or have the same times, rule each other out. nil: none is certain. ambiguous: smaller candidates exist; always
+// true with nil.
 func (v *Resolver) lowest() (g *Group, ambiguous bool) {
 	if len(v.found) > mostCompared {
 		return v.largest(), true

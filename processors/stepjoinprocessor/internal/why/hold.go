@@ -38,7 +38,7 @@ func (h *History) Hold(w *Window, done func(v *Verdict, slow bool)) {
 			h.settle(s, false)
 		}
 	}
-	if h.held > held/2 { // many keys of few windows
+	if h.held > held/2 { // many keys, each with too few later windows: all are judged now, to make room
 		h.Settle()
 	}
 }

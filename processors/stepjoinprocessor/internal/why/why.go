@@ -304,7 +304,7 @@ func (o *peers) detailed(w *window, k breakdown.Kind, seconds float64, before []
 		waited := slices.ContainsFunc(before, func(c change) bool { return c.kind == breakdown.Wait })
 		return !waited && o.note(w, seconds, anyone).Text != ""
 	case breakdown.Collective:
-		if !known[breakdown.Wait] { // timers of others wait for the rank that computes for longer
+		if !known[breakdown.Wait] { // the time may be waiting for a rank that computes for longer: only a timer that names the rank tells
 			who, ok := o.timer(w, seconds)
 			return ok && who.HasRank
 		}

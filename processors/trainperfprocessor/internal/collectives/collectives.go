@@ -107,8 +107,8 @@ func (j *judge) hang() *verdict.Verdict[judge] {
 	return hangUnknown
 }
 
-// judgeTimes gives the verdicts about late ranks and about bandwidth. Stragglers are the receiver's finding over many collectives: Straggler is the slowest,
-// or, where Stragglers is empty, one of StragglersOver, the ranks that are no longer late.
+// judgeTimes gives the verdicts about late ranks and about bandwidth. Stragglers are the receiver's finding over many collectives: Straggler is the slowest of
+// Stragglers, or stands alone, without both lists. Where only StragglersOver has ranks, which are no longer late, Straggler is one of StragglersOver.
 func (j *judge) judgeTimes() {
 	none := math.NaN()
 	switch {

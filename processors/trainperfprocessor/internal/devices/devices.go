@@ -64,7 +64,8 @@ func IsAbout(metric string) bool {
 	return metric == spans.MetricHardwareStatus || metric == spans.MetricGPUMemoryLimit
 }
 
-// Notice records the GPUs that a metric names, with the host of the point or else of the resource. It returns false when a new host or model found no room.
+// Notice records the GPUs that a metric names, with the host of the point or else of the resource. Points with texts above maxDeviceText are left out. It
+// returns false when a new host or model found no room.
 func (d *Devices) Notice(resource pcommon.Map, m pmetric.Metric) bool {
 	whole, host := m.Name() == spans.MetricHardwareStatus, spans.AttrText(resource, spans.AttrHostName)
 	d.mu.Lock()

@@ -97,7 +97,7 @@ func (p *Panel) Judge(td ptrace.Traces) {
 				p.span(list.At(i))
 			}
 		}
-		if !p.wanted { // a rank's resource may be unwanted: the root of its collective has another
+		if !p.wanted { // no judge has taken a span: of a resource of ranks, for example, whose collective's root has another resource
 			continue
 		}
 		for _, j := range p.Judges {

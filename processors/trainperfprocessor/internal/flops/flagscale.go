@@ -39,7 +39,7 @@ func FlagScale(m *spans.Model, w Writer) Count {
 	switch {
 	case moe:
 		swiglu = swiglu && w != Douzi && w != DouziUnnamed
-	case grouped(m, w):
+	case grouped(m, w): // the LLaMA formula, always with SwiGLU
 		linear = 4*s.seq*s.hidden*s.hidden + 4*s.seq*s.hidden*head*s.groups
 		swiglu = true
 		if m.FFNHiddenSize <= 0 {

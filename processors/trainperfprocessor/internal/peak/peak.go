@@ -53,7 +53,7 @@ func words(name string) []string {
 	return strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 }
 
-// slower are words that turn a name of the table into a slower device.
+// slower are words that turn a name of the table into a slower device: "max" of Max-Q, "d" of RTX 4090 D.
 var slower = []string{"mig", "laptop", "mobile", "max", "d"}
 
 // Of returns the dense BF16 peak of a device, {flop}/s, and the source of the number. A name with all words of a row in order is the row's device: "NVIDIA

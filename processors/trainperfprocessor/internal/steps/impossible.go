@@ -99,10 +99,10 @@ func (c *cause) fits(mfu float64) bool {
 	return plausible(mfu)
 }
 
-// usual are the devices of most jobs, the slowest first, by maker.
+// usual are the devices of most jobs, the slowest first: of AMD (true), of NVIDIA (false).
 var usual = map[bool][]string{false: {"A100", "H100", "B200"}, true: {"MI300X", "MI355X"}}
 
-// ofDevice: the peak of another device makes the figure plausible.
+// ofDevice: the peak of another device of the maker makes the figure plausible. The names of AMD's devices have MI.
 func (c *cause) ofDevice() *verdict.Text[cause] {
 	for _, c.device = range usual[strings.Contains(c.deviceName, "MI")] {
 		if p, _, ok := peak.Of(c.device); ok && c.fits(c.mfu*c.peak/p) {

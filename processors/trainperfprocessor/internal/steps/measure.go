@@ -50,7 +50,7 @@ func (w *work) sized() {
 	w.seq = float64(max(w.res.model.SeqLength, 0))
 }
 
-// rank of the step, else of its resource.
+// rank is the step's rank, else the local rank, else the resource's. 0 counts as none (resource.rank).
 func (w *work) rank() int64 {
 	if rank := w.Rank.Or(w.LocalRank.N); rank != 0 {
 		return rank
@@ -133,8 +133,8 @@ func (w *work) amounts(add *additions) {
 	}
 }
 
-// flops adds FLOPs, FLOP/s and their disagreement with the log's, MFU and HFU, and returns the outcome: measured if any FLOP/s could be recomputed. Without a
-// known model, the MFU is of the log's own FLOP/s.
+// flops adds FLOPs, FLOP/s and their disagreement with the log's, MFU and HFU, and returns the outcome: measured if any FLOP/s could be recomputed, else
+// noTime. Where the model is unknown or unsupported, the MFU is of the log's own FLOP/s (reported).
 func (d *Domain) flops(w *work, add *additions) int {
 	if reason := w.res.unsupported; reason != "" {
 		add.text(spans.AttrFlopUnsupported, reason)

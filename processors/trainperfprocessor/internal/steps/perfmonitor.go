@@ -57,7 +57,7 @@ func (w *work) timeRounding() float64 { return 0.05e-3 / w.seconds }
 // seq_length, are more precise where both are of the same samples.
 func (w *work) seen() (samples, tolerance float64) {
 	rate, rounding := w.SampleThroughput, 0.05/w.SampleThroughput
-	if finer := w.TokenThroughput / w.seq; math.Abs(finer-rate) <= 0.051 {
+	if finer := w.TokenThroughput / w.seq; math.Abs(finer-rate) <= 0.051 { // the rounding of rate, and 0.001 for floats
 		rate, rounding = finer, 0.5/w.TokenThroughput
 	}
 	return rate * w.seconds, 1e-3 + rounding + w.timeRounding()
@@ -81,8 +81,8 @@ func (w *work) bySamples(dps []float64) []float64 {
 // maxDivisors is more than any number below 2²⁰ has divisors.
 const maxDivisors = 256
 
-// dataParallelSizes lists the possible data-parallel sizes except 1: the model's, else every divisor of the world size, else, for this step
-// alone, the one that its samples suggest.
+// dataParallelSizes lists the possible data-parallel sizes except 1: the model's, else every divisor of the world size (below 2²⁰), else, with an unknown world
+// size and for this step alone, the size that its samples suggest.
 func (w *work) dataParallelSizes() []float64 {
 	r := w.res
 	if r.dpsWorld == w.world {

@@ -152,7 +152,7 @@ func (j *judge) state(res *resource) {
 	}
 	if j.cfg.PeakFlops > 0 || j.cfg.Device != "" || res.device != "" { // GPU metrics are left out: their model may change with time
 		if peak := j.peakOf(&w); peak > 0 {
-			if !res.known {
+			if !res.known { // an MFU will be of the log's own FLOP/s
 				j.stated.text(spans.AttrFlopFormula, formulaReported)
 			}
 			j.stated.finite(spans.AttrFlopPeak, peak)

@@ -118,17 +118,18 @@ func (j *judge) function(f *function, children []child) int {
 	j.summarize(f, &found)
 	j.sheet.Put(f.span)
 	switch {
-	case !s.staged():
+	case !s.staged(): // all shares are the log's
 		return noStages
-	case math.IsNaN(found.share[spans.TQGet] + found.share[spans.TQCompute] + found.share[spans.TQPut]):
+	case math.IsNaN(found.share[spans.TQGet] + found.share[spans.TQCompute] + found.share[spans.TQPut]): // a share is unknown, by the log too
 		return incomplete
-	case math.IsNaN(found.unattributed):
+	case math.IsNaN(found.unattributed): // a share is the log's
 		return partlyReported
 	}
 	return measured
 }
 
-// find computes the shares from the times of the stages, ns being the function's, or takes the log's for stages without times.
+// find computes the shares from the times of the stages, ns being the function's. For a stage without times, or with a span whose end was lost, find takes the
+// log's share, NaN where unknown.
 func (f *function) find(s *spent, ns uint64) (found shares) {
 	total := float64(ns)
 	found = shares{unattributed: math.NaN(), disagreement: math.NaN()}
