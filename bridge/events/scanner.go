@@ -128,7 +128,7 @@ func (s *Scanner) match(p *place, found *hits, trace *traceback) (matched bool) 
 		f := Forms[i]
 		e := s.begin(f, p)
 		ok, whole := e.read(p.text)
-		// The text of a form at the end of a line has lost its last blank.
+		// textAlone: the pattern may match once the next lines are there. The text of a form at the end of a line has lost its last blank.
 		textAlone := !ok && bytes.Contains(p.text, bytes.TrimRight([]byte(f.Text), " "))
 		if f.Open && (ok && !whole || textAlone) {
 			if trace != nil {
@@ -282,7 +282,7 @@ func (s *Scanner) goesOn(p *place, found *hits, hit bool) (taken bool) {
 		w.text = append(append(w.text, ' '), p.text...)
 		w.lines++
 		switch after := w.event.reach(w.text); {
-		case after > before: // the line says more
+		case after > before: // the line says more; with a form's text, the line may be an event of its own, too
 			return !hit
 		case before > 0: // nothing more came of the line
 			w.text = w.text[:len(w.text)-len(p.text)-1]

@@ -110,7 +110,7 @@ func (s *Scanner) inTrace(p *place, found *hits, hit bool) (taken bool) {
 	case text[0] == '^', text[0] == '~':
 		return true // the marks below the source
 	}
-	if t.done {
+	if t.done { // a line at the margin behind the exception: the traceback is over
 		delete(s.traces, k)
 		return false
 	}

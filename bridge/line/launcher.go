@@ -375,7 +375,7 @@ func behindTime(rest []byte, p *Prefix) []byte {
 }
 
 // behindStream removes the stream name printed by aws logs tail: "prefix/algo-1-1785748462", "prefix/container/task". A path in a record looks alike, so only a
-// word with a long last part and four digits is taken for a stream.
+// word with a last part of 8 bytes or more, and four digits, is taken for a stream.
 func behindStream(rest []byte) []byte {
 	end := bytes.IndexByte(rest[min(len(rest), 1):min(len(rest), 256)], ' ') + 1 // of the word behind the blank at rest[0]
 	if end < 12 || !isHostByte(rest[1]) {

@@ -52,7 +52,7 @@ func (t *Tailer) capture(path string, created bool) {
 	base := t.baseOf(path)
 	beside := base != path
 	if base == "" || beside && (created || t.packing(path) != CompressionNone) {
-		return // a file created beside a path is a copy
+		return // beside a path, a created file is a copy, and a compressed file is compared by the sweeper
 	}
 	c := capture{path: path, own: base == path, born: base == path && created, at: t.now()}
 	raw, fi, err := osfile.Open(path, t.cfg.FollowSymlinks)

@@ -118,7 +118,7 @@ func (t *Tailer) readAgain(p piece) ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b := make([]byte, p.End-p.Begin)
-	if p.file.raw == nil && !p.file.compressed && p.file.id != (fingerprint.ID{}) { // closed while others had their turn
+	if p.file.raw == nil && !p.file.compressed && p.file.id != (fingerprint.ID{}) { // closed while others had their turn; a document has no id
 		if err := t.reopen(p.file); err != nil {
 			return nil, err
 		}

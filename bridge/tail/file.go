@@ -326,7 +326,7 @@ func (f *file) mayBe(path string) bool {
 	return f.head > 0 || f.print.N > 0 || path == f.path || rotation.IsSuffix(strings.TrimPrefix(path, f.stream.path))
 }
 
-// findEncoding detects the file's encoding by the first bytes: data, the bytes at head, where nothing was read yet, else read again.
+// findEncoding detects the file's encoding by the first bytes: data, the bytes at head, where nothing was read yet; else, while unknown, read again.
 func (f *file) findEncoding(data []byte) {
 	if f.head == 0 {
 		f.enc = lines.EncodingOf(data)
@@ -340,7 +340,7 @@ func (f *file) findEncoding(data []byte) {
 	}
 }
 
-// tag returns the tag of the line that begins at begin, and drops the tags before: holes are read in order.
+// tag returns the tag of the line that begins at begin, 0 if none, and drops all tags up to there: holes are read in order.
 func (f *file) tag(begin int64) (value uint64) {
 	n := 0
 	for n < len(f.tags) && f.tags[n].Begin <= begin {

@@ -257,6 +257,7 @@ func (w *sweeper) named(s *Stream, fi fs.FileInfo, now time.Time) {
 			return
 		}
 		shorter := !cur.compressed && fi.Size() < cur.head
+		// Of a file read in part, the next read detects a longer rewrite. An unread file has no bytes before head: its first bytes are compared now.
 		if cur.life == lifeCut || shorter || cur.head == 0 && cur.wasCut() {
 			w.truncated(s, cur, now)
 			return

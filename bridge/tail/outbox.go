@@ -282,6 +282,7 @@ func (b *lineBatch) locate(p Place) (path string, begin int64, ok bool) {
 	at, of := int64(0), b.places[p] // at: bytes of the pieces so far
 	for _, pc := range b.pieces {
 		length := pc.End - pc.Begin
+		// The place begins in this piece, and has bytes in the pieces at all.
 		if of.from.bytes < at+length && of.from.bytes < of.to.bytes {
 			return pc.file.path, pc.Begin + of.from.bytes - at, true
 		}

@@ -29,8 +29,8 @@ type probe struct {
 }
 
 // whose returns that one of the candidates, files of a stream, from which a compressed file was made: the decompressed content begins as the original did, and
-// has the same bytes before the original's head. nil: none; wait: the sweep's allowance of decompressed bytes, or the decoders, are used up: call again, and
-// look at the stream without delay.
+// has the same bytes before the original's head. nil: none, or the compressed file cannot be opened. wait: the sweep's allowance of decompressed bytes, the
+// decoders or the process's open files are used up: call again. In the first two cases the stream is looked at without delay.
 func (w *sweeper) whose(s *Stream, path string, fi fs.FileInfo, candidates []*file) (_ *file, wait bool) {
 	id := fingerprint.IDOf(fi)
 	p := w.probes[id]
@@ -100,7 +100,7 @@ type replica struct {
 	src  source
 }
 
-// replicaOf returns the compressed file whose origin is known now.
+// replicaOf ends the probe of a compressed file whose origin is known now, and returns the file with the probe's open decoder.
 func (w *sweeper) replicaOf(path string, fi fs.FileInfo) *replica {
 	p := w.probes[fingerprint.IDOf(fi)]
 	delete(w.probes, fingerprint.IDOf(fi))

@@ -55,7 +55,7 @@ func (s *Stream) drain(buf *[]byte) (again bool) {
 	}
 	for _, f := range s.files {
 		if f.life == lifeMissing || f == s.current && s.behind {
-			return false // lines keep their order
+			return false // the sweeper still looks for older lines, which come first
 		}
 		if s.unpackedLater(f) {
 			return false // lines keep their order, and look comes back
@@ -170,7 +170,7 @@ func (s *Stream) readChunk(f *file, buf *[]byte, limit int) (more bool, err erro
 		b := grow(buf, want)
 		n, err := f.src.ReadAt(b, f.head-int64(before))
 		if err == unpack.ErrAgain { //nolint:errorlint // ReadAt returns it itself
-			return true, nil
+			return true, nil // the next call goes on decompressing up to head
 		}
 		if err != nil && !errors.Is(err, io.EOF) {
 			return false, err
@@ -193,7 +193,7 @@ func (s *Stream) readChunk(f *file, buf *[]byte, limit int) (more bool, err erro
 		}
 		// The lines, and at the end of the file perhaps a last one without an ending.
 		used := s.lines(f, data, f.head, &f.skip, false)
-		if s.isFull() {
+		if s.isFull() { // lines may be left
 			atEOF = false
 		}
 		if rest := data[used:]; atEOF && len(rest) > 0 && s.lastIsDone(f, now) && len(bytes.TrimLeft(rest, "\x00")) > 0 {

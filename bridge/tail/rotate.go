@@ -149,7 +149,7 @@ func (w *sweeper) truncated(s *Stream, f *file, now time.Time) {
 	if found {
 		w.become(f, c, now)
 	}
-	if g != nil || found {
+	if g != nil || found { // else the file is gone: a loss, but no truncation
 		w.t.counts.bump(&w.t.counts.truncs, 1)
 	}
 	if g == nil { // there is no present content: the file is gone
@@ -184,7 +184,8 @@ func (w *sweeper) truncated(s *Stream, f *file, now time.Time) {
 	w.active(s, now)
 }
 
-// successor is the present content of a truncated file, with its descriptor. nil: it cannot be opened any more.
+// successor is the present content of a truncated file, with its descriptor. nil: the file is closed, and nothing in its directory has the inode, or the
+// file was rotated. Where opening fails otherwise, the successor stays closed for now.
 func (w *sweeper) successor(f *file, now time.Time) *file {
 	g := &file{stream: f.stream, id: f.id, path: f.path, rotated: f.rotated, mtime: f.mtime, wrote: f.wrote, grown: now, caughtUp: now, seen: w.scans}
 	switch {
@@ -260,8 +261,9 @@ func (w *sweeper) takeUp(s *Stream, now time.Time, named bool) {
 	s.behind = true // the names change hands too fast for now
 }
 
-// older takes up the rotated files of one listing, oldest first, or none, with done false, if the names were given to other files since, or if identifying the
-// files needs another call (wait). own is the file that the path itself names, beside its siblings; met: the stream has had no file yet.
+// older takes up the rotated files of one listing, oldest first; done: the listing is dealt with. If names were given to other files since, done
+// is false, and the rest is left to the next listing. wait: nothing is taken up, because identifying the files needs another call. own is the file that the path
+// itself names, beside its siblings; met: the stream has had no file yet.
 func (w *sweeper) older(s *Stream, own fs.FileInfo, beside []sibling, now time.Time, met bool) (done, wait bool) {
 	first := met && (w.first || s.early)
 	var gens []generation
@@ -410,7 +412,7 @@ type generation struct {
 // sortGenerations puts the oldest first: by modification time, to the nanosecond. Clocks of file systems are coarse and copying may set equal times: then the
 // order of capture decides, else the numbers, in the direction of the other files' times. If all times are equal and the inode of the path's present file (own)
 // is the highest, inodes were given in the order of creation, and show the direction. Without any evidence .1 is the youngest, as in logrotate and Python's
-// handlers. Other suffixes are dates.
+// handlers. Other suffixes are dates, and compared as texts.
 func sortGenerations(gens []generation, own fs.FileInfo) {
 	// up and upIno: how many pairs have the higher number on the younger file (by time, by inode) more than on the older. fresh: own has the highest inode.
 	// The stream's current file proves nothing: a truncation leaves the old inode to new content.
@@ -463,7 +465,7 @@ func (w *sweeper) copied(s *Stream, path string, raw *os.File, fi fs.FileInfo) (
 			if f.head > 0 || f.print.N > 0 { // known well enough to compare
 				candidates = append(candidates, f)
 			}
-		// A longer file that begins like f is another run of the same program.
+		// A longer file that begins like f is another run of the same program, unless f was cut or is gone: f may have grown since its last look.
 		case f.head > 0 && (f.life == lifeCut || f.gone && !f.isRetired() || fi.Size() <= f.size):
 			candidates = append(candidates, f)
 		}
@@ -551,7 +553,7 @@ func (w *sweeper) copyOf(s *Stream, f *file) (_ *replica, wait bool) {
 		beside = append(beside, more...)
 	}
 	for _, b := range beside {
-		// A file of a stream is no copy. known, because a closed file may only have left its inode to b.
+		// A file of a stream is no copy, unless the file is f itself, or blank and so no proof. known, because a closed file may only have left its inode to b.
 		if g := w.files[fingerprint.IDOf(b.fi)]; g != nil && g != f && !g.isBlank() && w.known(b.path, b.fi) != nil {
 			continue
 		}

@@ -314,7 +314,7 @@ func (s *Sorter) look(k *kind, now time.Time) (found []news, looked int64) {
 func (s *Sorter) bound() {
 	s.open = slices.DeleteFunc(s.open, func(k *kind) bool { return k.detect == nil })
 	for len(s.open) > sniffOpen {
-		least := 0
+		least := 0 // in s.open; a file in no heap is assigned or forgotten, and goes first
 		for i, k := range s.open {
 			if k.heap == nil || s.open[least].heap != nil && k.off < s.open[least].off {
 				least = i
@@ -325,8 +325,8 @@ func (s *Sorter) bound() {
 	}
 }
 
-// firstReader returns the line's owner, and the owner of last resort. All detectors see the line, as context for the next; dull lines only detectors that ask
-// for all.
+// firstReader returns the line's owner, the first Tailer with ReadsOwn, else the first with ReadsToo, and the owner of last resort, the first with ReadsLast;
+// nil: none. All detectors see the line, as context for the next; dull lines only detectors that ask for all.
 func firstReader(detect []Detect, of []*Tailer, text []byte, dull bool) (first, last *Tailer) {
 	var found [readsKinds]*Tailer
 	for i, d := range detect {

@@ -142,7 +142,7 @@ func (s *Sorter) settled() bool {
 	defer s.looking.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.queue) == 0 || s.queue[0].off > 0
+	return len(s.queue) == 0 || s.queue[0].off > 0 // the queue begins with the files never sniffed, see ask
 }
 
 // fate is the Sorter's answer about a file to one of the Tailers.
@@ -172,7 +172,7 @@ func (s *Sorter) sort(t *Tailer, path string, fi fs.FileInfo, now time.Time, atO
 	s.mu.Lock()
 	s.prune(now)
 	k := s.known(path, fi, now)
-	k.early = k.early || k.asked.IsZero() && t.sweeper.first
+	k.early = k.early || k.asked.IsZero() && t.sweeper.first // new, in a Tailer's first scan
 	k.asked = now
 	s.note(k, fi, now)
 	owner := k.owner
@@ -216,7 +216,8 @@ func (s *Sorter) remember(k *kind) {
 }
 
 // known returns the state of a file, new if unknown, or if the path named another file before. An assigned path stays with its Tailer for all later files. A
-// new file that a Tailer's Include names is that Tailer's; any other may be of all Tailers with a matching glob of Config.IncludeByContent.
+// new file that a Tailer's Include names is that Tailer's, of several the first by id; any other may be of all Tailers with a matching glob of
+// Config.IncludeByContent.
 func (s *Sorter) known(path string, fi fs.FileInfo, now time.Time) *kind {
 	k := s.paths[path]
 	if k != nil && (k.owner != nil || !k.isOther(fi)) {
@@ -277,7 +278,7 @@ func (s *Sorter) prune(now time.Time) {
 	}
 }
 
-// Owner returns the reader of a file, sniffing the file if necessary. The Tailers are those of NewOnce.
+// Owner returns the reader of a file, sniffing the file if necessary; ok is false without a reader, or without the file. The Tailers are those of NewOnce.
 func (s *Sorter) Owner(path string) (of component.ID, ok bool) {
 	fi, err := os.Stat(path)
 	if err != nil {
@@ -369,7 +370,7 @@ func (w *sweeper) isMine(path string, now time.Time, atOnce bool) bool {
 		return false
 	}
 	fi, err := w.t.stat(path)
-	if err != nil || !fi.Mode().IsRegular() || w.known(path, fi) != nil { // found handles these
+	if err != nil || !fi.Mode().IsRegular() || w.known(path, fi) != nil { // gone, not regular, or a stream's: found handles all three
 		delete(w.others, path)
 		return true
 	}

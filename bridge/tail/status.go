@@ -108,7 +108,7 @@ func (w *sweeper) survey(now time.Time) {
 		st.Lag += lag
 		if lag > 0 {
 			at := s.caughtUp.Load()
-			if at <= 0 || at == farFuture.UnixNano() { // never, or it grew just now
+			if at <= 0 || at == farFuture.UnixNano() { // never read to the end; or, for farFuture, unreadable or still being compressed
 				at = s.metAt.UnixNano()
 			}
 			since = min(since, at)

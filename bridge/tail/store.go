@@ -251,7 +251,7 @@ func (w *sweeper) restoreStream(c *checkpoint.Stream, now time.Time) *Stream {
 	defer w.lock(s)()
 	s.state = c.Handler
 	s.remember()
-	if s.document {
+	if s.document { // the hash is all that is stored: the next looks read the file whole, and compare
 		s.doc.sum = c.Sum
 		return s
 	}
@@ -358,7 +358,7 @@ func (s *Stream) snapshot(b []byte) (_ []byte, holes int) {
 	}
 	for _, f := range s.files {
 		if f.life == lifeDead || f != s.current && f.head == 0 && f.print.N == 0 && !f.compressed {
-			continue // an empty file cannot be distinguished from another with its inode
+			continue // a dead file is not read again; an empty file cannot be distinguished from another with its inode
 		}
 		if first != nil && first.at[f] < f.head { // a later file: all of it
 			open[f] = append(open[f], checkpoint.Range{Begin: first.at[f], End: f.head})

@@ -175,7 +175,8 @@ func (s *Stream) Release(h Held) {
 func (s *Stream) Place() Place {
 	b := s.batch
 	now := b.extent()
-	own := now == s.since // nothing was released or taken: the record is of the current line, whose end toHandler fills in
+	// own: nothing was released or taken, so the record is of the current line, whose end toHandler fills in. Further such records share the place.
+	own := now == s.since
 	if !own || !s.ownPlace {
 		b.places = append(b.places, place{s.since, now})
 		s.placed, s.ownPlace, s.since = true, own, now
@@ -235,7 +236,8 @@ func (s *Stream) toHandler(f *file, text []byte, begin, end int64) {
 	default:
 		s.batch.add(f, begin, end)
 	}
-	if s.placed { // the last record also has the bytes of the current line, which are in the batch only now
+	// Place was called by Line, before the current line was in the batch: the last place is extended to the line. A held line adds nothing.
+	if s.placed {
 		s.placed, s.ownPlace = false, false
 		s.batch.places[len(s.batch.places)-1].to = s.batch.extent()
 	}

@@ -39,7 +39,8 @@ func (w *sweeper) watch(d *directory) (fresh bool) {
 	return fresh
 }
 
-// hinted makes files and directories with inotify events due; all of them, where events were lost. Hints decide nothing: they only advance the next look.
+// hinted makes files and directories with inotify events due; all of them, where events were lost, but not again within maxIdlePoll. Hints decide nothing: they
+// only advance the next look.
 func (w *sweeper) hinted(now time.Time) {
 	if w.t.watcher == nil {
 		return

@@ -22,7 +22,8 @@ type message[M any] interface {
 
 // sendAll sends a request and, if it is too large for the server, its halves, quarters and so on: limits differ (4 MiB by default), and only the server knows
 // the limit. A single item that is too large is trimmed, and trimmed is called once for the item. partial is the server's first message
-// about accepted requests, and the number of items rejected of all; nil: no such message. When an error ends sendAll, rest is the data not accepted yet.
+// about accepted requests, and the number of items rejected of all; nil: no message. When an error ends sendAll, rest is the data not accepted yet; without an
+// error, rest means nothing.
 func sendAll[M message[M]](ctx context.Context, m M, send func(M) (int64, string, error), trimmed func()) (rest M, partial *refusal.Partial, err error) {
 	todo := []M{m} // in order
 	again := false // the first was trimmed before, and not by enough

@@ -195,7 +195,7 @@ func (l *Listener) add(i *instance, dir string) (fresh bool, err error) {
 	}
 }
 
-// note records that a directory, of watch descriptor wd, is watched for a listener; fresh: for the first time.
+// note records that a directory, of watch descriptor wd, is watched for a listener; fresh: for the first time, also under a name that was another directory's.
 func (i *instance) note(wd int32, w watched) (fresh bool) {
 	if w.l.closed { // meanwhile: the watch is nobody's
 		if len(i.watched[wd]) == 0 {
@@ -366,8 +366,8 @@ func (l *Listener) Hints() Hints {
 	return h
 }
 
-// Births calls report for each file created at a path (created), or renamed to the path, at once, until ctx ends. Beyond maxWaiting unread ones births are lost,
-// and Hints has All instead.
+// Births calls report for each file created at a path (created), or renamed to the path, at once, until ctx ends. Beyond maxWaiting unread births, further
+// births are lost, and Hints has All instead.
 func (l *Listener) Births(ctx context.Context, report func(path string, created bool)) {
 	for {
 		select {

@@ -26,9 +26,9 @@ type row struct {
 	epochs  bool // the step is the number of an epoch
 }
 
-// nextEvents reads the records of one step at the beginning of b. The row ends before a record of another step, with a repeated tag, or later than rowGap,
-// before damage, and where it would exceed maxRow. Where b ends before the row does, the row is incomplete, unless final. A first record without scalars, or
-// damaged, is a line of its own.
+// nextEvents reads the records of one step at the beginning of b. The row ends before a record of another step, with a repeated tag, or more than rowGap
+// away, before damage, and where the row would exceed maxRow. Where b ends before the row does, the row is incomplete, unless final. A first record without
+// scalars, or damaged, is a line of its own.
 func nextEvents(dst, b []byte, final bool) Line {
 	var r row
 	n := 0 // bytes of the records in the row
@@ -63,7 +63,7 @@ func nextEvents(dst, b []byte, final bool) Line {
 		}
 		n += int(size)
 	}
-	if n == len(b) && n <= maxRow && !final {
+	if n == len(b) && n <= maxRow && !final { // the next record, not there yet, may be of the row
 		return Line{}
 	}
 	return Line{Text: r.text(dst), N: n}
