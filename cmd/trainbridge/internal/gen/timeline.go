@@ -116,7 +116,7 @@ func (s *state) place(t *plan, f *fault, pass int64, overlap bool) (*timeline, s
 }
 
 // collect places the collectives in the actor's update, whose calls have begun: all ranks compute a chunk, meet in a collective, and so on. calls get the ends
-// of their computing. The fault may delay a rank before one collective (straggler) or before all (GPU), or all transfers (link).
+// of their computing. The fault (without a kind: none) may delay a rank before one collective (straggler) or before all (GPU), or all transfers (link).
 func (l *timeline) collect(t *plan, f *fault, calls []call) {
 	sum := int64(0) // of all transfers
 	for _, d := range t.transfers {

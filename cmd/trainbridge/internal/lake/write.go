@@ -169,6 +169,7 @@ func schemaOf(table string) schema {
 	return s
 }
 
+// nodeOf is the type of a column in Parquet: texts with a dictionary, unless each is unique.
 func nodeOf(c records.Column) parquet.Node {
 	switch c.Kind {
 	case records.Number:

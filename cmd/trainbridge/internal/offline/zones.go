@@ -240,7 +240,7 @@ func (r *Reading) shifts(run string, seen *extents, opt Options) {
 			if zoneless[b] == zoned {
 				continue
 			}
-			// A log that a log without a zone overlaps as stamped is no measure: logs hours away may be of another attempt.
+			// A log b that overlaps a log without a zone, as stamped, is no measure: those two fit, and logs hours away may be of another attempt.
 			if slices.ContainsFunc(all, func(a *extent) bool { return a != b && zoneless[a] && a.overlaps(b) }) {
 				continue
 			}

@@ -242,7 +242,7 @@ func (c *composer) links(title, unit, of string, links []*digest.Link, value fun
 			rows[l.Source] = len(out.Rows)
 			out.Rows = append(out.Rows, l.Source)
 		}
-		columns[l.Destination] = 0
+		columns[l.Destination] = 0 // a destination; the column is chosen below
 	}
 	// The destinations in the order of the sources, the others behind.
 	for _, name := range out.Rows {

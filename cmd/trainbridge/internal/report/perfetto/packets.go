@@ -137,6 +137,7 @@ func (p *packets) flush() {
 	p.deflate.Reset(&p.block)
 	_, _ = p.deflate.Write(p.raw) // a bytes.Buffer takes all
 	_ = p.deflate.Close()
+	// The head of the packet, in the memory of raw, which is deflated by now.
 	packet := protowire.AppendTag(p.raw[:0], tracePacket, protowire.BytesType)
 	n := p.block.Len()
 	packet = protowire.AppendVarint(packet, uint64(protowire.SizeTag(packetCompressed)+protowire.SizeBytes(n)))
