@@ -102,7 +102,7 @@ func (c *Collective) leftOut() (all []*sums) {
 				if took < 0 {
 					took = d.end - d.start
 				}
-				all = add(all, d.name, p.start, p.end, took)
+				all = add(all, d.name, p.start, p.end, took) // with the rank's times: a detail may lack its own
 			}
 		}
 	}

@@ -35,7 +35,7 @@ type Point struct {
 const MetricShare = 5
 
 // learned appends the points of a batch of collectives: of each run the changed links, of each communicator once per window the scores of ranks and the offsets
-// of clocks. The first collective of a run, and each with an earlier start, opens the run's span.
+// of clocks. The first drawn collective of a run, and each drawn later with an earlier start, opens the run's span.
 func (j *joiner) learned(points []Point, batch []*Collective) []Point {
 	var done *run // its links are in points; collectives of a run mostly follow each other
 	first := len(points)

@@ -36,7 +36,7 @@ func (s *sampler) draws(c *closed) (state string, ok bool) {
 	if !c.byID {
 		return s.chosen, s.threshold.ShouldSample(sampling.TraceIDToRandomness(c.trace))
 	}
-	// The trace has further collectives, and its id may be no hash: the randomness is the span's.
+	// The trace has further collectives, and its id may be no hash: the randomness is the span's, the last 56 bits of its id.
 	rnd, _ := sampling.UnsignedToRandomness(binary.BigEndian.Uint64(c.id[:]) % sampling.MaxAdjustedCount)
 	return s.chosen + ";rv:" + rnd.RValue(), s.threshold.ShouldSample(rnd)
 }

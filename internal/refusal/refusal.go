@@ -54,7 +54,7 @@ func FromGateway(err error) (rejected int64, message string, _ error) {
 			n, notNumber := strconv.ParseInt(info.GetMetadata()[rejectedKey], 10, 64)
 			p := Partial{n, info.GetMetadata()[messageKey]}
 			before, atEnd := strings.CutSuffix(st.Message(), p.Error()) // before: what the gateway's exporter wrapped around the error
-			alone := atEnd && !strings.ContainsAny(before, ";\n") // the gateway joins the errors of several backends by these
+			alone := atEnd && !strings.ContainsAny(before, ";\n")       // the gateway joins the errors of several backends by these
 			if notNumber == nil && alone {
 				return p.Rejected, p.Message, nil
 			}

@@ -64,7 +64,7 @@ func regimeFrom(parts []part, i int) (r regime, next int) {
 		}
 		r.bursts, r.to = append(r.bursts, burst), after.to
 	}
-	if before := parts[i].before; before > 0 {
+	if before := parts[i].before; before > 0 { // a burst left by the regime before
 		r.bursts = slices.Insert(r.bursts, 0, [2]int{parts[i].from, before})
 	}
 	return r, next

@@ -55,7 +55,7 @@ type fields struct {
 	bad  bool   // the message ends amid a field, or is none
 }
 
-// next reads the next field: its key, and its value into bits or data. false: none is left, or the message is bad.
+// next reads the next field: its key, and its value into bits or data; a group is passed over. false: none is left, or the message is bad.
 func (f *fields) next() bool {
 	if len(f.rest) == 0 {
 		return false

@@ -12,7 +12,7 @@ type message struct {
 	bad    bool   // the message ends too early or has an unknown wire type
 }
 
-// next reads the next field: its tag, and its value into bytes or number. false: the message has ended, or is bad.
+// next reads the next field: its tag, and its value into bytes or number; fixed32 and groups are passed over. false: the message has ended, or is bad.
 func (m *message) next() bool {
 	if len(m.rest) == 0 {
 		return false

@@ -164,7 +164,7 @@ func (r *reader) column(at int, in *wire.Cursor) (ok bool) {
 	if form > uint64(formDelta|formInteger) || c.integer && !isFloat || rows == 0 || in.Bad {
 		return false
 	}
-	if always := at == colKind || at == colName; always && (c.delta || c.unit != 1) {
+	if always := at == colKind || at == colName; always && (c.delta || c.unit != 1) { // else a value might take no byte
 		return false
 	}
 	if c.unit > 0 {

@@ -107,7 +107,7 @@ func (d *Digest) call(s ptrace.Span, res *resource) {
 		file = text(file)
 		return file, &CallLog{File: file, Transports: map[string]int{}}
 	})
-	ps.log, ps.stated = log, v.Took == v.Took // not NaN
+	ps.log, ps.stated = log, v.Took == v.Took // not NaN: a call with its time as an attribute has those of its stages too
 	if at.block > log.block {
 		*log = CallLog{File: log.File, Transports: log.Transports, WarmUp: log.WarmUp + log.Took.Count(), block: at.block}
 	}

@@ -35,7 +35,7 @@ type Reason struct {
 // mostReasons bounds the reasons of a cost; further ones are left out.
 const mostReasons = 16
 
-// because notes why a part of the time was not explained.
+// because notes why a part of the time was not explained; nothing without a reason, and for a new reason beyond mostReasons.
 func (c *Cost) because(of *view.Cause) {
 	if of.Reason == "" {
 		return
@@ -75,7 +75,7 @@ type blame struct {
 // mostCauses bounds the causes of a kind of window counted separately.
 const mostCauses = 256
 
-// causes adds the causes that a breakdown names for a slow window.
+// causes adds the causes that a breakdown names for a slow window. Beyond mostCauses, further causes count as Other.
 func (w *Window) causes(s ptrace.Span, b *view.Breakdown, res *resource) {
 	for c := range view.Causes(s) {
 		cost := w.costs.of(blame{c.Part, c.Rank, c.Host}, blame{part: Other}, mostCauses, func(k blame) (blame, *Cost) {

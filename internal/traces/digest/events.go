@@ -45,7 +45,7 @@ func (d *Ends) AddEnd(s ptrace.Span, kind view.Kind, res *view.Resource) {
 // mostEvents bounds the events of a job: of 10,000 ranks that die of one cause, each has a few lines.
 const mostEvents = 100_000
 
-// event keeps an event with its place, and its time if that is not made up.
+// event keeps an event with its place, and its time if that is not made up. Events beyond mostEvents are only counted.
 func (d *Ends) event(s ptrace.Span, res *resource) {
 	if len(d.Events) >= mostEvents {
 		d.EventsLeft++

@@ -189,7 +189,7 @@ func (d *Digest) stage(s ptrace.Span, res *resource) {
 	}
 	if v.Verdicts.Len() > 0 {
 		of := []*Verdicts{&o.Verdicts}
-		if f := fs.by.by[v.Function]; f != nil {
+		if f := fs.by.by[v.Function]; f != nil { // the operation's function, if among the known
 			of = append(of, &f.Verdicts)
 		}
 		d.countVerdicts(s, &v.Head, res, of...)

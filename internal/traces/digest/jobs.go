@@ -114,7 +114,7 @@ func (j *Job) add(list ptrace.SpanSlice, res *resource, madeUp, ending bool) {
 	}
 }
 
-// job is the job of a resource.
+// job finds or begins the job of a resource, by run, else by service, and notes the resource's service and host. Jobs beyond mostJobs are one, Other.
 func (j *Jobs) job(res *resource) *Job {
 	k := jobKey{run: res.Run}
 	if k.run == "" {

@@ -33,7 +33,8 @@ type Tempo struct{ client }
 // NewTempo is the Tempo whose HTTP port, 3200 by default, is at an address.
 func NewTempo(address string) *Tempo { return &Tempo{newClient("Tempo", address)} }
 
-// ask returns the body of a GET; found is false on 404.
+// ask returns the body of a GET; found is false on an empty 404. Status 400 or from 500 on is an error of Tempo, with the body as its text; any other answer is
+// of a foreign server.
 func (t *Tempo) ask(ctx context.Context, path string, query url.Values, accept string) (body []byte, found bool, err error) {
 	status, body, err := t.get(ctx, path, query, accept)
 	switch {
@@ -49,7 +50,7 @@ func (t *Tempo) ask(ctx context.Context, path string, query url.Values, accept s
 	return nil, false, t.other(path, fmt.Sprintf("answered %d %s", status, http.StatusText(status)))
 }
 
-// askJSON fills an answer.
+// askJSON fills answer with the JSON of a GET. A 404 is an error: the paths exist in each Tempo.
 func (t *Tempo) askJSON(ctx context.Context, path string, query url.Values, answer any) error {
 	body, found, err := t.ask(ctx, path, query, "application/json")
 	switch {
@@ -128,12 +129,13 @@ type tempoSearch struct {
 	known map[pcommon.TraceID]*tree.Trace
 }
 
-// window implements store. Tempo's search has whole seconds, and finds the ids of traces, which are then read one by one.
+// window implements store. Tempo's search has whole seconds, and finds the ids of traces, which are then read one by one. spss is the
+// number of spans of each trace in the answer.
 func (t *tempoSearch) window(ctx context.Context, service string, in window, n int) (traces []*tree.Trace, full bool, err error) {
 	query := url.Values{"q": {"{resource.service.name=" + strconv.Quote(service) + "}"}, "limit": {strconv.Itoa(n)}, "spss": {"1"}}
 	if !in.from.IsZero() {
 		query.Set("start", strconv.FormatInt(in.from.Unix(), 10))
-		query.Set("end", strconv.FormatInt(in.to.Add(time.Second-1).Unix(), 10))
+		query.Set("end", strconv.FormatInt(in.to.Add(time.Second-1).Unix(), 10)) // rounded up
 	}
 	var answer struct{ Traces []struct{ TraceID string } }
 	if err := t.askJSON(ctx, "/api/search", query, &answer); err != nil {
@@ -159,7 +161,7 @@ func (t *tempoSearch) window(ctx context.Context, service string, in window, n i
 	return traces, len(ids) >= n, nil
 }
 
-// read reads the unknown traces, some in parallel.
+// read reads the unknown traces into known, some in parallel. Each worker stops at its first error; the error of read is one of these.
 func (t *tempoSearch) read(ctx context.Context, ids []pcommon.TraceID) error {
 	ids = slices.DeleteFunc(slices.Clone(ids), func(id pcommon.TraceID) bool { return t.known[id] != nil })
 	traces, errs := make([]*tree.Trace, len(ids)), make([]error, parallel)
