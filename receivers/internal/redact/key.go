@@ -135,11 +135,11 @@ func wordStart(name string, end int) int {
 	for i > 0 {
 		c, before := name[i], name[i-1]
 		switch {
-		case !letter(before) && letter(c):
+		case !letter(before) && letter(c): // api_key
 			return i
-		case upper(c) && lower(before):
+		case upper(c) && lower(before): // apiKey
 			return i
-		case upper(c) && upper(before) && i+1 < end && lower(name[i+1]):
+		case upper(c) && upper(before) && i+1 < end && lower(name[i+1]): // HTTPApi: the last of the capitals begins the next word
 			return i
 		}
 		i--

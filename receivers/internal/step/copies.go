@@ -89,7 +89,7 @@ func ofJob(rec *record.Record) bool {
 	return len(rec.Extra) > 0
 }
 
-// settled is the part that survives a restart: the owner of the records.
+// settled is the part that survives a restart: the owner of the records, once a copy was found. Before, the first record after the restart decides the owner.
 func (c *copies) settled() copies {
 	if !c.Found {
 		return copies{Differ: c.Differ}

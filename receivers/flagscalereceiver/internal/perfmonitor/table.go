@@ -150,7 +150,7 @@ func (p *Parser) Line(b []byte, stamped bool, out Out) (Result, string) {
 
 // rootPrefix removes "INFO:name:", the prefix of Python's root logger: perf_monitor's lines also reach the root logger, beside their own output.
 func rootPrefix(b []byte) []byte {
-	level := 0 // the length of INFO, WARNING, …
+	level := 0 // the length of INFO (the shortest), WARNING, …
 	for level < len(b) && b[level] >= 'A' && b[level] <= 'Z' {
 		level++
 	}
@@ -299,7 +299,7 @@ func (p *Parser) looksLikeRow() bool {
 	if len(p.tokens) != p.width {
 		return false
 	}
-	numbers, values, i := 0, 0, 0 // of the known columns: those with a number, all; the token of the column
+	numbers, values, i := 0, 0, 0 // known columns with a number; all known columns; the token of the column at hand
 	for _, c := range p.columns {
 		if c.kind == stampColumn {
 			continue
