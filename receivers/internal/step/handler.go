@@ -685,8 +685,8 @@ func (h *handler) carried(rec *record.Record, it *placed, t *track) bool {
 }
 
 // identify makes the ids of a record's trace and span, equal whenever the same log is read. An iteration has one trace in a run, whichever log it comes from. A
-// span's id follows from the record's natural key: its time as printed (raw), with its text (or rec.Key) where several records may have one time; without a time
-// its text and the attempt.
+// span's id follows from the record's natural key: its time as printed (raw), with its text (or rec.Key) where several records may have one time; without a
+// time its text and the attempt.
 func (h *handler) identify(rec *record.Record, it *placed, t *track, raw []byte) {
 	var number [20]byte
 	source := []byte(rec.Source)
