@@ -75,8 +75,8 @@ var edges = func() (e [1 << maxScale]float64) {
 	return e
 }()
 
-// index is the bucket of a value above 0, at maxScale. The exponent of the float says which power of 2, a binary search in edges which of the buckets in that
-// power: exact at the bounds, where a logarithm is not.
+// index is the bucket of a value above 0, at maxScale; infinity is in the last. The exponent of the float says which power of 2, a binary search in edges which
+// of the buckets in that power: exact at the bounds, where a logarithm is not.
 func index(x float64) int {
 	fraction, exponent := math.Frexp(min(x, math.MaxFloat64))
 	lo, hi := 0, len(edges)

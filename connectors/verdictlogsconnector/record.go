@@ -109,7 +109,7 @@ func (r *recorder) add(td ptrace.Traces, f *found) {
 	}
 }
 
-// addEvent makes the record of a line about the end of a run.
+// addEvent makes the record of a line about the end of a run, an error: find takes errors only.
 func (r *recorder) addEvent(span ptrace.Span) {
 	record := r.records.AppendEmpty()
 	record.SetEventName(spans.SpanEvent)

@@ -297,7 +297,7 @@ func (d *deriver) own(r *facts.Run, g *facts.Group, w *facts.Window) {
 			case l.Kind == breakdown.Unattributed || w != nil && l.Span == w.Span: // of no kind, or the window itself
 			case l.Kind != breakdown.Collective || !d.apart(r):
 				d.piece(r, l)
-			case w != nil:
+			case w != nil: // a collective, with clocks apart
 				d.despite(r, g, w, l, true)
 			}
 			continue

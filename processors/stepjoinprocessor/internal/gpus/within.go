@@ -101,7 +101,7 @@ func natural(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.C
 // GPU, of some 500 MB.
 const idle = 0.25
 
-// Of appends the GPUs on which a process ran at some time from start to end, by the driver's process lists.
+// Of appends the GPUs on which a process worked at some time from start to end, by the driver's process lists, without GPUs with little of its memory (idle).
 func (g *GPUs) Of(to []*GPU, p Process, start, end int64) []*GPU {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -127,7 +127,8 @@ func (g *GPUs) of(to []*GPU, p Process, start, end int64) []*GPU {
 	return to
 }
 
-// runs is the process, if seen on the GPU at some time from start to end, or within one scrape before or two after; else nil.
+// runs is the process, if on the GPU at some time from start to end; else nil. A process counts as on the GPU from one usual gap before the first scrape that saw
+// the process, to farthest gaps after the last.
 func (u *GPU) runs(pid int32, start, end int64) *process {
 	for i := range u.procs {
 		p := &u.procs[i]

@@ -53,7 +53,7 @@ func Parse(raw []byte) (spans.Model, error) {
 	m.AttentionHeads = f.need("num_attention_heads", "n_head")
 	m.VocabSize = f.need("vocab_size")
 	m.QueryGroups = f.number("num_key_value_heads")
-	m.SwiGLU = m.Type != "gpt" && kind != "nemotron_h"
+	m.SwiGLU = m.Type != "gpt" && kind != "nemotron_h" // Nemotron-H with experts is of type moe, and has no SwiGLU either
 	if kind == "gpt2" {
 		m.FFNHiddenSize = f.number("n_inner", "intermediate_size") // null: four times hidden_size, as in Megatron
 	} else {

@@ -57,7 +57,7 @@ func (w *windows) add(key windowKey, span, ns uint64) (s spread, evicted bool) {
 	fresh := win.add(span, min(ns, maxWindowNS), w.cfg.Window)
 	s = win.spread()
 	switch {
-	case !fresh:
+	case !fresh: // a repeat, whose first verdicts verdict.Memory has
 	case win.quiet > 0:
 		win.quiet--
 	case s.n >= w.cfg.MinSamples && s.cv > w.cfg.Threshold:
