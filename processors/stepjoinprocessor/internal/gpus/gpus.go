@@ -203,8 +203,8 @@ func (g *GPUs) gpu(host, id, name string, now time.Time) *GPU {
 }
 
 // sample is the sample of a scrape at a time, ns: after the latest sample a new one, without values; at the time of the latest, the latest; before, nil. But a
-// time more than keep before the latest is of a clock set back, and begins the GPU anew. Samples older than keep are dropped, and where all samples have no room,
-// all become coarser.
+// time more than keep before the latest is of a clock set back, and begins the GPU anew. Samples older than keep are dropped, and where all samples have no
+// room, all become coarser.
 func (g *GPUs) sample(u *GPU, at int64, keep time.Duration) *sample {
 	n := len(u.samples)
 	if n > 0 && at <= u.samples[n-1].at {

@@ -127,8 +127,8 @@ func (g *GPUs) of(to []*GPU, p Process, start, end int64) []*GPU {
 	return to
 }
 
-// runs is the process, if on the GPU at some time from start to end; else nil. A process counts as on the GPU from one usual gap before the first scrape that saw
-// the process, to farthest gaps after the last.
+// runs is the process, if on the GPU at some time from start to end; else nil. A process counts as on the GPU from one usual gap before the first scrape that
+// saw the process, to farthest gaps after the last.
 func (u *GPU) runs(pid int32, start, end int64) *process {
 	for i := range u.procs {
 		p := &u.procs[i]

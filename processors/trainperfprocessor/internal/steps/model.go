@@ -23,8 +23,8 @@ var errHFConfig = errors.New("'train::model::hf_config' cannot be used: " +
 // maxHFConfig bounds the size of a config.json, By.
 const maxHFConfig = 1 << 20
 
-// Start completes the model of the config with the Hugging Face config.json that it names (keys of the config itself come first), and with SwiGLU where the type
-// implies SwiGLU. An error: the file cannot be read, or the model cannot be counted.
+// Start completes the model of the config with the Hugging Face config.json that it names (keys of the config itself come first), and with SwiGLU where the
+// type implies SwiGLU. An error: the file cannot be read, or the model cannot be counted.
 func (d *Domain) Start() error {
 	m := &d.cfg.Model
 	if m.HFConfig != "" {
