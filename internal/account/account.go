@@ -269,7 +269,7 @@ func (t *builder) had(s *Step) {
 	t.a.Ranks = max(t.a.Ranks, t.ranks)
 }
 
-// paused accounts for a checkpoint or an evaluation after the last step, between two ns. until becomes the end of the accounted time.
+// paused accounts for a checkpoint or an evaluation after the last step, between two times (Unix ns). until becomes the end of the accounted time.
 func (t *builder) paused(of State, from, until int64) {
 	t.spend(of, from, until)
 	t.list(Pause{of, t.last.Number, float64(until-from) / 1e9, true, t.last.Place()}, until, clock(until)-clock(from))
@@ -308,8 +308,8 @@ func (t *builder) step(s *Step) {
 	t.behind = [2]float64{float64(s.Checkpoints), float64(s.Evaluations)}
 }
 
-// isCopy says whether a record is of a step already accounted for, by another rank or in another log. again: the step's number was done before, at done (ns). A
-// repetition after a restart begins later: half of a step is left for clocks and for the spread of ranks.
+// isCopy says whether a record is of a step already accounted for, by another rank or in another log. again: the step's number was done before, at done (Unix
+// ns). A repetition after a restart begins later: half of a step is left for clocks and for the spread of ranks.
 func (t *builder) isCopy(s *Step, done int64, again bool) bool {
 	half := (s.End - s.Start) / 2
 	doneBeside := again && (s.Start < done-half || t.beside(s))
@@ -450,7 +450,7 @@ func (t *builder) ended(before int64) bool {
 	return t.a.Clock && i > 0 && t.ledger.ends[i-1] >= t.last.Start
 }
 
-// process is the start of the last process that began after the accounted time and before a time, ns. false: none, or the log has no clock.
+// process is the start of the last process that began after the accounted time and before a time, Unix ns. false: none, or the log has no clock.
 func (t *builder) process(before int64) (int64, bool) {
 	if !t.a.Clock {
 		return 0, false
@@ -470,7 +470,7 @@ func (t *builder) within(s *Step, of State, took int64) {
 	}
 }
 
-// list adds a pause to Pauses, and to the time beside the last step of the course. until is the pause's end, ns, and took its duration by the clock, s
+// list adds a pause to Pauses, and to the time beside the last step of the course. until is the pause's end, Unix ns, and took its duration by the clock, s
 // (Google's goodput computes with such times).
 func (t *builder) list(p Pause, until int64, took float64) {
 	attempt := len(t.a.Course) - 1
@@ -504,7 +504,7 @@ func (t *builder) stalls(seconds float64) bool {
 	return seconds >= stalledSeconds && seconds >= stalledSteps*t.a.Usual
 }
 
-// idle accounts for a time without steps, up to ns, that nothing explains: Stalled if too long, else Unexplained.
+// idle accounts for a time without steps, until to (Unix ns), that nothing explains: Stalled if too long, else Unexplained.
 func (t *builder) idle(to int64) {
 	g := Gap{Unexplained, t.last.Number, t.at, to, t.last.Place()}
 	if t.stalls(g.Seconds()) {
@@ -514,7 +514,7 @@ func (t *builder) idle(to int64) {
 	t.at = to
 }
 
-// apart begins the next, unrelated run at ns: the time before is outside of the account, and numbers of steps begin anew.
+// apart begins the next, unrelated run at to (Unix ns): the time before is outside of the account, and numbers of steps begin anew.
 func (t *builder) apart(to int64) {
 	if len(t.a.Apart) < mostListed {
 		t.a.Apart = append(t.a.Apart, Gap{Down, t.last.Number, t.at, to, t.last.Place()})
@@ -526,7 +526,7 @@ func (t *builder) apart(to int64) {
 	t.at, t.behind, t.saved = to, [2]float64{}, 0
 }
 
-// gap accounts for the time from the last step up to the next, which starts at to (ns): logged pauses first, then pauses without a time. The rest
+// gap accounts for the time from the last step up to the next, which starts at to (Unix ns): logged pauses first, then pauses without a time. The rest
 // is Down and StartUp before an attempt, whose first step is first (else nil), Evaluation if only the result is logged, else idle.
 func (t *builder) gap(to int64, first *Step) {
 	if t.last == nil {
@@ -575,12 +575,12 @@ func (t *builder) onTop() {
 	t.behind = [2]float64{}
 }
 
-// timed accounts for the pauses with a logged time that start before to (ns), and for the time before each as idle.
+// timed accounts for the pauses with a logged time that start before to (Unix ns), and for the time before each as idle.
 func (t *builder) timed(to int64) {
 	for ; t.pause < len(t.ledger.pauses) && t.ledger.pauses[t.pause].start < to; t.pause++ {
 		p := &t.ledger.pauses[t.pause]
 		from, until := max(p.start, t.at), min(p.end, to)
-		if until <= from {
+		if until <= from { // accounted for already
 			continue
 		}
 		if from > t.at {

@@ -305,7 +305,7 @@ func (n countJoin) match(comm *communicator, list []*open, why Outcome) (left in
 }
 
 // inRow is the number of consecutive collectives formed by the records of several ranks, sorted by rank. even: each rank has equally many, and the ranks' n-th
-// records coincide.
+// records coincide; false for a single rank. Without even, each means nothing.
 func inRow(of []*open) (each int, even bool) {
 	ranks := 1
 	for i := range of[1:] {

@@ -143,7 +143,7 @@ func (c *Collective) absence(m pcommon.Map) {
 	}
 	if c.missingCount > 0 || len(c.stuck) > 0 || !c.joined && c.parts[0].state != op.Completed {
 		why := reasons[c.outcome]
-		if why == "" {
+		if why == "" { // Complete or Late: nothing but an end is missing
 			why = spans.NCCLIncompleteStuck
 		}
 		spans.PutIncomplete(m, why)

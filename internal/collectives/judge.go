@@ -149,7 +149,7 @@ func (r *run) follow(c *judged) {
 func (r *run) followPart(c *judged, p *part) {
 	m := p.more
 	src, dst := m.sourceRank, m.destRank
-	if src < 0 && m.peer >= 0 && c.kind == op.Send {
+	if src < 0 && m.peer >= 0 && c.kind == op.Send { // has a peer in place of source and destination
 		src, dst = p.rank, m.peer
 	}
 	otherEnd := c.proxy && src != p.rank // both ends of a transfer have a proxy: the sender's counts

@@ -164,7 +164,7 @@ func (bd *builder) single(c *Collective) {
 	}
 }
 
-// detailsOf adds the details below a single span.
+// detailsOf adds the details below a single span. Too many for a trace are summed up instead (aggregates).
 func (bd *builder) detailsOf(c *Collective, p *part) {
 	if p.more == nil {
 		return

@@ -88,7 +88,7 @@ func scientific(b []byte, i int, neg bool) (int64, error) {
 	}
 	from := n
 	for ; n < len(b) && IsDigit(b[n]); n++ {
-		exp = min(exp*10+int(b[n]-'0'), 10000)
+		exp = min(exp*10+int(b[n]-'0'), 10000) // beyond, every number is 0 or out of range
 	}
 	if n == from || n < len(b) {
 		return 0, ErrDecimal
@@ -119,7 +119,7 @@ func scientific(b []byte, i int, neg bool) (int64, error) {
 		}
 		v = v*10 + uint64(c-'0')
 	}
-	for ; take > 0 && v > 0; take-- {
+	for ; take > 0 && v > 0; take-- { // the zeros that follow
 		if v > math.MaxInt64/10 {
 			return 0, ErrRange
 		}

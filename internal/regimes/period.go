@@ -40,8 +40,8 @@ func (j *judge) period() {
 	}
 }
 
-// strongest finds the period with most of the slow steps, and keeps it; of several the one with the largest distance, and the least rest. A period's steps are
-// nearly all slow, by about the same time. all is the number of slow steps of the attempt. false: no period.
+// strongest finds the period with most of the slow steps, and keeps it; of several the one with the largest distance, and the least rest. A period has
+// leastPeriod slow steps or more; its steps are nearly all slow, by about the same time. all is the number of slow steps of the attempt. false: no period.
 func (j *judge) strongest(slow []int, all int) bool {
 	var best Period
 	for _, every := range j.distances(slow) {

@@ -66,7 +66,7 @@ func (j *Jobs) Metrics(md pmetric.Metrics) {
 	}
 }
 
-// GPUs adds a log's values of a GPU, like the points of Metrics.
+// GPUs adds a log's values of a GPU, like the points of Metrics. Values of no metric of gpuReaders, or of another kind, are left out.
 func (j *Jobs) GPUs(v *spans.GPUValues) {
 	of, ok := gpuReaders[v.Metric]
 	otherKind := v.Label != "" && v.Label == of.attr && v.Of != of.value // such as the clock of the memory

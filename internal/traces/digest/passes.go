@@ -175,7 +175,7 @@ func (w *wholeLog) pass() *Pass {
 	if w.has {
 		v.Duration[view.RPCServer] = w.server
 	}
-	if math.IsNaN(v.Throughput) || v.CallDuration <= 0 {
+	if math.IsNaN(v.Throughput) || v.CallDuration <= 0 { // the sum of throughputs only says whether all are known
 		v.Throughput = math.NaN()
 	} else {
 		v.Throughput = (v.RequestSize + v.ResponseSize) / v.CallDuration
