@@ -271,7 +271,7 @@ func isSource(b []byte) bool {
 func peelDigits(b []byte, p *Prefix) ([]byte, bool) {
 	n := StampLen(b)
 	if n == 0 {
-		rank, n := digits(b)
+		rank, n := digits(b) // a longer number is no rank
 		if n == 0 || n > 6 || len(b) < n+2 || b[n] != ':' || b[n+1] != ' ' {
 			return nil, false
 		}

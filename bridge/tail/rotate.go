@@ -108,7 +108,7 @@ func (f *file) skipTo(r io.ReaderAt, size int64) {
 // skipRows is skipTo for files of rows, whose lines are known only from a line before: the file is walked from the last block on, or whole.
 func (f *file) skipRows(r io.ReaderAt, size int64) {
 	off := max(0, f.enc.Begin(size))
-	b := make([]byte, min(size-off+1, 4*chunkBytes))
+	b := make([]byte, min(size-off+1, 4*chunkBytes)) // 1 more than is left: a read at the end does not fill the buffer
 	var text []byte
 	for {
 		n, _ := r.ReadAt(b, off)
@@ -261,9 +261,9 @@ func (w *sweeper) takeUp(s *Stream, now time.Time, named bool) {
 	s.behind = true // the names change hands too fast for now
 }
 
-// older takes up the rotated files of one listing, oldest first; done: the listing is dealt with. If names were given to other files since, done
-// is false, and the rest is left to the next listing. wait: nothing is taken up, because identifying the files needs another call. own is the file that the path
-// itself names, beside its siblings; met: the stream has had no file yet.
+// older takes up the rotated files of one listing, oldest first; done: the listing is dealt with. If names were given to other files since, done is false,
+// and the rest is left to the next listing. wait: nothing is taken up, because identifying the files needs another call. own is the file that the path itself
+// names, beside its siblings; met: the stream has had no file yet.
 func (w *sweeper) older(s *Stream, own fs.FileInfo, beside []sibling, now time.Time, met bool) (done, wait bool) {
 	first := met && (w.first || s.early)
 	var gens []generation
@@ -409,10 +409,14 @@ type generation struct {
 	capture      *capture // the capture that holds it
 }
 
-// sortGenerations puts the oldest first: by modification time, to the nanosecond. Clocks of file systems are coarse and copying may set equal times: then the
-// order of capture decides, else the numbers, in the direction of the other files' times. If all times are equal and the inode of the path's present file (own)
-// is the highest, inodes were given in the order of creation, and show the direction. Without any evidence .1 is the youngest, as in logrotate and Python's
-// handlers. Other suffixes are dates, and compared as texts.
+// sortGenerations puts the oldest first. The order follows from, in turn:
+//
+//   - modification times, to the nanosecond. Clocks of file systems are coarse, and copying may set equal times;
+//   - of two captured files, the order of capture;
+//   - the numbers of the names, up or down as in most pairs of files whose times differ. Without a direction by times, the inodes show the direction, if the
+//     inode of the path's present file (own) is the highest: then inodes were given in the order of creation. Without any evidence .1 is the youngest, as in
+//     logrotate and Python's handlers;
+//   - where a suffix is no number but a date, the suffixes as texts.
 func sortGenerations(gens []generation, own fs.FileInfo) {
 	// up and upIno: how many pairs have the higher number on the younger file (by time, by inode) more than on the older. fresh: own has the highest inode.
 	// The stream's current file proves nothing: a truncation leaves the old inode to new content.
@@ -679,7 +683,7 @@ func (w *sweeper) packedFrom(s *Stream, path string, fi fs.FileInfo, now time.Ti
 	f, wait := w.whose(s, path, fi, gone)
 	switch {
 	case wait:
-	case f == nil: // the bytes stored last may not have been read yet
+	case f == nil: // no match so far: a compressed file written just now may still grow
 		wait = now.Sub(fi.ModTime()).Abs() < rotatedGrace
 	case f.raw == nil: // not gone, but perhaps only renamed
 		raw, err := w.t.findByID(f)

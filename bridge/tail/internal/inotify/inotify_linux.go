@@ -307,7 +307,7 @@ func (p *pair) dispatch(i *instance, events []byte) (pause time.Duration) {
 				l.hints.All = true
 			}
 		case mask&unix.IN_IGNORED != 0:
-			i.forget(wd, func(watched) bool { return true }) // the kernel has, and the instance may be closed
+			i.forget(wd, func(watched) bool { return true }) // not end: the kernel has removed the watch, and the instance may be closed
 		case i == p.hints:
 			for _, w := range i.watched[wd] {
 				w.l.hint(w.dir, string(name), mask)

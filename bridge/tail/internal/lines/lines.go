@@ -147,7 +147,7 @@ func (s *Splitter) row(final bool) ([]byte, bool) {
 // Past is the number of bytes to skip in a file of rows, from an offset on, where the line beginning with b is too long.
 func (e Encoding) Past(b []byte, offset int64) int64 { return e.kind().Past(b, offset) }
 
-// Begin is a possible beginning of a line in the last bytes of a file of rows, read at an offset; -1: known only from the file's beginning.
+// Begin is the last offset, up to the given offset, at which a line of a file of rows may begin; -1: known only from the file's beginning.
 func (e Encoding) Begin(offset int64) int64 { return e.kind().Begin(offset) }
 
 // unit returns the first 16 bits of b.

@@ -78,7 +78,7 @@ func (k Kind) Past(b []byte, offset int64) int64 {
 	return size
 }
 
-// Begin is a possible beginning of a line in the last bytes of a file, read at an offset; -1: known only from the file's beginning.
+// Begin is the last offset, up to the given offset, at which a line may begin: of W&B, the start of a block; -1: known only from the file's beginning.
 func (k Kind) Begin(offset int64) int64 {
 	if k == WandB {
 		return offset / wandbBlock * wandbBlock
