@@ -44,7 +44,7 @@ func newParser(name string, mapped fields, patterns []*pattern.Pattern) *parser 
 	for _, f := range formats {
 		open := f.open
 		switch {
-		case name == formatAuto && !f.within:
+		case name == formatAuto && !f.within: // any format, by f.open
 		case name != f.name:
 			continue
 		case f.alone != nil:

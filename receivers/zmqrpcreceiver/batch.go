@@ -107,7 +107,7 @@ func (bd *builder) link(s ptrace.Span, to ref) {
 // without room.
 func (bd *builder) group(g *group, from filereceiver.From) {
 	from(g.calls[0].place)
-	// The calls are in order, unless the clock was set back.
+	// The calls are in order, unless the clock was set back. The root includes the offline work before a call.
 	start, end, observed := int64(math.MaxInt64), int64(0), true
 	for i := range g.calls {
 		c := &g.calls[i]
@@ -120,7 +120,7 @@ func (bd *builder) group(g *group, from filereceiver.From) {
 	})
 	g.describe(s.Attributes())
 	bd.link(s, bd.run)
-	if g.session != g.before {
+	if g.session != g.before { // for the group right behind the session's, one link says both
 		bd.link(s, g.session)
 	}
 	bd.link(s, g.before)

@@ -90,7 +90,8 @@ func (g *group) reset() {
 	*g = group{held: g.held[:0], calls: g.calls[:0], fields: g.fields[:0]}
 }
 
-// name makes the ids of the group's root. The natural key is the group's rows, the first row of its session, and the number of earlier groups in the session.
+// name makes the ids of the group's root. The natural key is the group's rows, the first row of its session, and the group's number in the
+// session.
 func (g *group) name(run string, session []byte) {
 	var number [8]byte
 	binary.BigEndian.PutUint64(number[:], uint64(g.number))
@@ -111,7 +112,8 @@ func (g *group) id(role string, key []byte) pcommon.SpanID {
 }
 
 // apart decides the trace of a group whose calls carry ids: the most frequent id, and of several the first. Calls with other ids leave the group (g.left is
-// their number): for each of their traces apart returns a group of calls without a pass, made by empty. Calls without an id stay.
+// their number): for each of their traces apart returns a group of calls without a pass, made by empty. Calls without an id stay. Each group gets the parent
+// that its calls share (agree).
 func (g *group) apart(empty func() *group) (others []*group) {
 	var traces []pcommon.TraceID            // in order of appearance
 	counts := make(map[pcommon.TraceID]int) // calls of each

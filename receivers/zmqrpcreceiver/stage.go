@@ -109,8 +109,8 @@ func (bd *builder) of(stage string) (spans.Resource, ptrace.SpanKind) {
 	return bd.res, ptrace.SpanKindInternal
 }
 
-// aggregates adds one span per stage, for all calls whose stages have no spans: the number of calls, and sum, median and maximum of their durations. bare is
-// the number of such calls.
+// aggregates adds one span per stage, for all calls whose stages have no spans: the number of calls, and sum, median and maximum of their durations. The span
+// reaches from the start of the first such call to the end of the last. bare is the number of such calls.
 func (bd *builder) aggregates(g *group, bare int) {
 	all := make([]int64, 0, bare)
 	for i := range stageSpans {

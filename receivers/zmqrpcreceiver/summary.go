@@ -97,8 +97,8 @@ func (h *handler) endSummary() {
 	h.batch.finals = append(h.batch.finals, f)
 }
 
-// compare recomputes a statistic from the rows: off is |recomputed − reported| / recomputed, 0 if rounding of printed digits explains the difference. ok is
-// false for statistics that do not follow from rows: GPU compute, for example, is measured differently in each version.
+// compare recomputes a statistic from the rows: off is |recomputed − reported| / recomputed, 0 if rounding of printed digits explains the difference, 1 if
+// only the recomputed value is 0. ok is false for statistics that do not follow from rows: GPU compute, for example, is measured differently in each version.
 func (t *totals) compare(s *rpclog.Stat) (off float64, ok bool) {
 	if t.Calls == 0 {
 		return 0, false
@@ -143,7 +143,7 @@ func (t *totals) compare(s *rpclog.Stat) (off float64, ok bool) {
 		own, slack, ok = float64(t.Received), bySlack, t.Has.Has(rpclog.Received)
 	case "average_throughput":
 		own, ok = (float64(t.Sent)+float64(t.Received))/seconds(t.NS[rpclog.Total]), t.NS[rpclog.Total] > 0
-		if ok {
+		if ok { // by the relative errors of the sizes and of the time
 			slack = own * (2*bySlack/max(1, float64(t.Sent)+float64(t.Received)) + nsSlack/seconds(t.NS[rpclog.Total]))
 		}
 	}

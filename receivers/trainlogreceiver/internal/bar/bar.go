@@ -144,7 +144,7 @@ func (p *Parser) Line(b []byte, out object.Out) (v tail.Verdict, reason string, 
 	withoutLoss := false
 	if !bytes.Contains(d.Postfix, lossMark) {
 		switch {
-		case p.describe(d):
+		case p.describe(d): // the loss is in the description
 		case p.state.Others:
 			return tail.Ignored, "", false
 		case d.Per >= slow && isTraining(d.Desc):
@@ -423,7 +423,8 @@ func (d *drawing) took() (steps int64, per float64, mean bool) {
 	return steps, d.Per, true
 }
 
-// emit emits a result of pairs. at is the step of an evaluation's own bar, whose elapsed time is the evaluation's; NaN for a result in a training's bar.
+// emit emits the record of the pairs of an evaluation. at is the step of an evaluation's own bar, whose elapsed time is the evaluation's; NaN for a result in a
+// training's bar.
 func (p *Parser) emit(pairs []byte, kind record.Kind, at float64, d *drawing, out object.Out) {
 	rec := p.fill(pairs, kind, d.source, out)
 	if at >= 0 {

@@ -86,7 +86,7 @@ func (g *Guess) next(value, number float64) (seconds, of float64) {
 		*g = Guess{is: true, first: value, rises: manyRises}
 	case value < g.last: // no clock falls
 		g.is, g.rises, g.first = false, 0, value
-	default: // the first row, or an equal value
+	default: // the first row, a rise from 0, or an equal value
 		g.rises, g.first = 0, value
 	}
 	g.last = value

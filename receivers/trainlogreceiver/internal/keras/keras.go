@@ -296,7 +296,8 @@ func (p *Parser) results(d *bar, line []byte, out object.Out) bool {
 	return true
 }
 
-// fields reads "accuracy: 0.1198 - loss: 2.4505 - val_loss: 2.4823": the validation's, or the others. false: none.
+// fields reads the numbers of "accuracy: 0.1198 - loss: 2.4505 - val_loss: 2.4823": with validation only those of the validation (val_), else only the
+// others. false: none.
 func (p *Parser) fields(rec *record.Record, pairs []byte, validation bool) (found bool) {
 	p.objects.Begin(rec)
 	for len(pairs) > 0 {

@@ -111,7 +111,7 @@ func set(field []byte, iteration float64, rec *record.Record) {
 }
 
 // globalStep takes the iteration of the whole job; the one printed first counts within the epoch. A value with an exponent is rounded to four digits, and
-// ignored.
+// only kept as a text. An equal number says nothing new.
 func globalStep(v float64, value []byte, iteration float64, rec *record.Record) {
 	switch {
 	case bytes.IndexByte(value, 'e') >= 0:

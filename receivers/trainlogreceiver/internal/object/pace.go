@@ -47,7 +47,7 @@ func (p *pace) row(step, elapsed, tokens, throughput float64) float64 {
 		*p = pace{rows: 1, step: step, elapsed: elapsed, exact: exact}
 		return 0
 	}
-	if p.rows == 1 { // rows come at regular steps: the first is not later than the first of a job
+	if p.rows == 1 { // rows come every n steps: a first row at step n or before means that the job began at step 0
 		p.whole = p.step <= steps
 	}
 	mean := 0.0

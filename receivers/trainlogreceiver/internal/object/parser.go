@@ -197,7 +197,7 @@ func (p *Parser) llama() bool {
 			rec.Of = record.Mean
 		}
 	}
-	if p.flags&running == 0 {
+	if p.flags&running == 0 { // without the loss of a step, only a result makes the row a record
 		p.flags &^= training
 	}
 	return p.flags&(running|evaluation) != 0

@@ -47,8 +47,8 @@ func among(words [][]byte, text []byte) bool {
 	return false
 }
 
-// IsResult says whether the record is about an epoch or an evaluation, whatever else the row has: held-out data; means over an epoch without the number of a
-// step; or the losses of training and validation of an epoch, without a step.
+// IsResult says whether the record is about an epoch or an evaluation, whatever else the row has: held-out data; means over an epoch without the loss of a
+// step; or a result beside the whole number of an epoch, without the number of a step.
 func (p *Parser) IsResult() bool {
 	switch {
 	case p.flags&unseen != 0:

@@ -155,7 +155,7 @@ func (x *lexer) token() bool {
 		x.at++
 	case startsNumber(x.b[x.at:]):
 		return x.number(nil, false)
-	case x.words > 0 && bytes.HasPrefix(x.b[x.at:], tensorMark):
+	case x.words > 0 && bytes.HasPrefix(x.b[x.at:], tensorMark): // "loss tensor(2.5)", of a loss alone
 		name := x.b[x.from:x.until]
 		if about := x.objects.About(name); !about.Loss {
 			return false
@@ -393,7 +393,8 @@ func (x *lexer) textValue(name []byte) bool {
 }
 
 // number reads a number with what stands behind (a unit, a total "/600") and finds its meaning: from a name with a sign before it (sign), from words that are a
-// known name, or from its unit. Behind a sign, digits that are no number are a text.
+// known name, or from its unit. Behind a sign, digits that are no number are a text. false: digits without a sign that are no number (a
+// date, a version), or as in named.
 func (x *lexer) number(name []byte, sign bool) bool {
 	start := x.at
 	v, n := leading(x.b[x.at:])

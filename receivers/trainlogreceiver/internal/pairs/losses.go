@@ -6,9 +6,10 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 )
 
-// named takes the losses with names unknown to objects, by the words of the name: "avg_train_loss", "loss_val", "Val. Loss".
+// named takes the losses with names unknown to objects, by the words of the name: "avg_train_loss", "loss_val", "Val. Loss". Of several losses of training, or
+// of an evaluation, the first counts.
 func named(rec *record.Record, pairs []pair) {
-	other := -1
+	other := -1 // index of the first loss of one or two words, without a data set in the name
 	for i := range pairs {
 		q := &pairs[i]
 		if !q.about.Loss || !q.isNumber {

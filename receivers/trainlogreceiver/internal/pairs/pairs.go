@@ -269,12 +269,12 @@ func (p *Parser) subject() subject {
 	return s
 }
 
-// record makes a record of the pairs, if a step and a loss are among them. Without a step the line may be about an epoch, by its own number or that of the
-// line above (head). evaluation: the line is one's, by its label.
+// record makes a record of the pairs, if a step and a loss are among them; a GAN's lines (gan) need no loss. Without a step the line may be about an epoch, by
+// its own number or that of the line above (head). evaluation: the line is one's, by its label.
 func (p *Parser) record(rec *record.Record, evaluation bool) bool {
 	pairs, s := p.lexer.pairs, p.subject()
 	isGAN := s.loss < 0 && s.step >= 0 && s.epoch >= 0 && bytes.HasPrefix(p.lexer.b, gan)
-	epochMean := s.step >= 0 && p.lexer.signed == 0 && string(pairs[s.step].name) == "num_updates" // fairseq's
+	epochMean := s.step >= 0 && p.lexer.signed == 0 && string(pairs[s.step].name) == "num_updates" // fairseq's line of an epoch
 	if s.loss < 0 && !isGAN || epochMean {
 		return false
 	}

@@ -464,7 +464,7 @@ func (p *Parser) match(pattern *Pattern, b []byte, rec *record.Record) bool {
 	return false
 }
 
-// take makes the record of the values that matchAt has kept.
+// take makes the record of the values that matchAt has kept. false: the record stays empty.
 func (p *Parser) take(pattern *Pattern, rec *record.Record) bool {
 	p.begin(rec)
 	n := 0
@@ -528,8 +528,8 @@ func blank(b []byte) bool {
 	return true
 }
 
-// valueOf sets v to the value at the beginning of b for the placeholder at the beginning of rest: a number, or else the text before the next literal. The
-// result is the length; 0: no value.
+// valueOf sets v to the value at the beginning of b for the placeholder at the beginning of rest: a number, or else the text before the next literal, unless
+// only a number may stand there. The result is the length; 0: no value.
 func valueOf(v *value, b []byte, rest []part) (n int) {
 	h := &rest[0].hole
 	if h.auto {
