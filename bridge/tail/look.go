@@ -245,7 +245,8 @@ func (w *sweeper) look(s *Stream, now time.Time) {
 	w.rest(s, now)
 }
 
-// named handles the file that the path names now.
+// named handles the file that the path names now: the current file, perhaps grown or truncated; a file of another stream; an older file of this stream, back
+// under its name; or a new file.
 func (w *sweeper) named(s *Stream, fi fs.FileInfo, now time.Time) {
 	id := fingerprint.IDOf(fi)
 	cur := s.current

@@ -379,7 +379,7 @@ func (w *sweeper) addCaptures(s *Stream, gens []generation, own fs.FileInfo, met
 		}
 		isCopy := func(f *file) bool { return f.head > 0 && f.life != lifeDead && sameFile(f, c.raw) }
 		if !c.own && (met && !w.wanted(c.path) || fi.ModTime().Before(s.lastWrite) || slices.ContainsFunc(s.files, isCopy)) {
-			continue // an old file, or a copy
+			continue // outside the globs at the first look, an old file, or a copy
 		}
 		g := generation{path: c.path, suffix: strings.TrimPrefix(c.path, s.path), raw: c.raw, fi: fi, capture: c}
 		if c.own {
