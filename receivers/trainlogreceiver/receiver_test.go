@@ -181,6 +181,14 @@ func TestFormats(t *testing.T) {
 	}
 }
 
+// A log may have W&B's samples of GPUs alone.
+func TestSamplesOfGPUsAlone(t *testing.T) {
+	path := filereceivertest.Put(t, t.TempDir(), "wandb.jsonl", `{"_timestamp": 1781260205.5, "system.gpu.0.gpu": 97.0}`+"\n")
+	b := read(t, func(c *Config) { c.Format = "jsonl" }, path)
+	assert.Equal(t, []float64{0.97}, points(b, spans.AttrGPUUtilization))
+	assert.Empty(t, b.Traces.AllTraces())
+}
+
 // The samples of the project, where available, with contents counted by eye.
 func TestSamples(t *testing.T) {
 	logs := filepath.Join("..", "..", "..", "shared", "logs")

@@ -225,69 +225,84 @@ func answered(t *testing.T, want float64, got any, share float64, what string) {
 	assert.InDelta(t, want, x, share*math.Abs(want)+1e-9, what)
 }
 
-func checkHistory(t *testing.T, runs []historyRun, answers [][][]any) {
-	t.Helper()
-	times, teams, months := map[any]float64{"gpu-001": 0}, map[[2]any][2]float64{}, map[any][2]float64{}
-	ends, used, named, images := map[any]float64{}, map[any]float64{}, map[any]float64{}, map[any][]float64{}
-	notFinite, loaded := 0.0, 0.0
+// historyTruth is what was planted in the runs, by what the questions group by.
+type historyTruth struct {
+	times, ends, used, named map[any]float64 // by host, end, end and host
+	teams                    map[[2]any][2]float64
+	months                   map[any][2]float64
+	images                   map[any][]float64
+	notFinite, loaded        float64
+}
+
+func truthOf(runs []historyRun) *historyTruth {
+	h := &historyTruth{
+		times: map[any]float64{"gpu-001": 0}, ends: map[any]float64{}, used: map[any]float64{}, named: map[any]float64{},
+		teams: map[[2]any][2]float64{}, months: map[any][2]float64{}, images: map[any][]float64{},
+	}
 	for i := range runs {
 		r := &runs[i]
 		if r.start.Month() == time.November {
-			times[r.late] += historyCollectives
+			h.times[r.late] += historyCollectives
 		}
 		plus := func(of [2]float64) [2]float64 { return [2]float64{of[0] + r.goodput(), of[1] + r.wall()} }
-		teams[[2]any{r.team, week(r.start)}] = plus(teams[[2]any{r.team, week(r.start)}])
-		month := months[r.start.Format("2006-01-02")[:7]+"-01"]
-		months[r.start.Format("2006-01-02")[:7]+"-01"] = [2]float64{month[0] + r.wall() - r.stall, month[1] + r.wall()}
-		ends[r.end]++
-		used[r.end] += r.wall() * 8 / 3600
-		images[r.image] = append(images[r.image], median(r.took))
+		h.teams[[2]any{r.team, week(r.start)}] = plus(h.teams[[2]any{r.team, week(r.start)}])
+		month := h.months[r.start.Format("2006-01-02")[:7]+"-01"]
+		h.months[r.start.Format("2006-01-02")[:7]+"-01"] = [2]float64{month[0] + r.wall() - r.stall, month[1] + r.wall()}
+		h.ends[r.end]++
+		h.used[r.end] += r.wall() * 8 / 3600
+		h.images[r.image] = append(h.images[r.image], median(r.took))
 		if r.host != "" {
-			named[r.host]++
+			h.named[r.host]++
 		}
 		if r.nan {
-			notFinite++
+			h.notFinite++
 		}
 		if r.loaded > 0 {
-			loaded++
+			h.loaded++
 		}
 	}
+	return h
+}
+
+func checkHistory(t *testing.T, runs []historyRun, answers [][][]any) {
+	t.Helper()
+	h := truthOf(runs)
 	late := answers[0]
-	require.Len(t, late, len(times))
+	require.Len(t, late, len(h.times))
 	for _, row := range late {
-		answered(t, times[row[0]], row[1], 0, "how often a host was late")
+		answered(t, h.times[row[0]], row[1], 0, "how often a host was late")
 	}
 	assert.Greater(t, late[0][1], late[1][1])
 	require.Len(t, answers[1], 2)
 	for _, row := range answers[1] {
 		assert.Equal(t, []any{"jsonl", 8.0}, row[:2])
-		answered(t, float64(len(images[row[2]])), row[3], 0, "runs of an image")
-		answered(t, median(images[row[2]]), row[4], 1e-6, "their step time")
+		answered(t, float64(len(h.images[row[2]])), row[3], 0, "runs of an image")
+		answered(t, median(h.images[row[2]]), row[4], 1e-6, "their step time")
 	}
-	require.Len(t, answers[2], len(teams))
+	require.Len(t, answers[2], len(h.teams))
 	for _, row := range answers[2] {
-		of := teams[[2]any{row[0], row[1]}]
+		of := h.teams[[2]any{row[0], row[1]}]
 		answered(t, of[0]/of[1], row[2], 0.01, fmt.Sprint("goodput of ", row[:2]))
 	}
 	require.Len(t, answers[3], 1)
 	assert.Equal(t, runs[historyFallAt].id(), answers[3][0][0], "where the bandwidth fell")
-	require.Len(t, answers[4], len(ends))
+	require.Len(t, answers[4], len(h.ends))
 	for _, row := range answers[4] {
-		answered(t, ends[row[0]], row[1], 0, fmt.Sprint("runs that ended by ", row[0]))
-		answered(t, used[row[0]], row[2], 0.01, "their GPU hours")
+		answered(t, h.ends[row[0]], row[1], 0, fmt.Sprint("runs that ended by ", row[0]))
+		answered(t, h.used[row[0]], row[2], 0.01, "their GPU hours")
 	}
-	assert.Equal(t, [][]any{{"gpu-017", "xid", named["gpu-017"]}}, answers[5])
+	assert.Equal(t, [][]any{{"gpu-017", "xid", h.named["gpu-017"]}}, answers[5])
 	require.Len(t, answers[6], 3)
 	for _, row := range answers[6] {
-		of := months[row[0]]
+		of := h.months[row[0]]
 		answered(t, of[0]/of[1], row[1], 0.01, fmt.Sprint("steps of ", row[0]))
 		answered(t, 0, row[2], 0, "checkpoints")
 		answered(t, 1-of[0]/of[1], row[3], 0.01, "nothing")
 	}
-	assert.Equal(t, []any{"data_loading", loaded}, answers[7][0][:2])
-	answered(t, 3*loaded, answers[7][0][2], 0.02, "time lost to data")
-	assert.Contains(t, answers[8], []any{"step_slow", "warning", loaded})
-	assert.Contains(t, answers[8], []any{"train_loss_not_finite", "bad", notFinite})
+	assert.Equal(t, []any{"data_loading", h.loaded}, answers[7][0][:2])
+	answered(t, 3*h.loaded, answers[7][0][2], 0.02, "time lost to data")
+	assert.Contains(t, answers[8], []any{"step_slow", "warning", h.loaded})
+	assert.Contains(t, answers[8], []any{"train_loss_not_finite", "bad", h.notFinite})
 	assert.Contains(t, answers[8], []any{"nccl_late", "warning", float64(len(runs))})
 	require.Len(t, answers[9], 3)
 	assert.Equal(t, runs[historySlowest].id(), answers[9][0][0])

@@ -333,7 +333,7 @@ func (b *stepBatch) Traces(out *spans.Batch, from filereceiver.From) {
 	}
 }
 
-// first is the earliest record.
+// first is the earliest record of a batch that has one.
 func (b *stepBatch) first() *item {
 	first := &b.items[0]
 	for i := range b.items {

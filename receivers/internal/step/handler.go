@@ -760,9 +760,12 @@ func (h *handler) Cut() tail.Delivery {
 		b.Done()
 		return nil
 	}
-	if first := b.first(); b.steps > 0 && first.start < h.began {
-		h.began = first.start
-		b.opens = h.set.Receiver.OpenRun(h.set.Run.Opens(h.stream.Path(), first.start, b.shared[first.shared].time))
+	if b.steps > 0 { // a batch may have samples alone, and no record
+		first := b.first()
+		if first.start < h.began {
+			h.began = first.start
+			b.opens = h.set.Receiver.OpenRun(h.set.Run.Opens(h.stream.Path(), first.start, b.shared[first.shared].time))
+		}
 	}
 	return h.set.Receiver.Deliver(b)
 }

@@ -70,8 +70,8 @@ func files(job *digest.Job, read *offline.Reading) []string {
 	return read.FilesOf(job.Run)
 }
 
-// directory is the lowest directory with all of the files, with a slash at its end: printed names leave it out. "": there is no file, or a file has another name
-// than its path, as the standard input has.
+// directory is the lowest directory with all of the files, with a slash at its end: printed names leave it out. "": there is no file, or a file
+// has another name than its path, as the standard input has.
 func directory(files []string, read *offline.Reading) string {
 	dir := ""
 	for i, path := range files {
