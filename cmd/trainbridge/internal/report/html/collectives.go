@@ -221,8 +221,8 @@ func hostLinks(cs *digest.Collectives) []*digest.Link {
 	return out
 }
 
-// links is a map of a value of links, with a row for each source and a column for each destination, both of a kind (of): ranks or hosts. Links without the value
-// are left out. Links that were hot or slow are named below, in some 400 bytes.
+// links is a map of a value of links, with a row for each source and a column for each destination, both of a kind (of): ranks or hosts. Links without the
+// value are left out. Links that were hot or slow are named below, in some 400 bytes.
 func (c *composer) links(title, unit, of string, links []*digest.Link, value func(*digest.Link) float64) *heat {
 	links = slices.DeleteFunc(slices.Clone(links), func(l *digest.Link) bool { return math.IsNaN(value(l)) })
 	out := &heat{
