@@ -184,8 +184,8 @@ func attemptOf(steps []Step) regimes.Attempt {
 	return of
 }
 
-// lead copies the steps of the leading log, in stored order. A log with a clock leads before one without; among these, the log that covers most steps; of equals
-// the one found first (the lowest number). Logs of one training repeat the same steps: the account only takes those of one.
+// lead copies the steps of the leading log, in stored order. A log with a clock leads before one without; among these, the log that covers most steps; of
+// equals the one found first (the lowest number). Logs of one training repeat the same steps: the account only takes those of one.
 func (l *Ledger) lead() []Step {
 	covered := map[log]int64{}
 	for i := range l.steps {
