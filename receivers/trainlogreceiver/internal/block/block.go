@@ -226,7 +226,7 @@ func (p *Parser) value(b []byte, q pair, out Out) (v tail.Verdict, reason string
 	p.add(rec, q)
 	p.objects.End()
 	p.place(rec)
-	rec.Open, rec.Join = true, again
+	rec.Open, rec.Join = true, again // read again after a restart, the line joins its own record
 	out.Emit(rec)
 	return tail.Record, "", true
 }

@@ -72,7 +72,7 @@ func (s *series) write(b *tqdm.Bar) write {
 	}
 	if !s.marked && s.firstDone > 0 && s.resumed() {
 		took, steps = took-s.firstElapsed, steps-s.firstDone
-		guessed = guessed || s.clock.N == s.firstDone
+		guessed = guessed || s.clock.N == s.firstDone // the known time is of the skipped steps alone
 	}
 	s.clock.Mark()
 	s.marked = true

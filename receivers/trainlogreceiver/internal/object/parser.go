@@ -252,7 +252,7 @@ func (p *Parser) number(e *entry, v float64, raw []byte) {
 	switch e.action {
 	case set:
 		rec.SetIn(e.Field, v, e.Unit)
-		rec.Counted = rec.Counted || e.Field == record.ConsumedTokens
+		rec.Counted = rec.Counted || e.Field == record.ConsumedTokens // rows have exact counts
 		if e.Field == record.Epoch && bytes.IndexByte(raw, '.') < 0 {
 			p.flags |= wholeEpoch
 		}
@@ -420,7 +420,7 @@ func (p *Parser) text(e *entry, s []byte) {
 			}
 		}
 	case keep:
-		if e.Scale == 0 && (e.flags&message != 0 || !numeric(s)) {
+		if e.Scale == 0 && (e.flags&message != 0 || !numeric(s)) { // a message, a word, or an identifier of digits: a text
 			p.flags |= e.flags & message
 			if isUnseen(e.name, s) {
 				p.flags |= unseen

@@ -332,7 +332,7 @@ func (p *Parser) print(b []byte, out Out) (v tail.Verdict, reason string, mine b
 	if p.sep == bar && bytes.Count(b, []byte("-")) >= 3*len(p.columns) && bytes.IndexFunc(b, notOfRule) < 0 { // "|---:|---|"
 		return tail.Ignored, Header, true
 	}
-	step, others, training := 0.0, 0, false
+	step, others, training := 0.0, 0, false // others: numbers beside the step; training: as in row
 	for i := range p.cells {
 		p.cells[i] = p.plain(p.cells[i])
 		v, ok := decimal.Float(p.cells[i])
