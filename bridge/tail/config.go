@@ -16,6 +16,7 @@ import (
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/osfile"
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/rotation"
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/unpack"
+	"github.com/trainbridge/trainbridge/internal/outfile"
 	"github.com/trainbridge/trainbridge/internal/writable"
 )
 
@@ -162,12 +163,9 @@ func (c Config) checkDeadLetter() error {
 			err = f.Close()
 		}
 	}
-	if reason, ok := errors.AsType[*fs.PathError](err); ok { // the path is in the message already
-		err = reason.Err
-	}
 	if err != nil {
 		return fmt.Errorf("'dead_letter': %q cannot be written (%w): name a file in a directory that is there and that uid %d may write to",
-			c.DeadLetter, err, os.Getuid())
+			c.DeadLetter, outfile.Reason(err), os.Getuid())
 	}
 	return nil
 }

@@ -252,12 +252,15 @@ func unsignalled(do func() error) error {
 }
 
 // named is an error about a path, once, without the names of files on the way.
-func named(path string, err error) error {
+func named(path string, err error) error { return fmt.Errorf("%s: %w", path, Reason(err)) }
+
+// Reason is an error about a file without the operation and the path: "permission denied".
+func Reason(err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		err = e.Err
 	}
 	if e, ok := errors.AsType[*os.LinkError](err); ok {
 		err = e.Err
 	}
-	return fmt.Errorf("%s: %w", path, err)
+	return err
 }

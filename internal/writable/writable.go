@@ -2,9 +2,6 @@
 package writable
 
 import (
-	"errors"
-	"io/fs"
-
 	"github.com/trainbridge/trainbridge/internal/outfile"
 )
 
@@ -14,8 +11,5 @@ func Dir(dir string) error {
 	if err == nil {
 		return try.Close()
 	}
-	if reason, ok := errors.AsType[*fs.PathError](err); ok {
-		return reason.Err // the path is the try's
-	}
-	return err
+	return outfile.Reason(err) // the path is the try's
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/offline"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
+	"github.com/trainbridge/trainbridge/internal/outfile"
 	"github.com/trainbridge/trainbridge/internal/writable"
 )
 
@@ -142,7 +143,7 @@ func (c *account) stateDirectory(dir string) {
 	if err := writable.Dir(at); err != nil {
 		c.find(finding{
 			Name: "state_directory", Off: true,
-			What: "TRAINBRIDGE_STATE_DIR is " + dir + ", and nothing can be written to " + at + ": " + cause(err).Error(),
+			What: "TRAINBRIDGE_STATE_DIR is " + dir + ", and nothing can be written to " + at + ": " + outfile.Reason(err).Error(),
 			Why:  "A collector stores its read positions there, and does not start without.",
 			Fix:  "Name a directory that the collector's user may write to.",
 		})

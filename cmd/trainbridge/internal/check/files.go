@@ -2,10 +2,8 @@ package check
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,6 +14,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/internal/kernelfs"
 	"github.com/trainbridge/trainbridge/internal/nonlog"
+	"github.com/trainbridge/trainbridge/internal/outfile"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver"
 )
 
@@ -175,14 +174,6 @@ func headOf(path string) []byte {
 	return head[:n]
 }
 
-// cause is an error without the path: "permission denied".
-func cause(err error) error {
-	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		return e.Err
-	}
-	return err
-}
-
 // unread reports files without a receiver, a finding for each kind: unreadable, of a known kind that is not read, text in no known format, binary, empty.
 func (c *account) unread() {
 	var empty, binary, text, broken []*file
@@ -211,7 +202,7 @@ func (c *account) unread() {
 	alone := c.Understood == 0
 	for _, f := range broken {
 		c.find(finding{
-			Name: "unreadable", Off: true, What: f.Name + " cannot be read: " + cause(f.Err).Error(), Why: "The file is in no trace.",
+			Name: "unreadable", Off: true, What: f.Name + " cannot be read: " + outfile.Reason(f.Err).Error(), Why: "The file is in no trace.",
 			Fix: "Give the collector's user the right to read it; of a damaged archive, take the original.",
 		})
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/compare"
+	"github.com/trainbridge/trainbridge/internal/outfile"
 )
 
 // mostFile bounds a file of the table runs, By: a row takes some 20 kB.
@@ -111,14 +112,14 @@ func readRuns(path string) (rows []compare.Past, err error) {
 	}()
 	fi, err := os.Stat(path)
 	if err != nil {
-		return nil, short(err)
+		return nil, outfile.Reason(err)
 	}
 	if fi.Size() > mostFile {
 		return nil, errLarge
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return nil, errors.Unwrap(err)
+		return nil, outfile.Reason(err)
 	}
 	file, err := parquet.OpenFile(bytes.NewReader(text), int64(len(text)))
 	if err != nil {

@@ -4,7 +4,6 @@ package records
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -390,7 +389,7 @@ func (t *Tables) Write(name string, w io.Writer) error {
 // WriteDir writes each table into a file of a directory, which is made if missing. The files are put in place after all are written.
 func (t *Tables) WriteDir(dir string) error {
 	if err := os.Mkdir(dir, 0o777); err != nil && !errors.Is(err, os.ErrExist) { //nolint:gosec // less the umask, as any new directory
-		return fmt.Errorf("report: -o %s: %w", dir, cmp.Or(errors.Unwrap(err), err))
+		return fmt.Errorf("report: -o %s: %w", dir, outfile.Reason(err))
 	}
 	var files []*outfile.File
 	defer func() {

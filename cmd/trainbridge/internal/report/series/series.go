@@ -181,7 +181,7 @@ func (f *file) close() {
 // makeDir makes a directory unless there is one.
 func makeDir(dir string) error {
 	if err := os.Mkdir(dir, 0o777); err != nil && !errors.Is(err, os.ErrExist) { //nolint:gosec // less the umask, as any new directory
-		return fmt.Errorf("report: -o %s: %w", dir, cmp.Or(errors.Unwrap(err), err))
+		return fmt.Errorf("report: -o %s: %w", dir, outfile.Reason(err))
 	}
 	return nil
 }
