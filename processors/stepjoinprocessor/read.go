@@ -270,14 +270,15 @@ func (r *reader) describe(f *fact, span ptrace.Span, kind view.Kind) bool {
 	case view.KindStep:
 		r.step(f, span)
 	case view.KindPart:
-		of, within := r.kindOfPart(r.mark.Part)
+		part := trainers.PartOf(r.mark.Part)
+		of, within := r.kindOfPart(part)
 		if !within {
 			return false
 		}
 		f.leaf.Kind, f.leaf.Parent, f.own, f.promised = of, span.ParentSpanID(), true, false
 		r.slowestRank(&f.leaf, span)
 		f.leaf.Flags |= facts.Timeless // the order of the parts is the trainer's, their times are made up
-		if trainers.PartOf(r.mark.Part) == trainers.Waiting {
+		if part == trainers.Waiting {
 			f.leaf.Flags |= facts.Waiting
 		}
 	case view.KindFunction:
@@ -535,9 +536,9 @@ func (r *reader) slowestRank(l *facts.Leaf, span ptrace.Span) {
 
 // kindOfPart is the kind of time measured by a trainer's timer; Unattributed: computing, or not known. within: the timer runs inside the step, not between two
 // steps.
-func (r *reader) kindOfPart(name string) (of breakdown.Kind, within bool) {
+func (r *reader) kindOfPart(part trainers.Part) (of breakdown.Kind, within bool) {
 	loop := trainers.Of(r.res.Source, r.res.StepDurationKind)
-	switch trainers.PartOf(name) {
+	switch part {
 	case trainers.Communicating:
 		return breakdown.Collective, true
 	case trainers.LoadingData:
