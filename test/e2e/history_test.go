@@ -244,10 +244,10 @@ func truthOf(runs []historyRun) *historyTruth {
 		if r.start.Month() == time.November {
 			h.times[r.late] += historyCollectives
 		}
-		plus := func(of [2]float64) [2]float64 { return [2]float64{of[0] + r.goodput(), of[1] + r.wall()} }
-		h.teams[[2]any{r.team, week(r.start)}] = plus(h.teams[[2]any{r.team, week(r.start)}])
-		month := h.months[r.start.Format("2006-01-02")[:7]+"-01"]
-		h.months[r.start.Format("2006-01-02")[:7]+"-01"] = [2]float64{month[0] + r.wall() - r.stall, month[1] + r.wall()}
+		team := [2]any{r.team, week(r.start)}
+		h.teams[team] = [2]float64{h.teams[team][0] + r.goodput(), h.teams[team][1] + r.wall()}
+		month := r.start.Format("2006-01") + "-01"
+		h.months[month] = [2]float64{h.months[month][0] + r.wall() - r.stall, h.months[month][1] + r.wall()}
 		h.ends[r.end]++
 		h.used[r.end] += r.wall() * 8 / 3600
 		h.images[r.image] = append(h.images[r.image], median(r.took))

@@ -15,7 +15,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -67,7 +67,7 @@ func documented(tb testing.TB, tool, addr string) string {
 	tb.Helper()
 	text, err := os.ReadFile(filepath.Join(repoRoot, "docs/reference/scale.md"))
 	require.NoError(tb, err)
-	lines := regexp.MustCompile("(?m)^"+regexp.QuoteMeta(tool)+" .*$").FindAllString(string(text), -1)
+	lines := slices.DeleteFunc(shellLines(string(text)), func(line string) bool { return !strings.HasPrefix(line, tool+" ") })
 	require.NotEmpty(tb, lines)
 	libs, err := filepath.Abs(filepath.Join(repoRoot, "bin/tools/kafka"))
 	require.NoError(tb, err)
