@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+
+	"github.com/trainbridge/trainbridge/internal/ascii"
 )
 
 // MaxLabelBytes bounds a label of a metric: labels are in every series, and every scrape has all series.
@@ -32,10 +34,8 @@ func NCCLRankName(rank int32, host string) string {
 
 // IsNCCLRank says whether name is a rank's span name, as NCCLRankName makes, or SpanNCCLRank, of a rank without a number.
 func IsNCCLRank(name string) bool {
-	return name == SpanNCCLRank || len(name) > len(SpanRank) && name[:len(SpanRank)] == SpanRank && isDigit(name[len(SpanRank)])
+	return name == SpanNCCLRank || len(name) > len(SpanRank) && name[:len(SpanRank)] == SpanRank && ascii.IsDigit(name[len(SpanRank)])
 }
-
-func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
 // IsNCCLPhase says whether a span of this name is a phase of a rank: late, wait or transfer.
 func IsNCCLPhase(name string) bool {

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/trainbridge/trainbridge/internal/ascii"
 )
 
 // Model describes the model that a job trains, in the names of Megatron's arguments (megatron/training/arguments.py). A receiver that finds an argument dump in
@@ -247,7 +249,7 @@ func (f *modelField) set(text []byte) bool {
 		digits := bytes.TrimPrefix(text, []byte("-"))
 		var v int64
 		for _, c := range digits {
-			if !isDigit(c) || v > 1<<53 { // more digits could overflow
+			if !ascii.IsDigit(c) || v > 1<<53 { // more digits could overflow
 				return false
 			}
 			v = v*10 + int64(c-'0')

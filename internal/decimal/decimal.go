@@ -7,6 +7,8 @@ import (
 	"errors"
 	"math"
 	"math/bits"
+
+	"github.com/trainbridge/trainbridge/internal/ascii"
 )
 
 // The errors of Nanos.
@@ -24,9 +26,6 @@ func Nanos(b []byte) (int64, error) {
 	return Fixed9(b)
 }
 
-// IsDigit says whether a byte is a digit: bytes below '0' wrap to large numbers.
-func IsDigit(c byte) bool { return c-'0' <= 9 }
-
 var pow10 = [10]uint64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9}
 
 // Fixed9 reads a decimal number as a multiple of 1e-9: "15.20" gives 15200000000. Errors as Nanos.
@@ -38,7 +37,7 @@ func Fixed9(b []byte) (int64, error) {
 	}
 	var whole uint64
 	n := 0
-	for n < len(b) && IsDigit(b[n]) {
+	for n < len(b) && ascii.IsDigit(b[n]) {
 		if whole > math.MaxInt64/10 {
 			return 0, ErrRange
 		}
@@ -50,7 +49,7 @@ func Fixed9(b []byte) (int64, error) {
 	if n < len(b) && b[n] == '.' {
 		n++
 		from := n
-		for n < len(b) && IsDigit(b[n]) {
+		for n < len(b) && ascii.IsDigit(b[n]) {
 			if n-from < 9 {
 				frac = frac*10 + uint64(b[n]-'0')
 			}
@@ -87,7 +86,7 @@ func scientific(b []byte, i int, neg bool) (int64, error) {
 		n++
 	}
 	from := n
-	for ; n < len(b) && IsDigit(b[n]); n++ {
+	for ; n < len(b) && ascii.IsDigit(b[n]); n++ {
 		exp = min(exp*10+int(b[n]-'0'), 10000) // beyond, every number is 0 or out of range
 	}
 	if n == from || n < len(b) {
@@ -142,7 +141,7 @@ func signed(v uint64, neg bool) int64 {
 // Digits reads the digits at the beginning of b[i:] as a number, and returns the index behind them; i: there are none. v is right for up to 19 digits, and
 // garbage for more.
 func Digits(b []byte, i int) (v uint64, end int) {
-	for i < len(b) && IsDigit(b[i]) {
+	for i < len(b) && ascii.IsDigit(b[i]) {
 		v = v*10 + uint64(b[i]-'0')
 		i++
 	}

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"math"
 	"strconv"
+
+	"github.com/trainbridge/trainbridge/internal/ascii"
 )
 
 // exact10 are the powers of ten that a float64 holds exactly.
@@ -52,7 +54,7 @@ func Leading(b []byte) (float64, int) {
 			from = len(b)
 		}
 		// Bit 0x20 makes letters small. Nine are one more than the longest word, Infinity.
-		for m := from; m < len(b) && m < from+9 && b[m]|0x20 >= 'a' && b[m]|0x20 <= 'z'; m++ {
+		for m := from; m < len(b) && m < from+9 && ascii.IsLetter(b[m]); m++ {
 			n = m + 1
 		}
 	}
@@ -65,7 +67,7 @@ func Leading(b []byte) (float64, int) {
 
 // continues says whether c may continue a number.
 func continues(c byte) bool {
-	return IsDigit(c) || c == '.' || c == '-' || c == '+' || c|0x20 == 'e'
+	return ascii.IsDigit(c) || c == '.' || c == '-' || c == '+' || c|0x20 == 'e'
 }
 
 // decimal reads the finite number at the beginning of b, in one pass: most of a log is numbers. n is the number's length, 0 for none. Without exact the number
@@ -77,7 +79,7 @@ func decimal(b []byte) (v float64, n int, exact bool) {
 		n++
 	}
 	from := n
-	for n < len(b) && IsDigit(b[n]) {
+	for n < len(b) && ascii.IsDigit(b[n]) {
 		mantissa = mantissa*10 + uint64(b[n]-'0')
 		n++
 	}
@@ -85,7 +87,7 @@ func decimal(b []byte) (v float64, n int, exact bool) {
 	if n < len(b) && b[n] == '.' {
 		n++
 		from = n
-		for n < len(b) && IsDigit(b[n]) {
+		for n < len(b) && ascii.IsDigit(b[n]) {
 			mantissa = mantissa*10 + uint64(b[n]-'0')
 			n++
 		}
@@ -125,7 +127,7 @@ func exponent(b []byte) (v, n int) {
 		n++
 	}
 	from := n
-	for ; n < len(b) && IsDigit(b[n]); n++ {
+	for ; n < len(b) && ascii.IsDigit(b[n]); n++ {
 		v = min(v*10+int(b[n]-'0'), 1e6)
 	}
 	if n == from {
@@ -166,16 +168,16 @@ func GroupedFloat(b []byte) (float64, bool) {
 		return 0, false
 	}
 	out := append(kept[:0], b[:comma]...)
-	if comma == 0 || !IsDigit(b[comma-1]) || bytes.IndexByte(out, '.') >= 0 { // the comma is not behind whole thousands
+	if comma == 0 || !ascii.IsDigit(b[comma-1]) || bytes.IndexByte(out, '.') >= 0 { // the comma is not behind whole thousands
 		return 0, false
 	}
 	for b = b[comma:]; len(b) > 0 && b[0] == ','; b = b[4:] {
-		if len(b) < 4 || !IsDigit(b[1]) || !IsDigit(b[2]) || !IsDigit(b[3]) {
+		if len(b) < 4 || !ascii.IsDigit(b[1]) || !ascii.IsDigit(b[2]) || !ascii.IsDigit(b[3]) {
 			return 0, false
 		}
 		out = append(out, b[1:4]...)
 	}
-	if bytes.IndexByte(b, ',') >= 0 || len(b) > 0 && IsDigit(b[0]) { // another comma behind the point, or a fourth digit
+	if bytes.IndexByte(b, ',') >= 0 || len(b) > 0 && ascii.IsDigit(b[0]) { // another comma behind the point, or a fourth digit
 		return 0, false
 	}
 	return Float(append(out, b...))

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"time"
 
+	"github.com/trainbridge/trainbridge/internal/ascii"
 	"github.com/trainbridge/trainbridge/internal/decimal"
 )
 
@@ -73,7 +74,7 @@ func (e *export) binary(b []byte) (text []byte, ok bool) {
 // isField says whether a line is another field of an entry: "_HOSTNAME=gpu-01".
 func isField(b []byte) bool {
 	n := 0
-	for n < len(b) && n < 64 && (b[n] >= 'A' && b[n] <= 'Z' || b[n] == '_' || b[n]-'0' <= 9) { // 64: journald's limit of a name
+	for n < len(b) && n < 64 && (b[n] >= 'A' && b[n] <= 'Z' || b[n] == '_' || ascii.IsDigit(b[n])) { // 64: journald's limit of a name
 		n++
 	}
 	return n > 2 && n < len(b) && b[n] == '='

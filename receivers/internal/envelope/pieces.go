@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"github.com/trainbridge/trainbridge/bridge/line"
+	"github.com/trainbridge/trainbridge/internal/ascii"
 	"github.com/trainbridge/trainbridge/receivers/internal/jsonlike"
 )
 
@@ -31,7 +32,7 @@ func (p *Pieces) Join(b []byte) (whole []byte, more bool) {
 	switch {
 	case len(b) < 32:
 		return b, false
-	case b[0]-'0' <= 9:
+	case ascii.IsDigit(b[0]):
 		return p.cri(b)
 	case b[0] == '{' && (len(b) >= dockerPiece || len(p.Out) > 0 || len(p.Err) > 0):
 		return p.docker(b)

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/trainbridge/trainbridge/internal/ascii"
 )
 
 // unescape appends a text to dst with its escapes (\n, \u00e9) resolved. Two \u escapes of a surrogate pair (\ud83d\ude00) are one character; half a pair
@@ -70,7 +72,7 @@ func hex(b []byte, n int) (r rune, ok bool) {
 	}
 	for _, c := range b[:n] {
 		switch {
-		case c-'0' <= 9:
+		case ascii.IsDigit(c):
 			r = r<<4 | rune(c-'0')
 		case c|0x20 >= 'a' && c|0x20 <= 'f': // the bit 0x20 makes a letter small
 			r = r<<4 | rune(c|0x20-'a'+10)

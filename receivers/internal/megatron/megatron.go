@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"github.com/trainbridge/trainbridge/bridge/line"
+	"github.com/trainbridge/trainbridge/internal/ascii"
 	"github.com/trainbridge/trainbridge/internal/decimal"
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 )
@@ -809,7 +810,7 @@ func (p *Parser) argument(t []byte) bool {
 	}
 	name, rest := t[:i], blanks(t[i:])
 	for _, c := range name {
-		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && c-'0' > 9 && c != '_' {
+		if !ascii.IsLetter(c) && !ascii.IsDigit(c) && c != '_' {
 			return false
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"unicode/utf8"
+
+	"github.com/trainbridge/trainbridge/internal/ascii"
 )
 
 // hosts replaces the names of hosts by a keyed hash: the same host has the same replacement in all collectors with the key.
@@ -106,7 +108,7 @@ func (h *hosts) addresses(s string, n *Counts) string {
 
 // ofWord says whether a byte may belong to the word of an address: "v10.0.0.1" and "10.0.0.1_2" are words, too, and no addresses.
 func ofWord(c byte) bool {
-	return letter(c) || digit(c) || c == '.' || c == ':' || c == '_' || c >= utf8.RuneSelf
+	return ascii.IsLetter(c) || ascii.IsDigit(c) || c == '.' || c == ':' || c == '_' || c >= utf8.RuneSelf
 }
 
 // ofHosts are the last words of the names of fields for a host.

@@ -3,6 +3,7 @@ package redact
 import (
 	"strings"
 
+	"github.com/trainbridge/trainbridge/internal/ascii"
 	"github.com/trainbridge/trainbridge/internal/secrets"
 )
 
@@ -135,7 +136,7 @@ func wordStart(name string, end int) int {
 	for i > 0 {
 		c, before := name[i], name[i-1]
 		switch {
-		case !letter(before) && letter(c): // api_key
+		case !ascii.IsLetter(before) && ascii.IsLetter(c): // api_key
 			return i
 		case upper(c) && lower(before): // apiKey
 			return i
@@ -148,10 +149,8 @@ func wordStart(name string, end int) int {
 }
 
 // A byte below the first letter wraps to a large number: one comparison is enough.
-func upper(c byte) bool  { return c-'A' < 26 }
-func lower(c byte) bool  { return c-'a' < 26 }
-func letter(c byte) bool { return upper(c) || lower(c) }
-func digit(c byte) bool  { return c-'0' < 10 }
+func upper(c byte) bool { return c-'A' < 26 }
+func lower(c byte) bool { return c-'a' < 26 }
 
 // set makes a set of words between blanks.
 func set(words string) map[string]bool {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/trainbridge/trainbridge/internal/ascii"
 	"github.com/trainbridge/trainbridge/internal/secrets"
 )
 
@@ -64,11 +65,11 @@ func hasPrefix(s, prefix string) bool {
 // startsWord says whether a word or a sign begins at s[i]: the byte before is no letter or digit. Behind an escaped sign (\n, \u0026, %3D) or a terminal's
 // colour (ESC[1;31m) a word begins, too, though the byte before is a letter or digit.
 func startsWord(s string, i int) bool {
-	if i == 0 || !letter(s[i]) && !digit(s[i]) && s[i] != '-' {
+	if i == 0 || !ascii.IsLetter(s[i]) && !ascii.IsDigit(s[i]) && s[i] != '-' {
 		return true
 	}
 	c := s[i-1]
-	if !letter(c) && !digit(c) {
+	if !ascii.IsLetter(c) && !ascii.IsDigit(c) {
 		return c != '-' || s[i] != '-' // a dash within dashes begins nothing
 	}
 	switch {

@@ -9,6 +9,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/trainbridge/trainbridge/internal/ascii"
 	"github.com/trainbridge/trainbridge/internal/secrets"
 	"github.com/trainbridge/trainbridge/spans"
 )
@@ -161,7 +162,7 @@ func separator(s string, i int) int {
 			return 0
 		}
 		behindDots := s[i-3:i] == "..."
-		behindOption := (letter(s[i-1]) || digit(s[i-1])) && s[nameStart(s, i):][:2] == "--"
+		behindOption := (ascii.IsLetter(s[i-1]) || ascii.IsDigit(s[i-1])) && s[nameStart(s, i):][:2] == "--"
 		if behindDots || behindOption {
 			return 1
 		}
@@ -240,7 +241,7 @@ func (f *finder) nameBefore(s string, i int) (begin, end int, looks secrets.Look
 	looks = f.class(s[begin:end])
 	for range 2 {
 		decided := looks != secrets.Nothing && looks != secrets.Long
-		behindWord := begin >= 2 && s[begin-1] == ' ' && letter(s[begin-2])
+		behindWord := begin >= 2 && s[begin-1] == ' ' && ascii.IsLetter(s[begin-2])
 		tooLong := end-begin > 16 // a long identifier, not a word of a phrase such as "API key"
 		if decided || !behindWord || tooLong {
 			break
@@ -278,7 +279,7 @@ const maxName = 64
 func nameStart(s string, end int) int {
 	i := end
 	for i > 0 && end-i < maxName {
-		if c := s[i-1]; !letter(c) && !digit(c) && c != '_' && c != '-' && c != '.' {
+		if c := s[i-1]; !ascii.IsLetter(c) && !ascii.IsDigit(c) && c != '_' && c != '-' && c != '.' {
 			break
 		}
 		i--
@@ -456,9 +457,9 @@ func random(v string) bool {
 	letters, digits := 0, 0 // of the current run
 	for i := range len(v) {
 		switch {
-		case letter(v[i]):
+		case ascii.IsLetter(v[i]):
 			letters++
-		case digit(v[i]):
+		case ascii.IsDigit(v[i]):
 			digits++
 		default:
 			letters, digits = 0, 0

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/trainbridge/trainbridge/bridge/line"
+	"github.com/trainbridge/trainbridge/internal/ascii"
 	"github.com/trainbridge/trainbridge/internal/decimal"
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 )
@@ -110,7 +111,7 @@ func (p *Parser) Line(b []byte, stamped bool, out Out) (Result, string) {
 		return Other, ""
 	}
 	switch c := t[0]; {
-	case c-'0' <= 9: // a digit: bytes below '0' wrap around to large values
+	case ascii.IsDigit(c):
 		if n := line.StampLen(t); n > 0 || stamped {
 			return p.row(t, n, out)
 		}
@@ -137,7 +138,7 @@ func (p *Parser) Line(b []byte, stamped bool, out Out) (Result, string) {
 	if p.title(t) {
 		return Ignored, "breakdown_title"
 	}
-	if stamped && t[len(t)-1]-'0' <= 9 { // perhaps a row with a corrupt step: it ends with a digit
+	if stamped && ascii.IsDigit(t[len(t)-1]) { // perhaps a row with a corrupt step: it ends with a digit
 		if result, reason := p.row(t, 0, out); result != Other {
 			return result, reason
 		}
@@ -161,7 +162,7 @@ func rootPrefix(b []byte) []byte {
 		switch {
 		case c == ':' && i > 0:
 			return b[level+1+i+1:]
-		case (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && c-'0' > 9 && c != '_' && c != '.' && c != '-': // in no logger's name
+		case !ascii.IsLetter(c) && !ascii.IsDigit(c) && c != '_' && c != '.' && c != '-': // in no logger's name
 			return b
 		}
 	}
@@ -318,7 +319,7 @@ func (p *Parser) looksLikeRow() bool {
 // isInteger says whether a text is digits, and few enough for an int64.
 func isInteger(b []byte) bool {
 	for _, c := range b {
-		if c-'0' > 9 {
+		if !ascii.IsDigit(c) {
 			return false
 		}
 	}

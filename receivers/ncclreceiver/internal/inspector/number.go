@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math"
 
+	"github.com/trainbridge/trainbridge/internal/ascii"
 	"github.com/trainbridge/trainbridge/internal/collectives/op"
 	"github.com/trainbridge/trainbridge/internal/decimal"
 )
@@ -142,7 +143,7 @@ func (p *Parser) gigabytes(b []byte, i int) (float64, int) {
 	digits, point := decimal.Digits(b, i) // all digits, as an integer
 	i = point
 	if i < len(b) && b[i] == '.' {
-		for i++; i < len(b) && b[i]-'0' <= 9; i++ {
+		for i++; i < len(b) && ascii.IsDigit(b[i]); i++ {
 			digits = digits*10 + uint64(b[i]-'0')
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strconv"
 
+	"github.com/trainbridge/trainbridge/internal/ascii"
 	"github.com/trainbridge/trainbridge/internal/collectives/op"
 	"github.com/trainbridge/trainbridge/receivers/internal/jsonlike"
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/parse"
@@ -299,7 +300,7 @@ func (p *Parser) id(b []byte, i int) ([]byte, int) {
 	canonical := text[1] == 'x' && (text[2] != '0' || len(text) == 3)
 	for _, c := range text[2:] {
 		switch {
-		case c-'0' <= 9 || c >= 'a' && c <= 'f':
+		case ascii.IsDigit(c) || c >= 'a' && c <= 'f':
 		case c >= 'A' && c <= 'F':
 			canonical = false
 		default:

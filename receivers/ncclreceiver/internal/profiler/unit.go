@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unsafe"
 
+	"github.com/trainbridge/trainbridge/internal/ascii"
 	"github.com/trainbridge/trainbridge/internal/collectives/op"
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/parse"
 	"github.com/trainbridge/trainbridge/spans"
@@ -258,7 +259,7 @@ func streamOf(v []byte) int64 {
 	n := int64(0)
 	for _, c := range v[2:] {
 		switch {
-		case c-'0' <= 9:
+		case ascii.IsDigit(c):
 			n = n<<4 | int64(c-'0')
 		case c|0x20 >= 'a' && c|0x20 <= 'f':
 			n = n<<4 | int64(c|0x20-'a'+10) // 0x20: the small letter

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/trainbridge/trainbridge/internal/ascii"
 	"github.com/trainbridge/trainbridge/internal/collectives/op"
 )
 
@@ -17,7 +18,7 @@ func rankOf(file string) int32 {
 	}
 	digits := strings.TrimLeft(name[i+4:], "_-")
 	n := 0
-	for n < len(digits) && digits[n]-'0' <= 9 {
+	for n < len(digits) && ascii.IsDigit(digits[n]) {
 		n++
 	}
 	rank, err := strconv.ParseInt(digits[:n], 10, 32)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math"
 
+	"github.com/trainbridge/trainbridge/internal/ascii"
 	"github.com/trainbridge/trainbridge/internal/collectives/op"
 	"github.com/trainbridge/trainbridge/internal/decimal"
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/parse"
@@ -28,7 +29,7 @@ func (p *FlowParser) Line(text []byte, _ bool, _ uint64, out *parse.Out) (parse.
 	switch {
 	case len(b) == 0:
 		return parse.Ignored, ignoredBlank
-	case b[0]-'0' > 9:
+	case !ascii.IsDigit(b[0]):
 		if string(b) == flowHeader {
 			return parse.Ignored, ignoredHeader
 		}

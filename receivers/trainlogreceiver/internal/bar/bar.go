@@ -23,6 +23,7 @@ import (
 	"slices"
 
 	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/internal/ascii"
 	"github.com/trainbridge/trainbridge/internal/decimal"
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/object"
@@ -476,7 +477,7 @@ func value(pairs, name []byte) (v float64, text []byte, ok bool) {
 // number reads the digits at the beginning of b. NaN: none.
 func number(b []byte) float64 {
 	n := 0
-	for n < len(b) && decimal.IsDigit(b[n]) {
+	for n < len(b) && ascii.IsDigit(b[n]) {
 		n++
 	}
 	v, ok := decimal.Float(b[:n])

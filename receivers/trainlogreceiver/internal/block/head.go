@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/trainbridge/trainbridge/bridge/line"
+	"github.com/trainbridge/trainbridge/internal/ascii"
 	"github.com/trainbridge/trainbridge/internal/decimal"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/count"
 )
@@ -160,7 +161,7 @@ func names(b []byte) (h header, ok bool) {
 	b = bytes.TrimSuffix(b, []byte(":"))
 	for len(b) > 0 {
 		n := 0
-		for n < min(len(b), longestName) && (b[n]|0x20 >= 'a' && b[n]|0x20 <= 'z' || b[n] == '_' || b[n] == ' ') {
+		for n < min(len(b), longestName) && (ascii.IsLetter(b[n]) || b[n] == '_' || b[n] == ' ') {
 			n++
 		}
 		word := bytes.TrimSpace(b[:n])
@@ -212,7 +213,7 @@ func fraction(b []byte) (at, of float64, rest []byte, ok bool) {
 
 // integer reads up to 12 digits at the beginning of b; n is their number.
 func integer(b []byte) (v float64, n int) {
-	for n < len(b) && decimal.IsDigit(b[n]) && n < 12 {
+	for n < len(b) && ascii.IsDigit(b[n]) && n < 12 {
 		v = 10*v + float64(b[n]-'0')
 		n++
 	}

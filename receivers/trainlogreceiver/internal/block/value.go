@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math"
 
+	"github.com/trainbridge/trainbridge/internal/ascii"
 	"github.com/trainbridge/trainbridge/internal/decimal"
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 )
@@ -52,12 +53,12 @@ func (p *Parser) split(b []byte) (q pair, ok bool) {
 // isName says whether b may be the name of a value: a letter, then letters, digits and some signs, in up to maxWords words. OLMo's names are free: all signs
 // are allowed.
 func isName(b []byte, free bool) bool {
-	if len(b) == 0 || len(b) > 128 || !isLetter(b[0]) || bytes.Count(b, []byte(" ")) >= maxWords {
+	if len(b) == 0 || len(b) > 128 || !ascii.IsLetter(b[0]) || bytes.Count(b, []byte(" ")) >= maxWords {
 		return false
 	}
 	for _, c := range b {
 		switch {
-		case isLetter(c), decimal.IsDigit(c), c == '_', c == '/', c == ' ', c == '-', c == '.', c == '@':
+		case ascii.IsLetter(c), ascii.IsDigit(c), c == '_', c == '/', c == ' ', c == '-', c == '.', c == '@':
 		case free && c >= ' ':
 		case c == '(' || c == ')' || c == '%':
 		default:
@@ -67,13 +68,10 @@ func isName(b []byte, free bool) bool {
 	return true
 }
 
-// isLetter says whether a byte is an ASCII letter. The bit 0x20 makes a capital small.
-func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
-
 // take reads "1,234.5 ms (12.3%)" into the pair: a number, a unit and a share. false: another text.
 func (q *pair) take(b []byte) bool {
 	n := 0 // length of the number
-	for n < len(b) && (decimal.IsDigit(b[n]) || bytes.IndexByte([]byte("+-.,eE"), b[n]) >= 0) {
+	for n < len(b) && (ascii.IsDigit(b[n]) || bytes.IndexByte([]byte("+-.,eE"), b[n]) >= 0) {
 		n++
 	}
 	for n > 0 && bytes.IndexByte([]byte("eE,"), b[n-1]) >= 0 { // the first letter of a word, or a comma, behind
@@ -121,7 +119,7 @@ func isUnit(b []byte) bool {
 		return false
 	}
 	for _, c := range b {
-		if !isLetter(c) && c != '/' && c != '%' && c != '_' {
+		if !ascii.IsLetter(c) && c != '/' && c != '%' && c != '_' {
 			return false
 		}
 	}

@@ -16,6 +16,7 @@ package deepspeed
 import (
 	"bytes"
 
+	"github.com/trainbridge/trainbridge/internal/ascii"
 	"github.com/trainbridge/trainbridge/internal/decimal"
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 )
@@ -491,7 +492,7 @@ func rankIn(b []byte) (int64, bool) {
 // whole reads an unsigned integer of at most 15 digits.
 func whole(b []byte) (float64, bool) {
 	for _, c := range b {
-		if !decimal.IsDigit(c) {
+		if !ascii.IsDigit(c) {
 			return 0, false
 		}
 	}

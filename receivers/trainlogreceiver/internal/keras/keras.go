@@ -18,6 +18,7 @@ import (
 	"math"
 
 	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/internal/ascii"
 	"github.com/trainbridge/trainbridge/internal/decimal"
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/object"
@@ -72,7 +73,7 @@ func (p *Parser) Line(b []byte, out object.Out) (v tail.Verdict, reason string, 
 		p.epoch(rest)
 		return tail.Ignored, "", false
 	}
-	if p.state.Epoch == 0 || len(b) == 0 || !decimal.IsDigit(b[0]) {
+	if p.state.Epoch == 0 || len(b) == 0 || !ascii.IsDigit(b[0]) {
 		return tail.Ignored, "", false
 	}
 	d, ok := parse(b)
@@ -205,7 +206,7 @@ func seconds(b []byte) (v float64, ok bool) {
 // whole reads a number of digits alone.
 func whole(b []byte) (float64, bool) {
 	for _, c := range b {
-		if !decimal.IsDigit(c) {
+		if !ascii.IsDigit(c) {
 			return 0, false
 		}
 	}

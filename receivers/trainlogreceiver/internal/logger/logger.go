@@ -17,6 +17,7 @@ import (
 	"math"
 
 	"github.com/trainbridge/trainbridge/bridge/line"
+	"github.com/trainbridge/trainbridge/internal/ascii"
 	"github.com/trainbridge/trainbridge/internal/decimal"
 )
 
@@ -99,7 +100,7 @@ func piece(b []byte, p *Prefix) (rest []byte, ok bool) {
 			return b[end+1:], true
 		}
 		return nil, false
-	case decimal.IsDigit(c):
+	case ascii.IsDigit(c):
 		return digits(b, p)
 	}
 	if n := levelLen(b); n > 0 {
@@ -216,7 +217,7 @@ func digits(b []byte, p *Prefix) ([]byte, bool) {
 		return b[n:], true
 	}
 	n := 0
-	for n < len(b) && (decimal.IsDigit(b[n]) || b[n] == '.') {
+	for n < len(b) && (ascii.IsDigit(b[n]) || b[n] == '.') {
 		n++
 	}
 	after := bytes.TrimLeft(b[n:], " \t")
@@ -236,7 +237,7 @@ func digits(b []byte, p *Prefix) ([]byte, bool) {
 // numberLen is the number of digits at the beginning of b.
 func numberLen(b []byte) int {
 	n := 0
-	for n < len(b) && decimal.IsDigit(b[n]) {
+	for n < len(b) && ascii.IsDigit(b[n]) {
 		n++
 	}
 	return n
@@ -314,7 +315,7 @@ func stern(pod, b []byte) ([]byte, bool) {
 		return nil, false
 	}
 	n := 1
-	for n < len(b) && (b[n] >= 'a' && b[n] <= 'z' || decimal.IsDigit(b[n]) || b[n] == '-') {
+	for n < len(b) && (b[n] >= 'a' && b[n] <= 'z' || ascii.IsDigit(b[n]) || b[n] == '-') {
 		n++
 	}
 	if n == len(b) || b[n] != ' ' || isLoop(b[1:n]) {
@@ -336,21 +337,18 @@ func isLoop(b []byte) bool {
 // isName says whether b may be the name of a logger: letters, digits and . _ - /, with a letter or _ first.
 func isName(b []byte) bool {
 	for _, c := range b {
-		if !isLetter(c) && !decimal.IsDigit(c) && c != '.' && c != '_' && c != '-' && c != '/' {
+		if !ascii.IsLetter(c) && !ascii.IsDigit(c) && c != '.' && c != '_' && c != '-' && c != '/' {
 			return false
 		}
 	}
-	return len(b) > 0 && (isLetter(b[0]) || b[0] == '_')
+	return len(b) > 0 && (ascii.IsLetter(b[0]) || b[0] == '_')
 }
-
-// isLetter says whether a byte is an ASCII letter. The bit 0x20 makes a capital small.
-func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
 
 // isPlace says whether b is a place in a source: "file.py:12", "__main__:loop:9", "file.py (840)", "log[path/file.py:490]", "trainer:732".
 func isPlace(b []byte) bool {
 	b = bytes.TrimRight(b, "])")
 	i := len(b)
-	for i > 0 && decimal.IsDigit(b[i-1]) {
+	for i > 0 && ascii.IsDigit(b[i-1]) {
 		i--
 	}
 	if i == len(b) || i < 2 {
@@ -362,7 +360,7 @@ func isPlace(b []byte) bool {
 	if b[i-1] != ':' || bytes.ContainsAny(b, " =,") {
 		return false
 	}
-	if c := b[0]; !isLetter(c) && c != '_' && c != '.' && c != '/' {
+	if c := b[0]; !ascii.IsLetter(c) && c != '_' && c != '.' && c != '/' {
 		return false
 	}
 	// A word and a number alone are values of a loop: "step:5", "epoch:1".
@@ -388,7 +386,7 @@ func clockLen(b []byte) int {
 		return 0
 	}
 	for _, i := range [...]int{0, 1, 3, 4, 6, 7} {
-		if !decimal.IsDigit(b[i]) {
+		if !ascii.IsDigit(b[i]) {
 			return 0
 		}
 	}

@@ -4,13 +4,14 @@ import (
 	"bytes"
 	"math"
 
+	"github.com/trainbridge/trainbridge/internal/ascii"
 	"github.com/trainbridge/trainbridge/internal/decimal"
 )
 
 // word reads a number word ("NaN", "inf"), null or truth value of JSON and Python at the beginning of b; n is its length. A truth value has the kind text.
 // Another word: none and 0.
 func word(b []byte) (v float64, kind kind, n int) {
-	for n < len(b) && (b[n]|0x20 >= 'a' && b[n]|0x20 <= 'z') {
+	for n < len(b) && ascii.IsLetter(b[n]) {
 		n++
 	}
 	switch string(b[:n]) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/trainbridge/trainbridge/bridge/line"
+	"github.com/trainbridge/trainbridge/internal/ascii"
 	"github.com/trainbridge/trainbridge/internal/decimal"
 	"github.com/trainbridge/trainbridge/internal/logids"
 	"github.com/trainbridge/trainbridge/receivers/internal/jsonlike"
@@ -453,7 +454,7 @@ func numeric(s []byte) bool {
 	if len(s) == 0 || len(s) > 25 || len(s) > 15 && bytes.IndexByte(s, '.') < 0 {
 		return false
 	}
-	if len(s) > 1 && s[0] == '0' && decimal.IsDigit(s[1]) {
+	if len(s) > 1 && s[0] == '0' && ascii.IsDigit(s[1]) {
 		return false
 	}
 	_, ok := textNumber(s)

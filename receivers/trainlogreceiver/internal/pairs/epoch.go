@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"math"
 
-	"github.com/trainbridge/trainbridge/internal/decimal"
+	"github.com/trainbridge/trainbridge/internal/ascii"
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 )
 
@@ -37,7 +37,7 @@ func (p *Parser) head(b []byte) {
 		}
 	}
 	// A quick look first, since nearly all lines of a log come here: "Epoch" or "ep", possibly behind decoration. The bit 0x20 makes a capital small.
-	if len(b) == 0 || b[0]|0x20 != 'e' && (isLetter(b[0]) && b[0] != '_' || decimal.IsDigit(b[0])) {
+	if len(b) == 0 || b[0]|0x20 != 'e' && (ascii.IsLetter(b[0]) || ascii.IsDigit(b[0])) {
 		return
 	}
 	b = bytes.Trim(b, "=-*#[]>: ")

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strconv"
 
+	"github.com/trainbridge/trainbridge/internal/ascii"
 	"github.com/trainbridge/trainbridge/internal/decimal"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/object"
 )
@@ -76,7 +77,7 @@ func (x *lexer) line(b []byte) bool {
 // tokens is line where any words may have no value: x.leftover counts them.
 func (x *lexer) tokens(b []byte) bool {
 	*x = lexer{objects: x.objects, pairs: x.pairs[:0], b: b}
-	for x.at < len(b) && !isLetter(b[x.at]) && bytes.IndexByte(decoration, b[x.at]) >= 0 { // "=> [1/30]", "*** Step 5", "--> STEP"
+	for x.at < len(b) && !beginsName(b[x.at]) && bytes.IndexByte(decoration, b[x.at]) >= 0 { // "=> [1/30]", "*** Step 5", "--> STEP"
 		x.at++
 	}
 	for x.skip(); x.at < len(x.b); x.skip() {
@@ -124,10 +125,10 @@ func (x *lexer) token() bool {
 			x.drop()
 			x.fresh = true
 		}
-	case (c == '#' || c == '~') && decimal.IsDigit(x.next()): // "step #12"
+	case (c == '#' || c == '~') && ascii.IsDigit(x.next()): // "step #12"
 		x.at++
 	case c == '(':
-		if x.words > 0 && decimal.IsDigit(x.next()) && positionName(x.b[x.from:x.until]) { // "Step (500/1000)"
+		if x.words > 0 && ascii.IsDigit(x.next()) && positionName(x.b[x.from:x.until]) { // "Step (500/1000)"
 			x.at++
 			x.depth++
 			x.skip()
@@ -147,7 +148,7 @@ func (x *lexer) token() bool {
 		x.bracket = c == '['
 		if !x.bracket {
 			x.drop()
-		} else if x.words > 0 && x.blanks == 0 && isLetter(x.next()) { // "loss[loss=0.3, ctc_loss=0.2]"
+		} else if x.words > 0 && x.blanks == 0 && beginsName(x.next()) { // "loss[loss=0.3, ctc_loss=0.2]"
 			x.words, x.fresh = 0, true
 		}
 		x.at++
@@ -162,7 +163,7 @@ func (x *lexer) token() bool {
 		}
 		x.words = 0
 		return x.value(name)
-	case isLetter(c):
+	case beginsName(c):
 		return x.word()
 	default:
 		return false
@@ -189,8 +190,8 @@ func (x *lexer) next() byte {
 	return ' '
 }
 
-// isLetter says whether a byte may begin a name: an ASCII letter or _. The bit 0x20 makes a capital small.
-func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' || c == '_' }
+// beginsName says whether a byte may begin a name.
+func beginsName(c byte) bool { return ascii.IsLetter(c) || c == '_' }
 
 // startsNumber says whether b begins with a number: a digit, behind a sign or a point at most.
 func startsNumber(b []byte) bool {
@@ -200,7 +201,7 @@ func startsNumber(b []byte) bool {
 	if len(b) > 1 && b[0] == '.' {
 		b = b[1:]
 	}
-	return decimal.IsDigit(b[0])
+	return ascii.IsDigit(b[0])
 }
 
 // word reads a word of a name, and the value where a sign follows: "loss" of "train loss: 2.3". false: the name is too long, the word a sentence's, a name
@@ -254,11 +255,11 @@ func (x *lexer) passWord() {
 	for depth := 0; x.at < len(x.b); x.at++ {
 		c := x.b[x.at]
 		switch {
-		case isLetter(c), decimal.IsDigit(c), c == '.', c == '/', c == '%', c == '@':
+		case beginsName(c), ascii.IsDigit(c), c == '.', c == '/', c == '%', c == '@':
 			continue
 		case c == '-' && x.next() != ' ':
 			continue
-		case c == '(' && x.at > start && x.at+1 < len(x.b) && (isLetter(x.b[x.at+1]) || x.b[x.at+1] == '%'):
+		case c == '(' && x.at > start && x.at+1 < len(x.b) && (beginsName(x.b[x.at+1]) || x.b[x.at+1] == '%'):
 			depth++
 			continue
 		case c == ')' && depth > 0:
@@ -463,9 +464,9 @@ func (x *lexer) clock(start int, sign bool) int {
 // clock is the length of "0:00:12", "12:34", "1:02:03.5", "0:00:05s"; 0: b begins with none.
 func clock(b []byte) (n int) {
 	parts := 1
-	for n < len(b) && n < 16 && (decimal.IsDigit(b[n]) || b[n] == ':' || b[n] == '.') {
+	for n < len(b) && n < 16 && (ascii.IsDigit(b[n]) || b[n] == ':' || b[n] == '.') {
 		if b[n] == ':' {
-			if n+2 >= len(b) || b[n+1]-'0' > 5 || !decimal.IsDigit(b[n+2]) {
+			if n+2 >= len(b) || b[n+1]-'0' > 5 || !ascii.IsDigit(b[n+2]) {
 				return 0
 			}
 			parts++
@@ -475,7 +476,7 @@ func clock(b []byte) (n int) {
 	if n < len(b) && b[n] == 's' {
 		n++
 	}
-	if parts < 2 || parts > 3 || n < len(b) && (isLetter(b[n]) || b[n] == '-' || b[n] == '/') {
+	if parts < 2 || parts > 3 || n < len(b) && (beginsName(b[n]) || b[n] == '-' || b[n] == '/') {
 		return 0
 	}
 	return n
@@ -515,7 +516,7 @@ func spoken(b []byte) (seconds float64, n int) {
 	seconds, n = decimal.Duration(b)
 	// Seconds at the end, neither ms nor us; minutes or hours before, no days; no word behind.
 	if n < 4 || b[0] == '-' || b[n-1] != 's' || b[n-2] == 'm' || b[n-2] == 'u' || !bytes.ContainsAny(b[:n], "mh") || bytes.IndexByte(b[:n], 'd') >= 0 ||
-		n < len(b) && isLetter(b[n]) {
+		n < len(b) && beginsName(b[n]) {
 		return 0, 0
 	}
 	return seconds, n
@@ -528,7 +529,7 @@ func (x *lexer) goesOn() bool {
 	}
 	switch x.b[x.at] {
 	case ':':
-		return decimal.IsDigit(x.next())
+		return ascii.IsDigit(x.next())
 	case '-', '_', 'T':
 		return x.next() != ' '
 	}
@@ -650,7 +651,7 @@ func (x *lexer) add(q pair) {
 // unitWord is the word of letters at the current position.
 func (x *lexer) unitWord() []byte {
 	n := x.at
-	for n < len(x.b) && (isLetter(x.b[n]) || x.b[n] == '/' && n > x.at && n+1 < len(x.b) && isLetter(x.b[n+1]) || x.b[n] == '%') {
+	for n < len(x.b) && (beginsName(x.b[n]) || x.b[n] == '/' && n > x.at && n+1 < len(x.b) && beginsName(x.b[n+1]) || x.b[n] == '%') {
 		n++
 	}
 	return x.b[x.at:n]
@@ -659,7 +660,7 @@ func (x *lexer) unitWord() []byte {
 // numberFollows says whether a word is the name of the number behind: "epoch 1 step 200".
 func numberFollows(b []byte) bool {
 	b = bytes.TrimLeft(b, " ")
-	return len(b) > 0 && decimal.IsDigit(b[0])
+	return len(b) > 0 && ascii.IsDigit(b[0])
 }
 
 // signFollows says whether a word is the name before a sign: "0.5 step: 7".
@@ -694,7 +695,7 @@ func (x *lexer) total(q *pair) {
 
 // grouping says whether the comma at i parts thousands: "1,234,567".
 func grouping(b []byte, i int) bool {
-	digit := func(i int) bool { return i >= 0 && i < len(b) && decimal.IsDigit(b[i]) }
+	digit := func(i int) bool { return i >= 0 && i < len(b) && ascii.IsDigit(b[i]) }
 	return i < len(b) && b[i] == ',' && digit(i-1) && digit(i+1) && digit(i+2) && digit(i+3) && !digit(i+4)
 }
 

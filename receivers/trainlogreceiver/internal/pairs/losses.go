@@ -3,6 +3,7 @@ package pairs
 import (
 	"bytes"
 
+	"github.com/trainbridge/trainbridge/internal/ascii"
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 )
 
@@ -35,7 +36,7 @@ func named(rec *record.Record, pairs []pair) {
 func split(name []byte) (training, evaluation bool, words int) {
 	for from := 0; from < len(name); {
 		to := from
-		for to < len(name) && isLetter(name[to]) && name[to] != '_' {
+		for to < len(name) && ascii.IsLetter(name[to]) {
 			to++
 		}
 		if to > from {

@@ -23,6 +23,7 @@ import (
 	"encoding/binary"
 	"math"
 
+	"github.com/trainbridge/trainbridge/internal/ascii"
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/count"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/object"
@@ -161,7 +162,7 @@ func label(b []byte) (rest []byte, evaluation bool) {
 		text, closing = text[1:], ']'
 	}
 	n := 0 // length of the name
-	for n < len(text) && isLetter(text[n]) && text[n] != '_' {
+	for n < len(text) && ascii.IsLetter(text[n]) {
 		n++
 	}
 	if n > 10 {

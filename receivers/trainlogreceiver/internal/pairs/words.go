@@ -3,7 +3,7 @@ package pairs
 import (
 	"bytes"
 
-	"github.com/trainbridge/trainbridge/internal/decimal"
+	"github.com/trainbridge/trainbridge/internal/ascii"
 )
 
 // word is a word of a loop in another language.
@@ -105,7 +105,7 @@ func english(out, b []byte) []byte {
 		if rest, ok := bytes.CutPrefix(b, ordinal); ok {
 			rest = bytes.TrimLeft(rest, " ")
 			n := 0
-			for n < len(rest) && (decimal.IsDigit(rest[n]) || rest[n] == '/' || rest[n] == ' ') {
+			for n < len(rest) && (ascii.IsDigit(rest[n]) || rest[n] == '/' || rest[n] == ' ') {
 				n++
 			}
 			after := bytes.TrimPrefix(rest[n:], []byte("个")) // a measure word of Chinese

@@ -19,6 +19,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/trainbridge/trainbridge/internal/ascii"
 	"github.com/trainbridge/trainbridge/internal/decimal"
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/count"
@@ -552,7 +553,7 @@ func valueOf(v *value, b []byte, rest []part) (n int) {
 	v.is = n > 0
 	if v.is {
 		whole := n
-		for n+3 < len(b) && b[n] == ',' && digits(b[n+1:n+4]) && (n+4 == len(b) || !decimal.IsDigit(b[n+4])) { // thousands
+		for n+3 < len(b) && b[n] == ',' && digits(b[n+1:n+4]) && (n+4 == len(b) || !ascii.IsDigit(b[n+4])) { // thousands
 			n += 4
 		}
 		if n > whole {
@@ -645,7 +646,7 @@ func behind(b []byte) []byte {
 // digits says whether b has nothing but digits.
 func digits(b []byte) bool {
 	for _, c := range b {
-		if !decimal.IsDigit(c) {
+		if !ascii.IsDigit(c) {
 			return false
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/trainbridge/trainbridge/internal/ascii"
 	"github.com/trainbridge/trainbridge/internal/decimal"
 )
 
@@ -58,7 +59,7 @@ func Propose(lines []string) string {
 func cut(line string) (texts, numbers []string) {
 	b, from := []byte(strings.TrimSpace(line)), 0 // from: where the current text begins
 	for i := 0; i < len(b); {
-		inWord := i > 0 && (isLetter(b[i-1]) || b[i-1] == '_' || decimal.IsDigit(b[i-1]) || b[i-1] >= 0x80)
+		inWord := i > 0 && (ascii.IsLetter(b[i-1]) || b[i-1] == '_' || ascii.IsDigit(b[i-1]) || b[i-1] >= 0x80)
 		isWord := b[i]|0x20 == 'n' || b[i]|0x20 == 'i'
 		if _, n := decimal.Leading(b[i:]); n > 0 && !inWord && !isWord {
 			texts, numbers = append(texts, string(blanks(string(b[from:i])))), append(numbers, string(b[i:i+n]))
@@ -70,9 +71,6 @@ func cut(line string) (texts, numbers []string) {
 	}
 	return append(texts, string(blanks(string(b[from:])))), numbers
 }
-
-// isLetter says whether a byte is an ASCII letter. The bit 0x20 makes a capital small.
-func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
 
 // counting is the index of the number in a row that counts steps: a whole number that rises from row to row; where several do, the one whose name is most like
 // a step's. -1: none. texts[i] is the text before number i.
@@ -239,7 +237,7 @@ func isTimed(before, behind, number string) bool {
 	}
 	unit := unitBehind(behind)
 	rest := strings.TrimLeft(strings.TrimPrefix(strings.TrimLeft(behind, " "), strings.TrimPrefix(unit, ":")), " ") // behind the unit
-	perConstant := strings.HasSuffix(unit, "s") && len(rest) > 1 && rest[0] == '/' && decimal.IsDigit(rest[1])
+	perConstant := strings.HasSuffix(unit, "s") && len(rest) > 1 && rest[0] == '/' && ascii.IsDigit(rest[1])
 	perNumber := rest == "/" // another number of the line follows
 	fraction := strings.Contains(number, ".")
 	switch {
@@ -257,7 +255,7 @@ func unitBehind(text string) string {
 	for _, unit := range [...]struct{ word, name string }{
 		{"ms", "ms"}, {"s", "s"}, {"seconds", "s"}, {"secs", "s"}, {"sec", "s"}, {"%", "%"}, {"GiB", "GiB"}, {"GB", "GB"}, {"MiB", "MiB"}, {"MB", "MB"},
 	} {
-		if rest, ok := strings.CutPrefix(word, unit.word); ok && (rest == "" || !isLetter(rest[0])) {
+		if rest, ok := strings.CutPrefix(word, unit.word); ok && (rest == "" || !ascii.IsLetter(rest[0])) {
 			return ":" + unit.name
 		}
 	}

@@ -31,6 +31,7 @@ import (
 	"strings"
 
 	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/internal/ascii"
 	"github.com/trainbridge/trainbridge/internal/decimal"
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/count"
@@ -115,7 +116,7 @@ func (p *Parser) Line(b []byte, out Out) (v tail.Verdict, reason string, mine bo
 	if len(b) == 0 || p.epochs && p.finer {
 		return tail.Ignored, "", false
 	}
-	if c := b[0]; c|0x20 >= 'a' && c|0x20 <= 'z' || c == '"' || c == '_' || c == bar || c == blank {
+	if c := b[0]; ascii.IsLetter(c) || c == '"' || c == '_' || c == bar || c == blank {
 		if bytes.Equal(b, p.header) || p.head(b) {
 			p.others = 0
 			if !p.printed() {

@@ -10,6 +10,7 @@ package torchtitan
 import (
 	"bytes"
 
+	"github.com/trainbridge/trainbridge/internal/ascii"
 	"github.com/trainbridge/trainbridge/internal/decimal"
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 )
@@ -110,7 +111,7 @@ func find(b []byte) (start int, number, fields []byte) {
 		}
 		rest := bytes.TrimLeft(b[from:], " ")
 		n := 0
-		for n < len(rest) && (decimal.IsDigit(rest[n]) || rest[n] == '/' && n > 0) {
+		for n < len(rest) && (ascii.IsDigit(rest[n]) || rest[n] == '/' && n > 0) {
 			n++
 		}
 		padded := len(rest) < len(b)-from // a blank stands before the number

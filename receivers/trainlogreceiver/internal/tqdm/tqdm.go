@@ -10,6 +10,7 @@ import (
 	"bytes"
 	"math"
 
+	"github.com/trainbridge/trainbridge/internal/ascii"
 	"github.com/trainbridge/trainbridge/internal/decimal"
 )
 
@@ -74,7 +75,7 @@ func description(b []byte) []byte { return bytes.TrimSpace(bytes.TrimRight(b, "|
 func (bar *Bar) count(b []byte) bool {
 	done, n := decimal.Leading(b)
 	if n == 0 {
-		for n < len(b) && (decimal.IsDigit(b[n]) || b[n] == '.') {
+		for n < len(b) && (ascii.IsDigit(b[n]) || b[n] == '.') {
 			n++
 		}
 		v, ok := decimal.Float(b[:n])
@@ -133,7 +134,7 @@ func (bar *Bar) times(in []byte, n int) int {
 // rateNumber reads the digits at the beginning of b: "41.65it/s" is no number to decimal.Leading where the unit looks like an exponent.
 func rateNumber(b []byte) (float64, int) {
 	n := 0
-	for n < len(b) && (decimal.IsDigit(b[n]) || b[n] == '.') {
+	for n < len(b) && (ascii.IsDigit(b[n]) || b[n] == '.') {
 		n++
 	}
 	v, ok := decimal.Float(b[:n])

@@ -11,6 +11,7 @@ package verl
 import (
 	"bytes"
 
+	"github.com/trainbridge/trainbridge/internal/ascii"
 	"github.com/trainbridge/trainbridge/internal/decimal"
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 )
@@ -77,7 +78,7 @@ func find(b []byte) (start int, step, fields []byte) {
 			continue
 		}
 		n := from
-		for n < len(b) && decimal.IsDigit(b[n]) {
+		for n < len(b) && ascii.IsDigit(b[n]) {
 			n++
 		}
 		if n > from && n-from <= 15 && bytes.HasPrefix(b[n:], fieldMark) {

@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"strconv"
 
+	"github.com/trainbridge/trainbridge/internal/ascii"
 	"github.com/trainbridge/trainbridge/internal/decimal"
 )
-
-// digit says whether a byte is a digit: bytes below '0' wrap to large numbers.
-func digit(c byte) bool { return c-'0' <= 9 }
 
 var pow10 = [19]uint64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18}
 
@@ -17,7 +15,7 @@ var pow10 = [19]uint64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e1
 // those.
 func (c *cell) decimal(t []byte, i int) (v uint64, decimals, end int) {
 	from := i
-	for i < len(t) && digit(t[i]) {
+	for i < len(t) && ascii.IsDigit(t[i]) {
 		v = v*10 + uint64(t[i]-'0')
 		i++
 	}
@@ -27,11 +25,11 @@ func (c *cell) decimal(t []byte, i int) (v uint64, decimals, end int) {
 	if i < len(t) && t[i] == '.' {
 		i++
 		from = i
-		for most := min(len(t), i+c.digits); i < most && digit(t[i]); i++ {
+		for most := min(len(t), i+c.digits); i < most && ascii.IsDigit(t[i]); i++ {
 			v = v*10 + uint64(t[i]-'0')
 		}
 		decimals = i - from
-		for i < len(t) && digit(t[i]) {
+		for i < len(t) && ascii.IsDigit(t[i]) {
 			i++
 		}
 		if i == from {

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"math/bits"
 
+	"github.com/trainbridge/trainbridge/internal/ascii"
 	"github.com/trainbridge/trainbridge/internal/logids"
 )
 
@@ -41,7 +42,7 @@ type Field struct {
 //	12  Linear  0.123  0.045  1.234  0.067  1.469  4.00  8.00  7.98
 func (l *layout) row(t []byte, r *Row) (reason string) {
 	id, i := int64(0), 0 // i is the place in t
-	for i < len(t) && digit(t[i]) {
+	for i < len(t) && ascii.IsDigit(t[i]) {
 		id = id*10 + int64(t[i]-'0')
 		i++
 	}
@@ -166,7 +167,7 @@ func (l *layout) took(t []byte) (ns int64, known bool) {
 // for another number, or if its cell, between blanks, goes on behind.
 func plain(t []byte, i, digits int, point bool) (end int, ok bool) {
 	from := i
-	for i < len(t) && digit(t[i]) {
+	for i < len(t) && ascii.IsDigit(t[i]) {
 		i++
 	}
 	if i == from || i-from > digits {
@@ -174,7 +175,7 @@ func plain(t []byte, i, digits int, point bool) (end int, ok bool) {
 	}
 	if point && i < len(t) && t[i] == '.' {
 		i++
-		for from = i; i < len(t) && digit(t[i]); {
+		for from = i; i < len(t) && ascii.IsDigit(t[i]); {
 			i++
 		}
 		if i == from {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"strings"
+
+	"github.com/trainbridge/trainbridge/internal/ascii"
 )
 
 // Kind is the kind of a line.
@@ -62,7 +64,7 @@ func (p *Parser) Line(text []byte) Kind {
 	if i == len(text) {
 		return Blank
 	}
-	if digit(text[i]) {
+	if ascii.IsDigit(text[i]) {
 		switch reason := p.layout.row(text[i:], &p.Row); {
 		case reason == "":
 			p.summary = summary{}
@@ -99,7 +101,7 @@ func (p *Parser) Duration(text []byte) (ns int64, ok bool) {
 	if i == len(text) {
 		return 0, false
 	}
-	if !digit(text[i]) { // no row: perhaps another header
+	if !ascii.IsDigit(text[i]) { // no row: perhaps another header
 		t := trimRight(text[i:])
 		if mayBeHeader(t) && string(t) != p.below.header {
 			if l, ok := newLayout(string(t)); ok {
