@@ -413,9 +413,9 @@ type generation struct {
 //
 //   - modification times, to the nanosecond. Clocks of file systems are coarse, and copying may set equal times;
 //   - of two captured files, the order of capture;
-//   - the numbers of the names, up or down as in most pairs of files whose times differ. Without a direction by times, the inodes show the direction, if the
-//     inode of the path's present file (own) is the highest: then inodes were given in the order of creation. Without any evidence .1 is the youngest, as in
-//     logrotate and Python's handlers;
+//   - the numbers of the names, up or down as in most pairs of files whose times differ. Without a direction by times, the inodes of three files or more
+//     show the direction, if the inode of the path's present file (own) is the highest: then inodes were probably given in the order of creation. Of two files,
+//     one inode used again would turn the direction. Without any evidence .1 is the youngest, as in logrotate and Python's handlers;
 //   - where a suffix is no number but a date, the suffixes as texts.
 func sortGenerations(gens []generation, own fs.FileInfo) {
 	// up and upIno: how many pairs have the higher number on the younger file (by time, by inode) more than on the older. fresh: own has the highest inode.
@@ -432,7 +432,7 @@ func sortGenerations(gens []generation, own fs.FileInfo) {
 			}
 		}
 	}
-	if up == 0 && fresh {
+	if up == 0 && fresh && len(gens) > 2 {
 		up = upIno
 	}
 	slices.SortStableFunc(gens, func(a, b generation) int {

@@ -83,6 +83,7 @@ func TestSortGenerations(t *testing.T) {
 		"no evidence, no path":          {[]file{{".10", 5, 3}, {".9", 5, 2}, {".1", 5, 1}}, nil},
 		"inodes count up, numbers too":  {[]file{{".1", 5, 1}, {".2.gz", 5, 2}, {".10", 5, 3}}, statInfo{at: 5, ino: 4}},
 		"inodes count up, numbers down": {[]file{{".10", 5, 1}, {".2", 5, 2}, {".1", 5, 3}}, statInfo{at: 5, ino: 4}},
+		"two inodes, one used again":    {[]file{{".2", 5, 3}, {".1", 5, 1}}, statInfo{at: 5, ino: 4}},
 		"times say down, inodes up":     {[]file{{".3", 4, 3}, {".2", 5, 2}, {".1", 5, 1}}, statInfo{at: 5, ino: 4}},
 		"times say up":                  {[]file{{".1", 4, 9}, {".2", 4, 8}, {".3", 5, 7}}, statInfo{at: 5, ino: 10}},
 		"dates":                         {[]file{{"-20260101", 5, 9}, {"-20260102.gz", 5, 8}, {"-20260103", 5, 7}}, statInfo{at: 5, ino: 10}},
