@@ -16,7 +16,7 @@ import (
 const SchemaVersion = 1
 
 // versionKey names the version in the metadata of files.
-const versionKey = "trainbridge.schema_version"
+const versionKey = "schema_version"
 
 const (
 	runsTable = "runs"
