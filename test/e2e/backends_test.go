@@ -12,6 +12,7 @@ import (
 	"math"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -324,17 +325,17 @@ func (p *prometheus) value(promQL string) (float64, error) {
 // awaitValues waits until each query returns one series with its value.
 func (p *prometheus) awaitValues(tb testing.TB, want map[string]float64) {
 	tb.Helper()
-	eventually(tb, func() error {
-		for query, v := range want {
+	eventually(tb, func() (wrong error) {
+		for _, query := range slices.Sorted(maps.Keys(want)) { // a random order would pass for a change
 			got, err := p.query(query)
 			if err != nil {
 				return err
 			}
-			if len(got) != 1 || !same(got[0].Value, v) {
-				return fmt.Errorf("%s is %v, want %v", query, got, v)
+			if len(got) != 1 || !same(got[0].Value, want[query]) {
+				wrong = errors.Join(wrong, fmt.Errorf("%s is %v, want %v", query, got, want[query]))
 			}
 		}
-		return nil
+		return wrong
 	})
 }
 

@@ -3,7 +3,7 @@
 #
 #   tools/dist/share.sh BINARY DIR
 set -eu
-binary=$(realpath "$1") dir=$(realpath -m "$2")
+binary=$(realpath "$1") made=$(realpath -m "$2") dir=$(realpath -m "$2").new # made whole or not at all: make takes the folder for the result
 cd "$(dirname "$0")/../.."
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
 export SOURCE_DATE_EPOCH
@@ -15,3 +15,5 @@ gzip -n9 "$dir"/man/man1/*
 "$binary" completion bash >"$dir/bash-completion/completions/trainbridge"
 "$binary" completion zsh >"$dir/zsh/site-functions/_trainbridge"
 "$binary" completion fish >"$dir/fish/vendor_completions.d/trainbridge.fish"
+rm -rf "$made"
+mv "$dir" "$made"
