@@ -6,7 +6,13 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/client"
+
+	"github.com/trainbridge/trainbridge/internal/ending"
 )
+
+// handover is the most time that the message at hand has when its partition is given up: half of the time in which the members of a group must rejoin, 60 s
+// (kgo.RebalanceTimeout), and as long as a request of otlp_acked takes at most.
+const handover = 30 * time.Second
 
 // place is where a batch comes from.
 type place struct {
@@ -21,10 +27,10 @@ func fromKafka(ctx context.Context) bool {
 	return len(client.FromContext(ctx).Metadata.Get("kafka.offset")) > 0
 }
 
-// finishing outlives a context by a grace period. A partition that Kafka reassigns is released once the current message is handled and its offset is committed:
-// an aborted message would be counted here and by the next gateway.
+// finishing outlives a context by a grace period, or until the process itself must end. A partition that Kafka reassigns is released once the current message
+// is handled and its offset is committed: an aborted message would be counted here and by the next gateway.
 func finishing(ctx context.Context, grace time.Duration) (longer context.Context, done func()) {
-	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	longer, cancel := ending.Context(context.WithoutCancel(ctx))
 	release := context.AfterFunc(ctx, func() { time.AfterFunc(grace, cancel) })
 	return longer, func() {
 		release()

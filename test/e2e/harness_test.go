@@ -5,6 +5,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -20,8 +21,24 @@ import (
 
 func TestMain(m *testing.M) {
 	becomeSocketless()
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(summed{m})
 }
+
+// summed repeats at the end what the tests waited for in vain: the logs of the processes stand between the message and the end of the output.
+type summed struct{ *testing.M }
+
+// Run runs the tests.
+func (s summed) Run() int {
+	code := s.M.Run()
+	missed.Range(func(test, err any) bool {
+		fmt.Printf("%s: %v\n", test, err)
+		return true
+	})
+	return code
+}
+
+// missed are the errors of eventually by the names of the tests.
+var missed sync.Map
 
 // send pushes one span over OTLP.
 func send(tb testing.TB, addr string, id pcommon.TraceID) error {

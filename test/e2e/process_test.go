@@ -303,6 +303,7 @@ const patience = 2 * time.Minute
 func eventually(tb testing.TB, f func() error) {
 	tb.Helper()
 	if err := within(patience, f); err != nil {
+		missed.Store(tb.Name(), err)
 		tb.Fatal(err)
 	}
 }
