@@ -22,9 +22,9 @@ import (
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/format"
 )
 
-// The perfetto package of PyPI reads a million slices and all counters back unchanged, and the file is small.
+// The perfetto package of PyPI reads all slices and counters back unchanged, and the file is small.
 func TestPerfettoPackage(t *testing.T) {
-	const slicesWanted = 1_000_000
+	const slicesWanted = 200_000 // the job of 1,000,000 slices is the benchmark's
 	path := filepath.Join(t.TempDir(), "run.pftrace")
 	file, err := os.Create(path)
 	require.NoError(t, err)
