@@ -85,27 +85,30 @@ apt:
 
 test: lint unit e2e
 
-# Tests of these hold the numbers of whole jobs against the truth. The race detector makes them ten times as slow, and it watches what they run in its own packages.
-NUMBERS := $(addprefix ./cmd/trainbridge/internal/,compare gen report report/records show) ./test/gen/nccl ./test/gen/train
+# The race detector makes these ten times as slow and finds nothing: they compute, in one goroutine. It watches what they do in the packages that call them.
+COMPUTING := $(addprefix ./,$(addprefix cmd/trainbridge/internal/,compare gen lake postmortem report report/records show) bridge/clock internal/collectives/clocks \
+	internal/collectives/late internal/pickle internal/regimes internal/traces/digest processors/stepjoinprocessor/internal/why \
+	receivers/tqtracereceiver/internal/assemble test/gen/nccl test/gen/tq test/gen/train test/sim)
 
 # The skeleton of a format of train_log: see docs/reference/contributing.md.
 new-format:
 	go -C tools run ./newformat $(CURDIR) "$(NAME)"
 
-# The race detector everywhere else but in the binary itself, whose code is a list of imports; models run fewer seeds with it (-short) and all without it; nvml also
-# as it is without cgo. Each of the hundred binaries would sleep for a second at its end; some packages wait more than they work, so there is one more at a time
-# than there are cores. Vet is lint's: with and without the race detector it would look at all packages, and all that these import, twice more.
+# The race detector everywhere else but in the binary itself, whose code is a list of imports. With it models run fewer seeds and hostile logs are shorter (-short);
+# whatever is smaller then runs whole without it. nvml also as it is without cgo. Each of the hundred binaries would sleep for a second at its end; some packages wait
+# more than they work, so there is one more at a time than there are cores. Vet is lint's: with and without the race detector it would look at all packages, and all
+# that these import, twice more.
 unit:
-	GORACE=atexit_sleep_ms=0 go test -vet=off -race -short -p $$(($$(nproc) + 1)) -timeout 25m $$(go list ./... | grep -vE '/cmd/trainbridge$$' | grep -vxF "$$(go list $(NUMBERS))")
-	go test -vet=off $(NUMBERS) ./bridge/tail ./receivers/ncclreceiver ./cmd/trainbridge
+	GORACE=atexit_sleep_ms=0 go test -vet=off -race -short -p $$(($$(nproc) + 1)) -timeout 25m $$(go list ./... | grep -vE '/cmd/trainbridge$$' | grep -vxF "$$(go list $(COMPUTING))")
+	go test -vet=off ./cmd/trainbridge $(COMPUTING) $$(grep -rl --include=*_test.go --exclude-dir=bin --exclude-dir=tools 'testing[.]Short()' . | xargs -n 1 dirname | sort -u)
 	go test -tags full -run 'Component|Validate' ./cmd/trainbridge
 	go -C tools test -count=1 ./semconv ./wheel ./newformat # its cache does not know the golden files of this module
 	CGO_ENABLED=0 go test -vet=off ./receivers/nvmlreceiver
 
 # The tests with a broker run after the others. Each has a broker of its own, because it kills it; beside the others that is too much for two cores.
 e2e: build build-full gen ocb jaeger tempo perfetto kubernetes lake kafka apt sbom nfpm share
-	go test -vet=off -tags e2e -count=1 -parallel 8 -timeout 30m -v -skip '$(KAFKA_TESTS)' ./test/e2e/... ./cmd/trainbridge/internal/report/perfetto
-	go test -vet=off -tags e2e -count=1 -parallel 4 -timeout 30m -v -run '$(KAFKA_TESTS)' ./test/e2e
+	go test -vet=off -tags e2e -count=1 -parallel 8 -timeout 30m -v -skip '$(KAFKA_TESTS)' ./test/e2e/...
+	go test -vet=off -tags e2e -count=1 -parallel 4 -timeout 30m -v -run '$(KAFKA_TESTS)|^TestPerfetto' ./test/e2e ./cmd/trainbridge/internal/report/perfetto
 
 # The files of `make dist` installed and run: a deb and an rpm in a chroot, wheels, the image by runc, arm64 by qemu; a day of the
 # service, jobs of a real Slurm; and all of them made again in a clone. It needs root and what is committed. The dashboards are here for their check needs node.

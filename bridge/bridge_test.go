@@ -648,6 +648,10 @@ func TestEndpointDown(t *testing.T) {
 		return startCollector(tb, grpc.Creds(credentials.NewServerTLSFromCert(&cert))).addr
 	}
 	now, later := exhausted(t, 0), exhausted(t, 24*time.Hour)
+	calls := 50_000 // of 75 MB in total
+	if testing.Short() {
+		calls = 20_000
+	}
 	for name, addr := range map[string]func(testing.TB) string{
 		"refuses connections":   refusing,
 		"silent":                silent,
@@ -670,7 +674,7 @@ func TestEndpointDown(t *testing.T) {
 				return int64(m.HeapAlloc)
 			}
 			before := heap()
-			for range 50_000 { // of 75 MB in total
+			for range calls {
 				ctx := t.Context()
 				_, fn := b.StartFunction(ctx, "generate_sequences")
 				fn.End()

@@ -48,7 +48,11 @@ func (*arriving) InOrder()         {}
 // Output sent before a crash comes again unchanged, even if a line has only the time of its arrival: for any accepted batches, and any time of storing
 // positions.
 func TestArrivals(t *testing.T) {
-	for seed := range uint64(300) {
+	seeds := uint64(300)
+	if testing.Short() {
+		seeds = 40
+	}
+	for seed := range seeds {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(seed, 3))
 			r := newRig(t, func(c *Config) { c.MaxInFlightBytes = minInFlight })

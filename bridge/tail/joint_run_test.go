@@ -193,7 +193,10 @@ func (c *crowd) checkpoints(ctx context.Context, tl *Tailer, ended <-chan struct
 // Some hundred streams with a line each of every record, with all goroutines: every stored checkpoint has all lines of a record or none, and over clean
 // restarts and crashes each record leaves whole; without crashes once.
 func TestJointRunning(t *testing.T) {
-	const streams, records = 240, 60
+	streams, records := 240, 60
+	if testing.Short() {
+		streams = 60
+	}
 	for name, tc := range map[string]struct{ shared, crash bool }{
 		"restarts": {false, false}, "crashes": {false, true}, "restarts, shared lines": {true, false}, "crashes, shared lines": {true, true},
 	} {

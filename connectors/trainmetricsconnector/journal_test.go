@@ -151,7 +151,11 @@ func total(of map[string]point, metric string) (n float64) {
 
 // A process killed and restarted at any moment, with spans sent again, emits the same values, starts and ends of series as one that was not killed.
 func TestKilledAtAnyMoment(t *testing.T) {
-	for seed := range uint64(20) {
+	seeds := uint64(20)
+	if testing.Short() {
+		seeds /= 4
+	}
+	for seed := range seeds {
 		rng := rand.New(rand.NewPCG(seed, 19))
 		change := func(c *Config) {
 			c.DedupWindow = 1000 * time.Hour

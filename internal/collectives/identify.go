@@ -182,7 +182,7 @@ func (j *joiner) howOf(o *op.Op) *how {
 // on nothing but the record itself.
 func moreOf(r *record) *more {
 	o := r.op
-	noPlace := o.Peer < 0 && o.Source < 0 && o.Channel < 0 && o.Stream < 0
+	noPlace := o.Peer < 0 && o.Source < 0 && o.Destination < 0 && o.Channel < 0 && o.Stream < 0
 	noFault := o.Errors == 0 && o.Retries == 0 && !o.TimedOut
 	if r.came <= 1 && noPlace && noFault && o.Sends == 0 && len(o.Details) == 0 && o.IDs == nil {
 		return nil

@@ -99,7 +99,11 @@ func partsOf(sink *consumertest.TracesSink) (all []string) {
 
 // Killed at any moment, also with repeats of accepted messages: each breakdown is the same as without a kill, and no entry is stored at the end.
 func TestJournalModel(t *testing.T) {
-	for seed := range uint64(40) {
+	seeds := uint64(40)
+	if testing.Short() {
+		seeds /= 4
+	}
+	for seed := range seeds {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(seed, 29))
 			messages := modelJob(rnd)

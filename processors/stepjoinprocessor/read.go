@@ -275,7 +275,8 @@ func (r *reader) describe(f *fact, span ptrace.Span, kind view.Kind) bool {
 		if !within {
 			return false
 		}
-		f.leaf.Kind, f.leaf.Parent, f.own, f.promised = of, span.ParentSpanID(), true, false
+		f.leaf.Kind, f.leaf.Parent, f.own = of, span.ParentSpanID(), true
+		f.promised = false // a part has its step as parent
 		r.slowestRank(&f.leaf, span)
 		f.leaf.Flags |= facts.Timeless // the order of the parts is the trainer's, their times are made up
 		if part == trainers.Waiting {

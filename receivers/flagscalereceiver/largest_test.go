@@ -15,6 +15,10 @@ import (
 // The largest summaries and lines arrive whole, in messages within every backend's limit.
 func TestLargest(t *testing.T) {
 	const session = "Performance Monitor Session Started: 2026-04-10 08:00:00\n" // the row before waits for no more lines
+	many := 20_000
+	if testing.Short() {
+		many /= 8
+	}
 	list := func(n int, between string, item func(i int) string) string {
 		all := make([]string, n)
 		for i := range all {
@@ -36,7 +40,7 @@ func TestLargest(t *testing.T) {
 		file, text    string
 		steps, stages int
 	}{
-		"summary":              {"perf_summary_20260410_080000.json", summary(20_000, ""), 20_000, 0},
+		"summary":              {"perf_summary_20260410_080000.json", summary(many, ""), many, 0},
 		"summary of wide rows": {"perf_summary_20260410_080000.json", summary(3, ", "+keys), 3, 0},
 		"table of wide rows": {"perf_metrics_20260410_080000.log", "Timestamp Step Memory(GB) " + list(250, " ", number) + "\n" + list(12, "\n", func(i int) string {
 			return fmt.Sprintf("2026-04-10 08:00:13 %d 1.5", i) + strings.Repeat(" "+strings.Repeat("v", 4000), 250)
@@ -47,9 +51,9 @@ func TestLargest(t *testing.T) {
 		"iteration of many stages": {
 			"console.log",
 			" iteration 1/ 100 | lm loss: 1.5 |\n" + strings.Repeat(
-				"time (ms) | "+list(60_000, " | ", func(i int) string { return number(i) + ": 1.5" })+"\n", 2,
+				"time (ms) | "+list(3*many, " | ", func(i int) string { return number(i) + ": 1.5" })+"\n", 2,
 			) + session,
-			1, 60_000,
+			1, 3 * many,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

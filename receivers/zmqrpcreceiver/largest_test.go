@@ -18,13 +18,16 @@ func TestLargest(t *testing.T) {
 		fmt.Fprintf(&more, " %s%d", strings.Repeat("n", 70), i)
 		fmt.Fprintf(&cells, " %d%s", i, strings.Repeat("v", 18_000))
 	}
-	long := strings.Repeat("M", spans.MaxAttributeBytes)
+	long, many := strings.Repeat("M", spans.MaxAttributeBytes), 8*maxCallSpans
+	if testing.Short() {
+		many = 2 * maxCallSpans
+	}
 	for name, c := range map[string]struct {
 		header, method, cells string
 		calls, pass           int // pass: calls of each
 	}{
-		"passes of the most calls": {columns, "Linear", "", 8 * maxCallSpans, maxCallSpans},
-		"one pass without end":     {columns, "Linear", "", 8 * maxCallSpans, 8 * maxCallSpans},
+		"passes of the most calls": {columns, "Linear", "", many, maxCallSpans},
+		"one pass without end":     {columns, "Linear", "", many, many},
 		"long names":               {columns, long, "", 1000, maxCallSpans},
 		"rows as long as a line":   {columns + more.String(), "Linear", cells.String(), 20, 20},
 	} {

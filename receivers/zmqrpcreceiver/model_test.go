@@ -203,7 +203,11 @@ func randomLog(rnd *rand.Rand, n int) string {
 
 // TestModel subjects a log, the consumer and the process to random events in random order. The spans are those of the whole log read at once.
 func TestModel(t *testing.T) {
-	for seed := range uint64(10) {
+	seeds := uint64(10)
+	if testing.Short() {
+		seeds = 3
+	}
+	for seed := range seeds {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(seed, 3))
 			log := randomLog(rnd, 1000+rnd.IntN(3000))

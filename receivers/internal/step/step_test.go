@@ -559,6 +559,11 @@ func TestTokens(t *testing.T) {
 			"a log that goes on, since the start", "it=9 tokens=900|it=10 tokens=1000|it=11 tokens=1100|it=12 tokens=1200|it=13 tokens=1300|it=14 tokens=1400|" +
 				"it=15 tokens=1500|it=16 tokens=1600|it=17 tokens=1700", "- - - - - - - - 100",
 		},
+		{"since the start, from iteration 0", "it=0 tokens=100|it=1 tokens=200|it=2 tokens=300|it=3 tokens=400", "- - 100 100"},
+		{"of each step, from iteration 0", "it=0 tokens=100|it=1 tokens=110|it=2 tokens=120|it=3 tokens=130", "- - 120 130"},
+		{
+			"goes on, since the start, and again", "it=500 tokens=50000|it=501 tokens=50100|it=400 tokens=40000|it=401 tokens=40100|it=402 tokens=40200", "- - - - -",
+		},
 		{"back to a checkpoint", "it=1 seen=100|it=2 seen=200|it=3 seen=300|it=2 seen=200|it=3 seen=300", "100 100 100 - 100"},
 		{"without a number", "it=1 tokens=nan|it=2 tokens=0|it=3 seen=-5", "- - -"},
 	} {

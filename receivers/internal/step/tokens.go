@@ -40,7 +40,9 @@ func (k *tokens) count(rec *record.Record, it *placed, attempt int64) {
 		rec.Unset(record.Tokens)
 	}
 	if math.IsNaN(number) { // the log has no clear number
-		k.learn(either, it)
+		if attempt == k.Attempt { // numbers of two attempts do not compare: both meanings begin anew
+			k.learn(either, it)
+		}
 		number, means = either, k.Sense
 	}
 	// The record covers all steps of the run: both meanings are the same number.
@@ -69,9 +71,9 @@ func (k *tokens) count(rec *record.Record, it *placed, attempt int64) {
 // tokensName is the name of the extra for a number of unknown meaning.
 var tokensName = []byte("tokens")
 
-// learn finds the meaning (k.Sense) of a log's token counts by the next one of them, unless the meaning is known. Early in a run two records of equally many
-// steps decide: counts per step are about equal, counts since the start are as far apart as the iterations. Later a count that does not grow is per step, and a
-// count that grew mostGrown times in a row is since the start.
+// learn finds the meaning (k.Sense) of a log's token counts by the next one of them, unless the meaning is known. A count that does not grow is per step. Early in
+// a run two records of equally many steps decide: counts per step are about equal, counts since the start are as far apart as the iterations. Else a count that
+// grew mostGrown times in a row is since the start.
 func (k *tokens) learn(number float64, it *placed) {
 	if k.Sense != unsure || k.Last == 0 {
 		return
@@ -80,9 +82,10 @@ func (k *tokens) learn(number float64, it *placed) {
 	switch {
 	case number <= k.Last:
 		k.Sense = ofRecord
-	case k.Covered > 0 && k.Covered == it.covered && apart >= early:
+	case k.At > 0 && k.Covered > 0 && k.Covered == it.covered && apart >= early:
 		k.Sense = ofRecord
-		if math.Abs(number-k.Last*apart) < number-k.Last { // nearer to growth in proportion to the iterations than to no growth
+		// Nearer to growth in proportion to the iterations than to no growth. Right between is a count since iteration 0, of 1 and 2.
+		if math.Abs(number-k.Last*apart) <= number-k.Last {
 			k.Sense = sinceStart
 		}
 	default:

@@ -166,6 +166,9 @@ func (s *outcome) exemplars(list pmetric.ExemplarSlice) {
 func TestSampling(t *testing.T) {
 	for _, ids := range []string{gen.IDsNone, gen.IDsUUID} {
 		for _, format := range []string{gen.NCCLInspector, gen.NCCLVCCL} {
+			if testing.Short() && (ids != gen.IDsUUID || format != gen.NCCLVCCL) {
+				continue
+			}
 			t.Run(ids+" "+format, func(t *testing.T) {
 				opt := gen.DefaultOptions()
 				opt.Out, opt.IDs, opt.NCCL, opt.Steps, opt.Collectives, opt.Faults = t.TempDir(), ids, format, 40, 24, []string{gen.FaultStraggler, gen.FaultLink}

@@ -353,7 +353,11 @@ func (s *exact) add(q quantity, v *value, cfg *Config) (f finding) {
 func TestSeriesAgainstExact(t *testing.T) {
 	rng := rand.New(rand.NewPCG(8, 9))
 	var low, slow, spike int
-	for trial := range 300 {
+	trials := 300
+	if testing.Short() {
+		trials /= 4
+	}
+	for trial := range trials {
 		cfg := DefaultConfig()
 		cfg.Window = []int{10, 11, 37, 100}[trial%4]
 		cfg.MinSamples = 5 + rng.IntN(cfg.Window-4)

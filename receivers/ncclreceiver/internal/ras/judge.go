@@ -338,8 +338,8 @@ func (j *judge) news(c *current, kind Kind, ranks []int32) bool {
 	return was != sum
 }
 
-// most are the findings to be reported: of each kind those about the largest communicators first, at most maxFindings. Each
-// about a communicator gets the number of findings of its kind.
+// most are the findings to be reported, at most maxFindings: of each kind those about the largest communicators. The kinds take turns, for a host that is missing
+// in a thousand communicators does not make up for ranks that diverged. Each about a communicator gets the number of findings of its kind.
 func (j *judge) most() []Finding {
 	var n [kinds]int64
 	for i := range j.found {
@@ -353,7 +353,19 @@ func (j *judge) most() []Finding {
 	slices.SortStableFunc(j.found, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(b.Size, a.Size), cmp.Compare(a.Comm, b.Comm))
 	})
-	return j.found[:min(len(j.found), maxFindings)]
+	var quota [kinds]int64
+	for left := min(len(j.found), maxFindings); left > 0; {
+		for kind := range quota {
+			if left > 0 && quota[kind] < n[kind] {
+				quota[kind]++
+				left--
+			}
+		}
+	}
+	return slices.DeleteFunc(j.found, func(f Finding) bool {
+		quota[f.Kind]--
+		return quota[f.Kind] < 0
+	})
 }
 
 // counts has a line per operation: "AllGather: 30 ranks at 640, 2 ranks at 641". It ends with … beyond maxShown counts.

@@ -314,6 +314,23 @@ func TestMany(t *testing.T) {
 	assert.EqualValues(t, 49_999, sum.Behind)
 }
 
+// Kinds take turns where findings are too many: a host missing everywhere hides nothing else.
+func TestMostOfEachKind(t *testing.T) {
+	j := judge{}
+	for i := range 100 {
+		j.found = append(j.found, Finding{Kind: Missing, Comm: fmt.Sprint("m", i), Size: int64(i)})
+	}
+	j.found = append(j.found, Finding{Kind: Moved}, Finding{Kind: Diverged, Comm: "d"}, Finding{Kind: Diverged, Comm: "e"})
+	var got []string
+	for _, f := range j.most() {
+		if f.Kind != Missing || f.Size > 97 {
+			got = append(got, fmt.Sprint(f.Kind, f.Comm, f.Communicators))
+		}
+	}
+	assert.Equal(t, []string{"divergedd2", "divergede2", "missingm99100", "missingm98100", "moved0"}, got)
+	assert.Len(t, j.most(), maxFindings)
+}
+
 // Absent communicators are forgotten, and endless new communicators take bounded memory.
 func TestForget(t *testing.T) {
 	j := newJob()

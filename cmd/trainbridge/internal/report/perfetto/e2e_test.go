@@ -72,7 +72,7 @@ func readBack(t *testing.T, path string) []byte {
 const root = "../../../../.."
 
 // The output of trainbridge report for a job's logs is the output of the pipeline.
-func TestReportFile(t *testing.T) {
+func TestPerfettoReportFile(t *testing.T) {
 	bin, err := filepath.Abs(filepath.Join(root, "bin/trainbridge"))
 	require.NoError(t, err)
 	require.FileExists(t, bin, "run: make build")
