@@ -201,7 +201,8 @@ func ModelOf(attrs pcommon.Map) (m Model, ok bool) {
 }
 
 // Set sets the field of a Megatron argument, from a line of an argument dump such as "num_layers ...... 32". It returns false for an argument without a field,
-// and for a value of the wrong kind. The switch has the arguments that change the meaning of others, or have other names.
+// and for a value of the wrong kind. The switch has the arguments that change the meaning of others, or have other names;
+// for an argument overruled by an earlier one the result is true.
 func (m *Model) Set(name string, text []byte) bool {
 	switch name {
 	case "group_query_attention":

@@ -61,7 +61,8 @@ func (s *Stamps) Parse(b []byte) (int64, error) {
 	return since1970(minute+sec*1e9+frac, err)
 }
 
-// Day reads "Aug 3 09:14:23" and an optional fraction, a time of a system log without a year: the last such day before a time, or on the day after.
+// Day reads "Aug 13 09:14:23" and an optional fraction, a time of a system log without a year. The day has two columns: a blank comes before a single digit.
+// The year is the latest with a result no later than a day after the given time.
 func (s *Stamps) Day(b []byte, before time.Time) (int64, error) {
 	if len(b) < 15 {
 		return 0, ErrStamp

@@ -76,7 +76,8 @@ func (s *Scanner) beginTrace(p *place) {
 }
 
 // inTrace takes a line that is part of the traceback of its process: the first line, a frame or a line below a frame, an empty line, or the exception at the
-// end, of which an event is made. found and hit: the forms whose texts the line holds, if any.
+// end, of which an event is made. Any other line is foreign, and not taken. After traceLines lines, of which a foreign one without a form counts as
+// foreignLine, the traceback ends without its exception. found and hit: the forms whose texts the line holds, if any.
 func (s *Scanner) inTrace(p *place, found *hits, hit bool) (taken bool) {
 	if begins(p.text) {
 		s.beginTrace(p)

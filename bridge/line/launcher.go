@@ -71,6 +71,7 @@ func (pl *Peeler) tagged(b []byte, p *Prefix) ([]byte, bool) {
 // peelPod reads "pod/train-0/pytorch] " (kubectl, pod and container) and "Pod train-0]: " (Kubeflow).
 func peelPod(in []byte, p *Prefix) ([]byte, bool) {
 	end := bytes.IndexByte(in[:min(len(in), 512)], ']')
+	// The name has two bytes at least.
 	if end < 6 || end+1 >= len(in) || bytes.IndexByte(in[4:end], ' ') >= 0 {
 		return nil, false
 	}
@@ -110,7 +111,7 @@ func (pl *Peeler) peelMPI(b []byte, p *Prefix) ([]byte, bool) {
 		return nil, false
 	}
 	rest := b[tag+len(tagEnd):]
-	end := bytes.Index(rest[:min(len(rest), 6)], []byte(">:"))
+	end := bytes.Index(rest[:min(len(rest), 6)], []byte(">:")) // behind "out", "err" or "diag"
 	if end < 0 {
 		return nil, false
 	}
@@ -382,7 +383,7 @@ func behindStream(rest []byte) []byte {
 		return rest
 	}
 	slash := bytes.LastIndexByte(rest[1:end], '/')
-	if slash < 1 || end-slash < 10 {
+	if slash < 1 || end-slash < 10 { // slash counts from rest[1]: the last part has end-slash-2 bytes
 		return rest
 	}
 	numbers := 0 // digits in the word

@@ -20,7 +20,7 @@ func (s *Stream) Ahead(visit func(text []byte) bool) {
 		return
 	}
 	part := checkpoint.Range{Begin: s.cur.End, End: math.MaxInt64}
-	if s.arrival.End > 0 { // later lines were not there at the first reading
+	if s.arrival.End > 0 { // read again after a restart: later lines were not there at the first reading
 		part.End = s.arrival.SeenUntil
 		s.visit(s.cur.file, part, visit)
 		return

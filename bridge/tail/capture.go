@@ -87,8 +87,8 @@ func (t *Tailer) capture(path string, created bool) {
 	}
 }
 
-// baseOf returns the path of the stream that may own a file of the given name: the path itself, or for a rotated name the path before the rotation. "": not in
-// the globs, or a document.
+// baseOf returns the path of the stream that may own a file of the given name: for a rotated name the path before the rotation, if in the globs; else the
+// path itself. "": not in the globs, or a document.
 func (t *Tailer) baseOf(path string) string {
 	w := &t.sweeper // only the globs are used here, which never change
 	for base := range rotation.Bases(path) {
@@ -132,6 +132,7 @@ func (w *sweeper) detach(c *capture) (raw *os.File) {
 func (w *sweeper) endCaptures(now time.Time) {
 	for base, events := range w.captured {
 		s := w.streams[base]
+		// Without a stream, or with a stream that still compares its rotated files, a later look may take them.
 		if age := now.Sub(events[0].at); (s == nil || s.behind) && age >= 0 && age < caughtFor {
 			continue
 		}
@@ -202,7 +203,7 @@ func (w *sweeper) jumped(s *Stream, files int) {
 // the newest known generation is not in the chain and all generations in the chain are new, at least one may be missing. Copies of files already read are not
 // new.
 func (w *sweeper) missing(s *Stream, own fs.FileInfo, beside []sibling, copies []fingerprint.ID) int {
-	if own == nil || s.births || len(w.captured[s.path]) > 0 { // with creation events, births counts better
+	if own == nil || s.births || len(w.captured[s.path]) > 0 { // the chain lacks its newest file; with creation events, births counts better
 		return 0
 	}
 	var last *file // the newest known generation
@@ -222,6 +223,7 @@ func (w *sweeper) missing(s *Stream, own fs.FileInfo, beside []sibling, copies [
 		switch f := w.files[fingerprint.IDOf(b.fi)]; {
 		case last != nil && fingerprint.IDOf(b.fi) == last.id:
 			at = n
+		// A file of a stream, a file older than the last one read, or a copy.
 		case f != nil, b.fi.ModTime().Before(s.lastWrite), slices.Contains(copies, fingerprint.IDOf(b.fi)):
 			known = true
 		}

@@ -128,9 +128,9 @@ func (t *Tailer) logTurns() {
 	}
 }
 
-// spare closes a file to save its descriptor, if the file can be opened again: a fully read file once half of the budget is used, which leaves the other half
-// for files with unread bytes, and any file once the budget is used up. A Once does not come back to a fully read file. A file without a name stays open until
-// its end.
+// spare closes a file to save its descriptor, if the file can be opened again: a fully read file once half of the budget is used, which leaves the other
+// half for files with unread bytes, and any file once the budget is used up. A Once closes fully read files, to which no turn comes back, and compressed
+// files at any time. A file without a name stays open until its end.
 func (t *Tailer) spare(f *file) {
 	if f.src == nil {
 		return

@@ -41,8 +41,8 @@ type suspect struct {
 	twin         bool // a compressed file that begins like its original
 }
 
-// scan takes up new files: of a full scan, from the bases of the globs, every fullScanEvery or when something asks for it, else of the directories that have
-// changed.
+// scan takes up new files. A full scan, from the bases of the globs, comes first, then every fullScanEvery, when something asks for one (rescan), and
+// maxIdlePoll after a directory could not be looked at (denied). Between full scans only the directories that have changed are listed.
 func (w *sweeper) scan(now time.Time) {
 	age := now.Sub(w.lastFull)
 	full := w.lastFull.IsZero() || age >= fullScanEvery || w.rescan || w.denied && age >= maxIdlePoll

@@ -418,7 +418,7 @@ func (w *sweeper) grew(s *Stream, f *file, fi fs.FileInfo, now time.Time) {
 		}
 		w.active(s, now)
 	case f.compressed:
-		if f.life != lifeRead {
+		if f.life != lifeRead { // read once the size is stable (unpackedLater)
 			w.t.schedule(s)
 		}
 	case f.failed:

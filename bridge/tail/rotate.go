@@ -184,8 +184,8 @@ func (w *sweeper) truncated(s *Stream, f *file, now time.Time) {
 	w.active(s, now)
 }
 
-// successor is the present content of a truncated file, with its descriptor. nil: the file is closed, and nothing in its directory has the inode, or the
-// file was rotated. Where opening fails otherwise, the successor stays closed for now.
+// successor is the present content of a truncated file, with its descriptor. nil, only for a closed file: the file was rotated, or nothing in its directory
+// has the inode. Where opening fails otherwise, the successor stays closed for now.
 func (w *sweeper) successor(f *file, now time.Time) *file {
 	g := &file{stream: f.stream, id: f.id, path: f.path, rotated: f.rotated, mtime: f.mtime, wrote: f.wrote, grown: now, caughtUp: now, seen: w.scans}
 	switch {
@@ -489,7 +489,7 @@ type sibling struct {
 }
 
 // beside lists the siblings of a path, and the path's own file (nil: no regular file). During a listing, a renamed file may be missing or be listed twice: only
-// two equal listings in a row are trusted.
+// two equal listings in a row are trusted, or else the last of maxListings.
 func (w *sweeper) beside(path string) (own fs.FileInfo, all []sibling) {
 	list := w.listing(path)
 	for range maxListings {
@@ -685,7 +685,7 @@ func (w *sweeper) packedFrom(s *Stream, path string, fi fs.FileInfo, now time.Ti
 	case wait:
 	case f == nil: // no match so far: a compressed file written just now may still grow
 		wait = now.Sub(fi.ModTime()).Abs() < rotatedGrace
-	case f.raw == nil: // not gone, but perhaps only renamed
+	case f.raw == nil: // closed, and perhaps only renamed
 		raw, err := w.t.findByID(f)
 		wait = raw != nil || err != nil
 		if raw != nil {
@@ -734,7 +734,7 @@ func (w *sweeper) isCopy(s *Stream, path string, now time.Time) bool {
 		return isShort(err)
 	}
 	defer raw.Close()
-	unknown := f.failed && f.head > 0 && sameFile(f, raw) // a truncation is detected once it can be opened
+	unknown := f.failed && f.head > 0 && sameFile(f, raw) // a truncation of f, unreadable now, is detected once f can be opened
 	if !unknown && !sameSoFar(s.path, raw, fi) {
 		return false
 	}

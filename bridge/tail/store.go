@@ -121,7 +121,7 @@ func (t *Tailer) storeAll(ctx context.Context, last bool) error {
 	w.forgotten, w.indexDirty = nil, false
 	var ops []*storage.Operation
 	for _, path := range forgotten {
-		if w.streams[path] == nil {
+		if w.streams[path] == nil { // else the path has a stream again
 			ops = append(ops, storage.DeleteOperation(checkpoint.Key(path)))
 		}
 	}
@@ -183,7 +183,8 @@ func storedAll(taken []*Stream) {
 	}
 }
 
-// snapshots appends the checkpoints of the streams that changed and are due, and returns these streams.
+// snapshots appends the checkpoints of the streams that changed and are due (last: of all that changed), and returns these streams. After many holes, the
+// next checkpoint of the stream, or of all streams, comes later (nextStore).
 func (t *Tailer) snapshots(ops []*storage.Operation, streams []*Stream, last bool) (_ []*storage.Operation, taken []*Stream) {
 	now := t.now()
 	all := 0 // holes
@@ -412,7 +413,7 @@ func (t *Tailer) storeArrivals(group []*lineBatch) {
 		ops = append(ops, storage.SetOperation(checkpoint.Key(s.path), b))
 		s.mu.Unlock()
 	}
-	// A Batch, as for each position: the counts of lines accepted meanwhile may not be on disk yet.
+	// A Batch, as for each position: state_storage first brings the counts of lines accepted meanwhile to disk, and a position must not be ahead of the counts.
 	if err := t.store.Batch(context.WithoutCancel(t.life), ops...); err != nil {
 		t.unstoredAgain(streams, err)
 		return

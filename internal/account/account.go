@@ -140,8 +140,8 @@ func timed(steps []Step) bool {
 	return slices.ContainsFunc(steps, func(s Step) bool { return !s.Synthetic || s.End > s.Start })
 }
 
-// judge compares each step with its neighbours in the attempt (Judged), and adds up Productive: the time of each step but repetitions, of a slow one only the
-// usual time. excess is additional knowledge of slow steps (Ledger.Slow).
+// judge compares each step with its neighbours in the attempt (Judged), and adds up Productive: the time of each step but repetitions. A step that is slow,
+// a warm-up or periodic counts as the level of its segment at most. excess is additional knowledge of slow steps (Ledger.Slow).
 func (a *Account) judge(excess map[int64]float64) {
 	for _, steps := range a.Course {
 		run := regimes.Judge(attemptOf(steps))
@@ -308,8 +308,9 @@ func (t *builder) step(s *Step) {
 	t.behind = [2]float64{float64(s.Checkpoints), float64(s.Evaluations)}
 }
 
-// isCopy says whether a record is of a step already accounted for, by another rank or in another log. again: the step's number was done before, at done (Unix
-// ns). A repetition after a restart begins later: half of a step is left for clocks and for the spread of ranks.
+// isCopy says whether a record is of a step already accounted for, by another rank or in another log: a step done before (again), at done (Unix ns), if the
+// record begins earlier or its writer advances beside others; the last step, also without a number, if the record begins in that step; or any record whose
+// time is accounted for. A repetition after a restart begins later: half of a step is left for clocks and for the spread of ranks.
 func (t *builder) isCopy(s *Step, done int64, again bool) bool {
 	half := (s.End - s.Start) / 2
 	doneBeside := again && (s.Start < done-half || t.beside(s))
@@ -418,8 +419,8 @@ func (t *builder) beside(s *Step) bool {
 	return s.Start < t.at // new in this attempt: the others are still at work
 }
 
-// begins says whether an attempt begins with a step: the number goes back to a finished step (again), or after a time as long as a stall to any lower number;
-// the writer says so; or the job was ended, or a process began, in a time without steps.
+// begins says whether an attempt begins with a step: the writer says so; the number goes back to a finished step (again), or after a time as long as a stall
+// to any lower number; or a process began, or the job was ended, in a time without steps of beganSteps and beganSeconds at least.
 func (t *builder) begins(s *Step, again bool) bool {
 	attempt, known := t.attempts[s.Writer]
 	if known && s.Attempt > attempt || again && s.Number <= t.last.Number {

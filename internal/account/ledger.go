@@ -212,7 +212,7 @@ func (l *Ledger) unite() {
 	l.steps = kept
 }
 
-// one keeps the writer with most steps.
+// one keeps the writer with most steps, of equals the first to reach the number.
 func (l *Ledger) one() {
 	steps := map[int32]int64{}
 	best := l.steps[0].Writer

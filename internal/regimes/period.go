@@ -155,7 +155,7 @@ func (j *judge) mixtures() {
 		}
 		l, first := j.among(steps), &j.run.Steps[steps[0]]
 		quartiles := stat.Quantile(j.values, 0.75) - stat.Quantile(j.values, 0.25)
-		if quartiles > l.Usual*max(steady, 2*first.Spread/first.Usual) { // not as steady as the group's other steps
+		if quartiles > l.Usual*max(steady, 2*first.Spread/first.Usual) { // wider than steady, and than two spreads of the other steps, as shares
 			continue
 		}
 		for _, i := range steps {

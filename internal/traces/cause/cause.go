@@ -49,7 +49,8 @@ var parts = map[string]text{
 	spans.PartUnattributed:      {"that no log explains", "没有日志能够解释"},
 }
 
-// Append describes a part: "waiting for rank 9 on node-1 in AllReduce of DP Group 0".
+// Append describes a part: "waiting for rank 9 on node-1 in AllReduce of DP Group 0". The rank is named for a wait and for a timer of the trainer, operation
+// and communicator for any part.
 func Append(b []byte, part string, who Who, chinese bool) []byte {
 	switch known, ok := parts[part]; {
 	case part == spans.PartWait && who.HasRank:

@@ -111,6 +111,7 @@ func (d *Digest) call(s ptrace.Span, res *resource) {
 	if at.block > log.block {
 		*log = CallLog{File: log.File, Transports: log.Transports, WarmUp: log.WarmUp + log.Took.Count(), block: at.block}
 	}
+	// At most mostLogs transports are counted.
 	if transport := cmp.Or(v.Network, "-"); log.Transports[transport] > 0 || len(log.Transports) < mostLogs {
 		log.Transports[transport]++
 	}

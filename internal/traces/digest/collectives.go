@@ -241,7 +241,7 @@ func (g *Collective) last(v *view.LateRank) {
 	g.Last[who]++
 }
 
-// LastMostOften is the rank last most often, and how often; "" if unknown.
+// LastMostOften is the rank last most often, of several the lowest, then by host, and how often; "" if unknown.
 func (g *Collective) LastMostOften() (who string, times int) {
 	var most Who
 	for w, n := range g.Last {

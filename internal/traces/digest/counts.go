@@ -27,8 +27,8 @@ type table[K comparable, V any] struct {
 	Left  int64 // how often a key found no room
 }
 
-// of finds or begins the value of a key. Keys beyond most share the key other, and are counted in Left. begin makes a new value, and a copy of the key, whose
-// texts belong to a span: cut, or other, where the key is too long or another table is full.
+// of finds or begins the value of a key. Keys beyond most share the key other, and are counted in Left. begin makes a new value and a copy of the key, whose
+// texts belong to a span. The copy may be another key: cut where the key is too long, or other where another table is full.
 func (t *table[K, V]) of(k, other K, most int, begin func(k K) (K, *V)) *V {
 	if t.last != nil && t.lastK == k {
 		return t.last
