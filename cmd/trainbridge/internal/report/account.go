@@ -75,6 +75,7 @@ func (c *conclusion) share(seconds float64) string {
 }
 
 // states adds claims for the losses in the account: checkpoints, start-up, steps done again, down time, stalls, and unexplained time between steps.
+// A loss must be worth a claim; only steps done again are told in any case.
 func (c *conclusion) states() {
 	if !c.accounted {
 		return
@@ -113,7 +114,8 @@ func (c *conclusion) wereOf(n int64) string {
 	return " were"
 }
 
-// gap adds a claim for the time in a state without steps (Down, Stalled, Unexplained), with the longest gaps as evidence.
+// gap adds a claim for the time in a state without steps (Down, Stalled, Unexplained), if worth a claim, with the longest gaps as
+// evidence. The sentence names the step before the longest gap, if the log numbers steps.
 func (c *conclusion) gap(of account.State, kind, advice string) {
 	lost := c.account.Seconds[of]
 	if !c.worth(lost) {
@@ -151,7 +153,8 @@ func (c *conclusion) gap(of account.State, kind, advice string) {
 	c.lose(kind, lost, c.ranksIn(of), text+where+": "+c.share(lost), short, advice, seen...)
 }
 
-// checkpoints adds a claim for the time of checkpoints, and names an outlier among them. Seconds that already count as the cause of slow steps are taken off.
+// checkpoints adds a claim for the time of checkpoints, if worth a claim. Seconds that already count as the cause of slow steps are taken off. Of three
+// checkpoints or more, the longest is named if longer than 1.5 times the median.
 func (c *conclusion) checkpoints() {
 	all := c.account.Of(account.Checkpoint)
 	lost := c.account.Seconds[account.Checkpoint] - c.blamedOn(spans.PartCheckpoint)

@@ -155,8 +155,8 @@ func (c *conclusion) whereTimeWent() {
 	c.lines(t.Fit(c.width-2), c.width-2)
 }
 
-// slowest draws the largest parts of the slowest window as bars, each beside the usual time of the part. head writes the title. Without a slow window it writes
-// nothing.
+// slowest draws the largest parts of the slowest window, the furthest above its limit, as bars, each beside the usual time of the part. head writes the title.
+// Without a slow window nothing is written.
 func (c *conclusion) slowest(head func(string)) {
 	if !c.slow() || len(c.window.Worst) == 0 {
 		return

@@ -140,8 +140,8 @@ func (c *conclusion) what(of *digest.Cost, in digest.Blamed) string {
 	}, c.chinese))
 }
 
-// causes adds a claim for each of step_join's causes of slow windows that cost enough. Of many ranks that were waited for, the dearest have claims of their
-// own, and the rest a claim together.
+// causes adds a claim for each of step_join's causes of slow windows that cost enough (little). If more than mostClaims/2 ranks were waited for, the dearest
+// mostRanks have claims of their own, and the rest a claim together.
 func (c *conclusion) causes() {
 	if !c.slow() {
 		return
@@ -220,7 +220,7 @@ func (c *conclusion) latest(rank int64) []proof {
 }
 
 // queue adds claims about TransferQueue, by the limits of its document: functions with more than 30 % of their time in GET and PUT, and client operations below
-// 100 MiB/s. If no function as a whole is above the limit, calls that are may make a claim.
+// 100 MiB/s. If no function as a whole is above the limit and no window was slow, calls above the limit make a claim, from 1 % of all calls (little) on.
 func (c *conclusion) queue() {
 	high := c.verdict(spans.VerdictTQOverhead) // of calls; nil: none, or functions have told already
 	advice := advices[spans.PartGet]
@@ -462,7 +462,8 @@ func concluder(chinese bool, steady float64) func(*digest.Job, *offline.Reading)
 	}
 }
 
-// row is the run in the table of several runs.
+// row is the run in the table of several runs. Without an account, the number of steps is that of the training log that covers the most; the end is left empty
+// unless the run failed.
 func (c *conclusion) row(dir string) tables.Run {
 	r := tables.Run{Job: c.job, Dir: dir, Severity: c.severity(), Lost: c.total(), Whole: c.whole(), Steps: c.account.Steps}
 	if c.end.Failed() {

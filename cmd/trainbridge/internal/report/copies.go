@@ -34,7 +34,7 @@ func (c *conclusion) copies() (out []string) {
 	n, kept := 0, ""
 	for _, copied := range c.read.Copies {
 		switch {
-		case !own[copied.Of]:
+		case !own[copied.Of]: // the copy of a log of another job
 		case filepath.Base(copied.Path) == filepath.Base(copied.Of):
 			n, kept = n+1, copied.Of
 		default:

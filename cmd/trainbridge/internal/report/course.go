@@ -35,7 +35,7 @@ func (c *conclusion) warmUp(steps []account.Step, run *regimes.Run, ranks float6
 	if len(run.Steps) == 0 || run.Steps[0].State != regimes.First {
 		return
 	}
-	took := steps[0].Each()
+	took := steps[0].Each() // of one step: a record may cover several
 	more := (took - run.Steps[0].Usual) * float64(steps[0].Steps)
 	if !c.worth(more) {
 		return
@@ -55,7 +55,7 @@ func (c *conclusion) periods(steps []account.Step, run *regimes.Run, ranks float
 		each := c.sf("Each %s step", "每 %s 步有一步", ordinal(p.Every, c.chinese))
 		cl := c.sf("%s takes %s instead of %s (%s of %s do): %s more in all, %s", "%s用了 %s 而非 %s（%[4]s / %[5]s）：共多用 %[6]s，%[7]s", each, human.Seconds(p.Usual),
 			human.Seconds(p.Usual-p.Excess/float64(max(1, p.Slow))), human.Thousands(p.Slow), human.Thousands(p.Of), human.Seconds(p.Excess), c.share(p.Excess))
-		var seen []proof
+		var seen []proof // the first periodic steps, of any period
 		for i := range steps {
 			if run.Steps[i].State == regimes.Periodic && len(seen) < evidences {
 				seen = append(seen, c.proofOf(&steps[i], steps[i].Each()))

@@ -6,7 +6,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 )
 
-// gpus writes a table of the GPUs whose utilization, memory or power the logs state.
+// gpus writes a table of the GPUs whose utilization, memory or power the logs state, maxCards rows at most; no such GPU: no table.
 func (p *page) gpus(job *digest.Job) {
 	cards := job.GPUs()
 	if len(cards) == 0 {

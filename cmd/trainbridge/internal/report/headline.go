@@ -101,7 +101,7 @@ func (c *conclusion) why() (text string) {
 		switch {
 		case of.Part == spans.PartUnattributed:
 			unexplained = of.Time.Sum()
-		case !told:
+		case !told: // the first of Costs is the dearest
 			told = true
 			text += c.sf(". The largest part: %s, %s", "。其中最多的是%s：%s", c.what(of, digest.Blamed{}), human.Seconds(of.Time.Sum()))
 		}
@@ -180,7 +180,7 @@ func (c *conclusion) count() string {
 }
 
 // nothingLost is the sentence of a job without a known loss, with the facts of its logs. "Healthy" is said only if the logs would have shown a loss: enough
-// windows to judge, with the time of data loading.
+// windows to judge, with the time of data loading. "": the run failed, and the logs have no facts.
 func (c *conclusion) nothingLost() string {
 	facts := strings.Join(c.facts(), c.in("; ", "；"))
 	switch {

@@ -93,7 +93,7 @@ func (c *conclusion) hosts() {
 	least := total * (1 + 1/float64(len(hosts))) / 2
 	for _, h := range hosts {
 		devices := h.Waited.Sum()
-		if devices < max(least, little*c.deviceSeconds()) || h.Name == digest.Other {
+		if devices < max(least, little*c.deviceSeconds()) || h.Name == digest.Other { // Other: hosts beyond the digest's bound
 			continue
 		}
 		own, worst := int64(0), (*digest.Rank)(nil) // ranks of the host, and the one that cost the most
@@ -106,7 +106,7 @@ func (c *conclusion) hosts() {
 				worst = r
 			}
 		}
-		if worst == nil || own < 2 || worst.Waited.Sum() > 0.8*devices { // the rank is to blame, not the host
+		if worst == nil || own < 2 || worst.Waited.Sum() > 0.8*devices { // no rank with records; or a rank is to blame, not the host
 			continue
 		}
 		c.late("late_host", c.sf("Other hosts waited %s GPU-seconds for %s, %s of all time and %s of all waiting",

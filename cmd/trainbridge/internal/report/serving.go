@@ -75,7 +75,7 @@ func (l *links) of(cmd *cobra.Command, to *kind) (all []format.Link, err error) 
 		u, err := url.Parse(one.url)
 		isServer := err == nil && slices.Contains([]string{"http", "https"}, u.Scheme) && u.Host != ""
 		switch {
-		case !isServer || u.User != nil || u.RawQuery != "" || u.Fragment != "": // one.path comes behind, and the page may be passed on
+		case !isServer || u.User != nil || u.RawQuery != "" || u.Fragment != "": // no query or fragment before one.path; no password in a page to pass on
 			return nil, reading.Errorf(cmd, "--%s %q: write it as http://127.0.0.1:16686", one.flag, one.url)
 		case to.name != htmlName:
 			return nil, reading.Errorf(cmd, "--%s is of --format html, not of %s", one.flag, to.name)

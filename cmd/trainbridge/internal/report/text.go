@@ -84,7 +84,7 @@ func directory(files []string, read *offline.Reading) string {
 		}
 		for !strings.HasPrefix(of, dir) { // go up
 			dir = filepath.Dir(strings.TrimSuffix(dir, string(filepath.Separator))) + string(filepath.Separator)
-			if len(dir) < 2 || dir == "//" {
+			if len(dir) < 2 || dir == "//" { // paths are absolute: the root is reached
 				return "/"
 			}
 		}

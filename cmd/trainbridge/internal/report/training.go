@@ -121,7 +121,8 @@ func fmax(a, b float64) float64 {
 // mostPoints is how many points below P10 are named.
 const mostPoints = 10
 
-// below names the steps whose throughput was below P10, the lowest first: samples/s if the log has ten, else tokens/s.
+// below names the steps whose throughput was below P10, the lowest first: samples/s if the log has ten values, else tokens/s if ten. Of a long log a point is
+// the mean of several steps, under the number of the first.
 func (p *page) below(l *digest.Log) {
 	for of, unit := range map[digest.Figure]string{digest.SampleThroughput: "samples/s", digest.TokenThroughput: "tokens/s"} {
 		m := &l.Measures[of]

@@ -7,14 +7,15 @@ import (
 const mostUnheard = 3 // communicators; of more their number
 
 // unheard are the gaps that ranks of communicators leave whose logs are missing or end early: whether the others waited for them, or for a slow network, is
-// unknown.
+// unknown. A communicator has a text about missing logs, or about logs that end early, or both. Beyond mostUnheard communicators, a last text has the number of
+// the rest.
 func (c *conclusion) unheard() (out []string) {
 	all := c.job.Collectives.Unheard()
 	for i := range all[:min(len(all), mostUnheard)] {
 		u := &all[i]
 		of := name(u.Name) // the communicator
 		if n := u.Size - u.Heard; n > 0 {
-			which := c.in("the others", "其余 rank")
+			which := c.in("the others", "其余 rank") // without the numbers of the silent ranks
 			if len(u.None) > 0 {
 				which = human.Ranks(u.None)
 			}

@@ -28,7 +28,7 @@ func (p *page) calls(job *digest.Job, read *offline.Reading, dir string) {
 	warm := int64(0)
 	for _, l := range logs {
 		warm += l.WarmUp
-		if l.Took.Count() == 0 || len(logs) == 1 && l.WarmUp == 0 {
+		if l.Took.Count() == 0 || len(logs) == 1 && l.WarmUp == 0 { // warm-up alone; or the log is all calls, told below
 			continue
 		}
 		title := name(strings.TrimPrefix(read.Name(l.File), dir))
@@ -80,7 +80,7 @@ func (p *page) callTables(title string, transports map[string]int, c *digest.Cal
 		{p.in("Beside calls (Offline)", "调用之外 (Offline)"), digest.RPCOffline},
 	} {
 		sum := c.Total(stage.of)
-		if stage.of != view.RPCUnattributed && c.Stages[stage.of].Count() == 0 {
+		if stage.of != view.RPCUnattributed && c.Stages[stage.of].Count() == 0 { // a stage that is not logged; the time in no stage is computed
 			continue
 		}
 		p.value(stage.name, fmt.Sprintf("%10s ms  (%5s%%)", human.Fixed(sum/n*1e3, 3), human.Fixed(100*sum/total, 1)))
@@ -94,7 +94,7 @@ func (p *page) callTables(title string, transports map[string]int, c *digest.Cal
 		p.value("Total Received", size(&c.Received))
 		p.value("Total", human.Fixed(moved/(1<<20), 2)+" MiB")
 		throughput := human.Fixed(c.Overall()/(1<<20), 2) + " MiB/s"
-		if c.Throughput.Count() == 0 {
+		if c.Throughput.Count() == 0 { // of calls with tensors in their messages
 			throughput += p.in(" of messages; tensors go through shared memory", "（仅消息；张量经由共享内存）")
 		}
 		p.value("Throughput", throughput)

@@ -104,7 +104,7 @@ func (r reader) job(j *digest.Job, c format.Conclusion) Job {
 	return out
 }
 
-// end is how the run ended.
+// end is how the run ended. An unknown step (-1) and an unknown wait (0 in c.End) are null; a line of evidence without a place has the number 0.
 func (r reader) end(c format.Conclusion) End {
 	e := &c.End
 	out := End{
@@ -127,7 +127,8 @@ func (r reader) end(c format.Conclusion) End {
 	return out
 }
 
-// accountOf is the account of a job; nil: no log tells of steps with times.
+// accountOf is the account of a job; nil: no log tells of steps with times. Only states with a known number of ranks have GPU-seconds (Devices), and only an
+// account with a clock has the times of attempts.
 func accountOf(j *digest.Job) *Account {
 	a := j.Account()
 	if a == nil {
@@ -270,7 +271,7 @@ func (r reader) rpc(j *digest.Job) *RPC {
 	}
 }
 
-// calls are calls together. RPCOffline, which view has no name for, is "offline".
+// calls are calls together. Stages without a time are left out. RPCOffline, which view has no name for, is "offline".
 func (r reader) calls(c *digest.Calls) Calls {
 	one := func(d digest.Ranked[digest.Call]) Call {
 		out := Call{
@@ -345,7 +346,7 @@ func (r reader) operations(c *digest.Collective) Operations {
 	return out
 }
 
-// finding is a verdict by name, with its worst instances. Unit, meaning and advice are the registry's.
+// finding is a verdict by name, with its worst instances. Unit, meaning and advice are the registry's; "" for a verdict unknown there.
 func (r reader) finding(f *digest.Finding) Finding {
 	known, _ := spans.VerdictNamed(f.Name, f.Cause)
 	return Finding{

@@ -11,7 +11,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/traces/view"
 )
 
-// mostNames is how many methods, operations or communicators a chart compares.
+// mostNames is how many methods, operations or communicators a chart compares; a table has ten times as many rows.
 const mostNames = 20
 
 // calls is about RPCs: boxes of the stages and methods of calls, passes, histograms, and a table of methods.
@@ -45,7 +45,8 @@ func (c *composer) calls(j *digest.Job) section {
 	return s
 }
 
-// passes is the time of the newest passes, stacked: serialization, transport, server, and the rest of the duration. x is the ordinal of the pass.
+// passes is the time of the newest passes, stacked: serialization, transport (without the server), server, and the rest of the duration. x is the ordinal
+// of the pass among all passes of the job. Of fewer than two passes the chart is empty.
 func (c *composer) passes(p *digest.Passes) *series {
 	pass := c.t("pass", "前向")
 	out := &series{

@@ -154,7 +154,7 @@ func (c *composer) lateness(j *digest.Job) (out []*heat) {
 			continue
 		}
 		title := c.t("How late each rank came", "各 rank 的迟到时间")
-		if name = cmp.Or(called[name], name); name != "-" {
+		if name = cmp.Or(called[name], name); name != "-" { // human.Unknown: no name
 			title += c.t(", communicator ", "，通信域 ") + name
 		}
 		h := &heat{
@@ -191,7 +191,8 @@ func (c *composer) lateness(j *digest.Job) (out []*heat) {
 }
 
 // hostLinks are the links between hosts: as logged, else the sums of the bytes of links between the ranks on the hosts. Links name ranks by number alone: nil
-// if the number of a rank is on different hosts in different communicators, or a host is not known.
+// if the number of a rank is on different hosts in different communicators, or a host is not known. Links of ranks without records, or without bytes, are
+// left out.
 func hostLinks(cs *digest.Collectives) []*digest.Link {
 	if nodes := cs.Nodes(); len(nodes) > 0 {
 		return nodes

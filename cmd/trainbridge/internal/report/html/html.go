@@ -326,7 +326,8 @@ type named struct {
 // bins are the bins of a histogram over a logarithmic axis: each of them in a factor of base.
 type bins struct{ base, each float64 }
 
-// binsOf chooses the bins for values from low to high: 8 in a decade, more if the values span few decades; of sizes, whose axis has powers of two, 2 in each.
+// binsOf chooses the bins for values from low to high: of sizes (By), whose axis has powers of two, 2 in each; else 32 in a decade for values within one
+// decade, 16 within two, 8 beyond.
 func binsOf(unit string, low, high float64) bins {
 	decades := math.Log10(high / low)
 	switch {

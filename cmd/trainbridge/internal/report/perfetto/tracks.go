@@ -230,7 +230,7 @@ func (t *tracks) track(w who) *track {
 func (t *tracks) lane(of *track, id, parent pcommon.SpanID, start, end int64) uint64 {
 	l := of.place(id, parent, start, end)
 	if l == nil {
-		if len(of.lanes) < maxLanes {
+		if len(of.lanes) < maxLanes { // else the new lane replaces a lane (add)
 			t.grow()
 		}
 		l = of.add(t.describe(of.parent, of.name, "", false), id, start, end)
@@ -359,6 +359,7 @@ func (t *tracks) of(span ptrace.Span, kind view.Kind, s *source) *track {
 	if kind == view.KindRank && home != nil { // the collective alone has the communicator
 		w.text = home.peers
 	}
+	// The process of the resource is found once, with its first span; a span may name another host.
 	w.process = s.process
 	if w.process == nil || at.host != s.host {
 		o := s.owner

@@ -78,8 +78,8 @@ func appendInt(dst []byte, n int64, s scale) []byte {
 	return appendShifted(dst, strconv.AppendInt(buf[:0], n, 10), int(s.tens))
 }
 
-// appendShifted writes a decimal number, of the form -d.ddde±dd or -ddd, times a power of ten. Its digits stay, the point moves; very large and small numbers
-// have an exponent.
+// appendShifted writes a decimal number, of the form -d.ddde±dd or -ddd, times a power of ten. Its digits stay, the point moves; numbers from 1e21 on
+// and below 1e-6 have an exponent, as in JavaScript.
 func appendShifted(dst, number []byte, tens int) []byte {
 	if number[0] == '-' {
 		dst, number = append(dst, '-'), number[1:]

@@ -228,7 +228,7 @@ func (t *Tables) rootOf(s ptrace.Span) *inherited {
 	return t.roots[s.ParentSpanID()]
 }
 
-// metrics implements consumer.Metrics: a row per point.
+// metrics implements consumer.Metrics: a row per point, but none of estimates (learned).
 func (t *Tables) metrics(_ context.Context, md pmetric.Metrics) error {
 	if t.rows[metrics] == nil {
 		return nil

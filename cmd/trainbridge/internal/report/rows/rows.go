@@ -100,7 +100,8 @@ func (s *Sorted) spill() {
 	s.ends = append(s.ends, s.size)
 }
 
-// Each calls f with the text of each row, valid until f returns. It is called once.
+// Each calls f with the text of each row in order, valid until f returns. An error of f ends the rows, and is returned; so is an error of the temporary
+// file. Each is called once.
 func (s *Sorted) Each(f func(text []byte) error) error {
 	if s.file == nil {
 		s.sort()

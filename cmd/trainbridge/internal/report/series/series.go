@@ -103,6 +103,7 @@ func (w *writer) Finish(context.Context, *offline.Reading) error {
 	defer func() { to.close() }()
 	err := w.steps.Each(func(text []byte) error {
 		i := bytes.IndexByte(text, 0) // the end of the run's id; see add
+		// at: the end of the step, s; b: the number of the step, then the values.
 		at, b := float64(binary.BigEndian.Uint64(text[i+1:]))/1e9, text[i+9:]
 		if to == nil || run != string(text[:i]) {
 			if err := to.commit(); err != nil {

@@ -105,8 +105,9 @@ func (l *Listener) Serve(ctx context.Context, paths []string, req format.Request
 	return err
 }
 
-// named says whether a page may be asked for by the name of a host: a foreign page whose name leads here (DNS rebinding) has another name. Ports are not
-// checked: a tunnel has its own.
+// named says whether a page may be asked for by the name of a host: a foreign page whose name leads here (DNS rebinding) has another name. Allowed are
+// localhost and the listener's own name. IP addresses are safe from rebinding: allowed are the listener's, loopback, and any if the listener is at all
+// interfaces. Ports are not checked: a tunnel has its own.
 func (l *Listener) named(host string) bool {
 	name := host
 	if h, _, err := net.SplitHostPort(host); err == nil {
