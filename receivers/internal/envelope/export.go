@@ -32,7 +32,7 @@ func (p *Peeler) journal(b []byte) (text []byte, ok bool) {
 		return e.binary(b)
 	case bytes.HasPrefix(b, exportTime):
 		us, end := decimal.Unsigned(b, len(exportTime))
-		if end != len(b) || us > 1<<60 {
+		if end != len(b) || us > 1<<60 { // no number alone, or a time beyond the year 38000
 			return nil, false
 		}
 		if e == nil {

@@ -358,8 +358,8 @@ func nothing(cause error) error {
 // spanRange is a part of a message: the spans with the numbers from (included) to to (excluded), counted over all resources.
 type spanRange struct{ from, to int }
 
-// beginnings says of each span of the message whether a call begins there: a call's span comes first, followed by the spans of its stages, so a span whose
-// parent is not among the spans of the call before begins another call.
+// beginnings says of each span of the message whether a call begins there: a call's span comes first, followed by the spans of its stages. So a span of another
+// trace, or whose parent is not among the call's spans so far, begins another call.
 func beginnings(td ptrace.Traces) (begins []bool) {
 	callTrace, callSpans := pcommon.TraceID{}, map[pcommon.SpanID]bool{}
 	for _, rs := range td.ResourceSpans().All() {
@@ -376,8 +376,8 @@ func beginnings(td ptrace.Traces) (begins []bool) {
 	return begins
 }
 
-// halves splits the part in two at the beginning of the call nearest to the middle: the next component measures a call by its stages, and needs calls whole. A
-// part that is a single call is split in the middle. The same part is always split in the same place.
+// halves splits the part in two at the beginning of the call nearest to the middle, the earlier at equal distance: the next component measures a call by its
+// stages, and needs calls whole. A part that is a single call is split in the middle. The same part is always split in the same place.
 func (p spanRange) halves(begins []bool) []spanRange {
 	mid := (p.from + p.to) / 2
 	at := mid
@@ -418,7 +418,8 @@ func (p spanRange) of(td ptrace.Traces) ptrace.Traces {
 }
 
 // sendMetrics sends the points of the batches that earlier tries have not delivered, small batches together in one message. Refused points are noted in
-// d.refused as a share of the delivery, and sending goes on. An error means that the backend cannot be reached: the caller tries again later.
+// d.refused as a share of the delivery, and sending goes on. An error means that the backend cannot be reached: the caller tries again later. With
+// Receiver.gpus, a Valued batch sends no points: its values go to gpus.
 func (d *delivery) sendMetrics(ctx context.Context) error {
 	for d.metrics.batches < len(d.batches) {
 		if b, ok := asValued(d.batches[d.metrics.batches]); ok && d.r.gpus != nil {
@@ -476,7 +477,8 @@ func (d *delivery) passGPUs(b Valued) {
 	})
 }
 
-// joinPoints returns the redacted points of the batches from first up to end (excluded): as many batches as fill one message.
+// joinPoints returns the redacted points of the batches from first up to end (excluded): batches are added until there are maxPoints, or more by the last batch
+// (cutPoints).
 func (d *delivery) joinPoints(first int) (md pmetric.Metrics, end int, redacted redact.Counts) {
 	md = pmetric.NewMetrics()
 	points := 0
@@ -564,7 +566,7 @@ func (r *Receiver) sendTraces(ctx context.Context, td ptrace.Traces) error {
 }
 
 // withRun writes the run into the metadata of a message whose spans are all of one run: kafka's exporter can use the run as message key
-// (message_key_from_metadata_key), which keeps a run's messages together, and whole.
+// (message_key_from_metadata_key), which keeps a run's messages together, and whole. Spans of several runs: ctx as is.
 func withRun(ctx context.Context, td ptrace.Traces) context.Context {
 	run := ""
 	for i, rs := range td.ResourceSpans().All() {

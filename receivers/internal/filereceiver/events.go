@@ -260,7 +260,7 @@ func (b *eventBatch) Traces(out *spans.Batch, from From) {
 		}
 		if e.placed {
 			from(e.place)
-		} else {
+		} else { // ended by Expire, after a Cut has forgotten the place of the first line
 			out.From(spans.NoOrigin)
 		}
 		rank, local := strconv.AppendInt(nil, e.Rank, 10), strconv.AppendInt(nil, e.Local, 10)

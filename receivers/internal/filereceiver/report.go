@@ -125,7 +125,8 @@ func (t *reporter) remove(m *member) {
 	}
 }
 
-// report logs the news of all receivers since the report before. Nothing is logged before the existing files were found: at most lateLook after the start.
+// report logs the news of all receivers since the report before. Nothing is logged until firstLook after the start, nor until all receivers have found their
+// existing files; from lateLook on, receivers still looking are not waited for.
 func (t *reporter) report(now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

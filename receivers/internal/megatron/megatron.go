@@ -211,6 +211,7 @@ func iterationOf(b []byte) (n, total int64, rest []byte) {
 }
 
 // records reads the record at the beginning of t, and the records behind it that have lost the line end before them, as several processes write into one file.
+// Malformed: no record had a column with a value.
 func (p *Parser) records(t []byte, out Out) (Result, string) {
 	found := false
 	for len(t) > 0 {
@@ -247,7 +248,8 @@ func (p *Parser) iteration(t []byte, out Out) (rest []byte, ok bool) {
 	rec.Set(record.Iteration, float64(n))
 	rec.Set(record.Iterations, float64(total))
 	t = p.inOrder(rec, t)
-	fields, learn := len(p.order) > 0, true // learn: all columns so far go into the order for the next record
+	// fields: a column was read, by inOrder (p.order is now the columns read) or below. learn: all columns so far go into the order for the next record.
+	fields, learn := len(p.order) > 0, true
 	var c column
 	for c.next(t) {
 		fields = fields || len(c.key) > 0
@@ -853,7 +855,7 @@ func pattern(value []byte) []byte {
 }
 
 // padded reads "> padded vocab (size: 50257) with 47 dummy tokens (new size: 50304)", printed after the dump: the new size is then in p.args as
-// padded_vocab_size.
+// padded_vocab_size. false: t is no such line.
 func (p *Parser) padded(t []byte) bool {
 	if !bytes.HasPrefix(t, wordPadded) {
 		return false

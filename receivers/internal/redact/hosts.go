@@ -54,7 +54,7 @@ func (h *hosts) host(s string, n *Counts) string {
 	if noName || hashed {
 		return h.addresses(s, n)
 	}
-	if a, err := netip.ParseAddr(strings.Trim(s, "[]")); err == nil {
+	if a, err := netip.ParseAddr(strings.Trim(s, "[]")); err == nil { // an address without a port
 		name, port = a.String(), ""
 		if local(a) {
 			return s

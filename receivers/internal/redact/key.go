@@ -77,7 +77,8 @@ var named = func() map[string]secrets.Looks {
 }()
 
 // ending classifies a name by the end of its last word, where the table does not have the words: mytoken, MYCORP_KEY. before is the word before the last one.
-// Words that models and training use for other things (pad_token, cache_key, forward_pass) are no secrets.
+// Words that models and training use for other things (pad_token, cache_key, forward_pass) are no secrets. Behind an end such as password or 密码 any value is
+// secret. Nothing: the last word has none of the ends.
 func ending(name, last, before string) secrets.Looks {
 	for _, end := range [...]string{
 		"key", "token", "pass", "pwd", "secret", "password", "passwd", "passphrase", "密码", "密钥", "秘钥", "私钥", "口令", "令牌",

@@ -61,7 +61,7 @@ func (f *finder) text(s string, n *Counts) string {
 	return s
 }
 
-// replace replaces each match of a pattern, or only its first group, if the pattern has groups.
+// replace replaces each match of a pattern, or only the first group of it that took part in the match, if the pattern has groups. n counts the replaced texts.
 func replace(re *regexp.Regexp, s string, n *Counts) string {
 	var out edit
 	for _, at := range re.FindAllStringSubmatchIndex(s, -1) {
@@ -265,6 +265,7 @@ func listed(s string, begin, i int) bool {
 	for begin > 0 && (s[begin-1] == '"' || s[begin-1] == '\'' || s[begin-1] == '\\') {
 		begin--
 	}
+	// A tuple behind the comma is no text: ('api_key', ('X', 1)).
 	return begin > 0 && s[begin-1] == '(' && !strings.HasPrefix(strings.TrimLeft(s[i+1:], " "), "(")
 }
 
@@ -300,9 +301,9 @@ func nameStart(s string, end int) int {
 	return i
 }
 
-// value finds the value of a name behind the separator, from s[i] on: the text in quotes, a list, or the word up to a blank or the end of a list's member. The
-// value of an HTTP header (looks is secrets.Text) may be several words: a scheme and its credentials, or the cookies. begin and end are without quotes; no
-// value: begin is end.
+// value finds the value of a name behind the separator, from s[i] on: the text in quotes, a list (if looks is secrets.Anything), or the word up to a blank or
+// the end of a list's member. The value of an HTTP header (looks is secrets.Text) may be several words: a scheme and its credentials, or the cookies. begin and
+// end are without quotes; no value: begin is end.
 func value(s string, i int, name string, looks secrets.Looks) (begin, end int) {
 	// Blanks, escaped quotes and the rest of => or := before the value.
 	for i < len(s) && strings.IndexByte(" \t>\\=:|", s[i]) >= 0 {
@@ -362,7 +363,7 @@ func quoted(s string, i int) (end int) {
 }
 
 // wordEnd is the end of the word that begins at s[i]: before a blank, the end of a list's member, a quote, a Chinese character or sign, or an escape of a sign
-// in a URL or an escaped text.
+// in a URL or an escaped text. A call with a text in quotes, SecretStr('X'), is one word to the end of the text; any other parenthesis goes on with the word.
 func wordEnd(s string, i int) int {
 	for j := i; j < len(s); j++ {
 		switch c := s[j]; {

@@ -214,8 +214,8 @@ func (b *stepBatch) ends() (values, stages, extras, gpus uint32) {
 }
 
 // addFacts finds the shared part of a record: the values that the log repeats in each record, such as the global batch size, stand on the resource. A step has
-// a resource with only the numbers that the step itself states. Other records have the resource of the step before. Records with an equal shared part refer to
-// the same one.
+// a resource with only the numbers that the step itself states. Other records have the resource of the step before. A shared part equal to one of the batch's
+// last maxMixed is not added again.
 func (b *stepBatch) addFacts(h *handler, it *placed, rec *record.Record) {
 	t := h.track(who{it.source, it.rank})
 	t.Units.add(rec)
@@ -325,7 +325,7 @@ func (b *stepBatch) Traces(out *spans.Batch, from filereceiver.From) {
 		}
 		if it.kind != record.Side {
 			s := b.span(out, it)
-			if it.kind != record.Summary {
+			if it.kind != record.Summary { // a summary stands in the run's own trace
 				out.Link(s, runTrace, runSpan)
 			}
 		}
@@ -566,7 +566,8 @@ func (l *latest) firstGPU(n int) (first int) {
 	return min(first, n)
 }
 
-// Metrics is as in filereceiver.Batch: the gauges of the values that the log states, a point for each record, and of the samples of GPUs.
+// Metrics is as in filereceiver.Batch: the gauges of the values that the log states, a point for each record (with LatestPoints only the last point of each
+// series), and of the samples of GPUs.
 func (b *stepBatch) Metrics() pmetric.Metrics {
 	md := pmetric.NewMetrics()
 	g := gauges{b: b}

@@ -250,7 +250,7 @@ func (h *handler) Line(l *tail.Line) (tail.Verdict, string) {
 }
 
 // parse gives the text of a line to the parser. The text of a JSON object may hold several lines: each is parsed, and the verdict is that of the first record,
-// else of the first line that is not ignored.
+// else of the last line that is not ignored, else of the first line ("empty" without any).
 func (h *handler) parse() (tail.Verdict, string) {
 	if !h.peeler.Opened || h.whole {
 		return h.parser.Line(h.text, h)
@@ -648,8 +648,9 @@ func (h *handler) epoch(rec *record.Record, it *placed, t *track) {
 }
 
 // count moves the track on to a step, and finds how many steps the record covers: the difference to the iteration before, unless the log says. An iteration
-// below the one before means that the job went back to a checkpoint, and begins another attempt. A step without an iteration is numbered instead.
-// Unknown (0) is the number at the first iteration of a log, unless that is 1, after going back, and at a repeated iteration.
+// below the one before means that the job went back to a checkpoint, and begins another attempt. A step without an iteration is numbered instead (ordinal).
+// Where the log does not say, the number is unknown (0) at the first iteration of a log, after going back, and at a repeated iteration; but iteration 1, first or
+// repeated, covers one step. Of a step without an iteration the number is always unknown.
 func (h *handler) count(rec *record.Record, it *placed, t *track) {
 	if !it.hasIteration {
 		t.Record++

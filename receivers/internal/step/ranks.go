@@ -46,7 +46,7 @@ func (b *stepBatch) addStage(h *handler, it *item, s *record.Stage) {
 }
 
 // rankParts describes the times of a part's ranks in the part's attributes m, and adds a span for each rank below the part (id), the slowest first. Of more
-// than maxRanks ranks only the slowest, the median and the fastest get spans. After maxPlaced parts of a record no ranks get spans.
+// than maxRanks ranks only fewRanks get spans: the slowest ones, the median and the fastest. After maxPlaced parts of a record no ranks get spans.
 func (b *stepBatch) rankParts(out *spans.Batch, it *item, p *part, m pcommon.Map, id pcommon.SpanID) {
 	ranks := b.ranks[p.ranksFrom:p.ranksTo]
 	slices.SortStableFunc(ranks, func(a, b rankTime) int {
@@ -108,7 +108,7 @@ type rankSlow struct {
 	seconds float64 // of computing, in the Own parts of the step
 	usual   float64 // the median of the peers' seconds
 	stage   string  // the part in which the rank lost most
-	behind  []int64 // the rank, and the peers that lost at least half as much
+	behind  []int64 // the rank, and the peers that lost at least half as much: at most maxBehind
 }
 
 // maxBehind bounds AttrRanksBehind.
@@ -142,7 +142,8 @@ func (b *stepBatch) compare(it *item) {
 	}
 	perStage := int64(1) << 62 // ranks of a pipeline stage; at first all ranks
 	if pp := model.PipelineParallel; pp > 1 {
-		if it.kind == record.Ranks || model.WorldSize%pp != 0 || model.WorldSize == 0 { // of a report, only the extremes of all ranks are known
+		// Of a report, only the extremes of all ranks are known. Without a world size that the stages divide, the ranks of a stage are unknown.
+		if it.kind == record.Ranks || model.WorldSize%pp != 0 || model.WorldSize == 0 {
 			return
 		}
 		perStage = model.WorldSize / pp

@@ -63,7 +63,7 @@ func (k *tokens) count(rec *record.Record, it *placed, attempt int64) {
 	case math.IsNaN(either):
 	case number == either && means == sinceStart:
 		rec.Set(record.ConsumedTokens, number)
-	case number != either || !rec.Has(record.Tokens):
+	case number != either || !rec.Has(record.Tokens): // not counted by, or of no known meaning
 		rec.AddExtra(record.Extra{Name: tokensName, Value: either})
 	}
 }

@@ -16,7 +16,7 @@ func twins(a, b *record.Record) bool {
 }
 
 // absorb moves the content of the waiting record into rec, a record of the same step by its twin, so that the step gets one span. The result is the lines of
-// the waiting record, which from now on wait with rec; nil: there was nothing to absorb.
+// the waiting record, which from now on wait with rec; nil: there was nothing to absorb, or rec does not wait (Open), so the waiting record keeps its lines.
 func (h *handler) absorb(rec *record.Record) (held []tail.Held) {
 	p := &h.pending
 	if !p.open || p.unplaced || !rec.Open || !twins(p.rec, rec) {

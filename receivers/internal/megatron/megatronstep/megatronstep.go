@@ -29,7 +29,7 @@ func (p *Parser) Line(text []byte, out step.Out) (v tail.Verdict, reason string,
 	result, reason := p.lines.Line(text, out)
 	switch result {
 	case megatron.Records:
-		p.state.Open = p.state.Open && p.lines.Dump
+		p.state.Open = p.state.Open && p.lines.Dump // a memory line within the dump ends nothing; an iteration has ended the dump
 		return tail.Record, "", true
 	case megatron.Ignored:
 		return tail.Ignored, reason, true
