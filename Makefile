@@ -100,7 +100,7 @@ new-format:
 # that these import, twice more.
 unit:
 	GORACE=atexit_sleep_ms=0 go test -vet=off -race -short -p $$(($$(nproc) + 1)) -timeout 25m $$(go list ./... | grep -vE '/cmd/trainbridge$$' | grep -vxF "$$(go list $(COMPUTING))")
-	go test -vet=off ./cmd/trainbridge $(COMPUTING) $$(grep -rl --include=*_test.go --exclude-dir=bin --exclude-dir=tools 'testing[.]Short()' . | xargs -n 1 dirname | sort -u)
+	go test -vet=off -p $$(($$(nproc) + 1)) ./cmd/trainbridge $(COMPUTING) $$(grep -rl --include=*_test.go --exclude-dir=bin --exclude-dir=tools 'testing[.]Short()' . | xargs -n 1 dirname | sort -u)
 	go test -tags full -run 'Component|Validate' ./cmd/trainbridge
 	go -C tools test -count=1 ./semconv ./wheel ./newformat # its cache does not know the golden files of this module
 	CGO_ENABLED=0 go test -vet=off ./receivers/nvmlreceiver

@@ -45,14 +45,17 @@ func (*arriving) Save() []byte     { return nil }
 func (*arriving) Restore([]byte)   {}
 func (*arriving) InOrder()         {}
 
+func seedsOfArrivals() uint64 {
+	if testing.Short() {
+		return 40
+	}
+	return 300
+}
+
 // Output sent before a crash comes again unchanged, even if a line has only the time of its arrival: for any accepted batches, and any time of storing
 // positions.
 func TestArrivals(t *testing.T) {
-	seeds := uint64(300)
-	if testing.Short() {
-		seeds = 40
-	}
-	for seed := range seeds {
+	for seed := range seedsOfArrivals() {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(seed, 3))
 			r := newRig(t, func(c *Config) { c.MaxInFlightBytes = minInFlight })

@@ -122,8 +122,8 @@ func (r *stepReader) readPart(span ptrace.Span, s *scratch) {
 	r.values = append(r.values, stepValues{source: sourceOf(&p.Source, &s.resource), part: spans.Label(p.Name)})
 }
 
-// readStep notes a step, or a record about several, with the values that are possible: an impossible one is unknown, and the span counts as invalid. A span without a
-// possible length is none of those, for a log may state when a step ended and not how long the step took: it counts, and is left out of the account of the run.
+// readStep notes a step, or a record about several, with the values that are possible: an impossible one is unknown, and the span counts as invalid. A span
+// without a possible length is valid, for a log may state when a step ended and not how long the step took; the account of the run is without the step.
 func (r *stepReader) readStep(span ptrace.Span, s *scratch) {
 	ns, possible := length(span)
 	st, bad := &r.step, false

@@ -71,9 +71,9 @@ func (k *tokens) count(rec *record.Record, it *placed, attempt int64) {
 // tokensName is the name of the extra for a number of unknown meaning.
 var tokensName = []byte("tokens")
 
-// learn finds the meaning (k.Sense) of a log's token counts by the next one of them, unless the meaning is known. A count that does not grow is per step. Early in
-// a run two records of equally many steps decide: counts per step are about equal, counts since the start are as far apart as the iterations. Else a count that
-// grew mostGrown times in a row is since the start.
+// learn finds the meaning (k.Sense) of a log's token counts by the next one of them, unless the meaning is known. A count that does not grow is per step. Early
+// in a run two records of equally many steps decide: counts per step are about equal, counts since the start are as far apart as the iterations. Else a count
+// that grew mostGrown times in a row is since the start.
 func (k *tokens) learn(number float64, it *placed) {
 	if k.Sense != unsure || k.Last == 0 {
 		return

@@ -348,16 +348,19 @@ func (s *exact) add(q quantity, v *value, cfg *Config) (f finding) {
 	return f
 }
 
+func trials() int {
+	if testing.Short() {
+		return 75
+	}
+	return 300
+}
+
 // TestSeriesAgainstExact: lazy sorting misses nothing. Random series with noise of every size, trends, jumps, ties, retries, returns to a checkpoint and
 // changed batch sizes get the same verdicts with the same numbers.
 func TestSeriesAgainstExact(t *testing.T) {
 	rng := rand.New(rand.NewPCG(8, 9))
 	var low, slow, spike int
-	trials := 300
-	if testing.Short() {
-		trials /= 4
-	}
-	for trial := range trials {
+	for trial := range trials() {
 		cfg := DefaultConfig()
 		cfg.Window = []int{10, 11, 37, 100}[trial%4]
 		cfg.MinSamples = 5 + rng.IntN(cfg.Window-4)

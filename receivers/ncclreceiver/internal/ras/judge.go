@@ -338,8 +338,8 @@ func (j *judge) news(c *current, kind Kind, ranks []int32) bool {
 	return was != sum
 }
 
-// most are the findings to be reported, at most maxFindings: of each kind those about the largest communicators. The kinds take turns, for a host that is missing
-// in a thousand communicators does not make up for ranks that diverged. Each about a communicator gets the number of findings of its kind.
+// most are the findings to be reported, at most maxFindings: of each kind those about the largest communicators. The kinds take turns: a host missing in
+// a thousand communicators must not hide ranks that diverged. Each about a communicator gets the number of findings of its kind.
 func (j *judge) most() []Finding {
 	var n [kinds]int64
 	for i := range j.found {

@@ -102,12 +102,7 @@ func TestBounds(t *testing.T) {
 			w := New(&file)
 			for _, td := range messages {
 				require.NoError(t, w.ConsumeTraces(t.Context(), td))
-				assert.LessOrEqual(t, w.count, maxInterned+2*maxAttributes)
-				assert.LessOrEqual(t, w.size, maxInternedBytes+maxText)
-				assert.LessOrEqual(t, w.tracks.kept, maxTracks)
-				assert.LessOrEqual(t, len(w.tracks.known), w.tracks.kept)
-				assert.LessOrEqual(t, len(w.tracks.processes), maxProcesses+1)
-				assert.LessOrEqual(t, len(w.tracks.homes), maxHomes)
+				assertBounded(t, w)
 			}
 			require.NoError(t, w.Close())
 			got := decode(t, file.Bytes())
@@ -116,6 +111,16 @@ func TestBounds(t *testing.T) {
 			assert.Less(t, file.Len(), n*120)
 		})
 	}
+}
+
+func assertBounded(t *testing.T, w *Writer) {
+	t.Helper()
+	assert.LessOrEqual(t, w.count, maxInterned+2*maxAttributes)
+	assert.LessOrEqual(t, w.size, maxInternedBytes+maxText)
+	assert.LessOrEqual(t, w.tracks.kept, maxTracks)
+	assert.LessOrEqual(t, len(w.tracks.known), w.tracks.kept)
+	assert.LessOrEqual(t, len(w.tracks.processes), maxProcesses+1)
+	assert.LessOrEqual(t, len(w.tracks.homes), maxHomes)
 }
 
 func TestCounterBounds(t *testing.T) {
