@@ -102,6 +102,7 @@ func fluentCommand(bin string) func(*duel, string, *sink) ([]string, []string, e
 	return func(d *duel, dir string, s *sink) ([]string, []string, error) {
 		parser := "[PARSER]\n  Name line\n  Format json\n"
 		if d.regex != "" {
+			// Fluent Bit's expressions are Ruby's: (?<name>…) for a group.
 			parser = "[PARSER]\n  Name line\n  Format regex\n  Regex " + strings.ReplaceAll(d.regex, "(?P<", "(?<") + "\n"
 		}
 		host, port, _ := strings.Cut(s.http, ":")

@@ -215,7 +215,8 @@ const (
 )
 
 // measure has c read log, until so many items have arrived as are wanted and no more come. The CPU time is read once trailing has passed after the last item,
-// and again if more items come; what is missing after quiet does not come.
+// and again if more items come; what is missing after quiet does not come. Nothing by 5 minutes, or
+// items that still come then, are an error.
 func (o *options) measure(c *contender, d *duel, log string, want int64) (sample, error) {
 	dir, err := os.MkdirTemp(o.out, "run")
 	if err != nil {

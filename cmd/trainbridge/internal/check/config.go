@@ -103,7 +103,8 @@ func tailings(conf map[string]any) (all []*tailing, err error) {
 	return all, nil
 }
 
-// reach finds the files of each receiver by the globs, and sets Include and Shared. Reported are globs without a file, links, and files passed over.
+// reach finds the files of each receiver by the globs, sets Include and Shared (sorted, each file once), and lists the globs in c.globs. Reported are globs
+// without a file, links, and files passed over.
 func (c *account) reach(all []*tailing) {
 	var links []place
 	passed, kernel := make(map[string]string), make(kernelfs.Passed)

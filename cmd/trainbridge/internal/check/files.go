@@ -174,7 +174,8 @@ func headOf(path string) []byte {
 	return head[:n]
 }
 
-// unread reports files without a receiver, a finding for each kind: unreadable, of a known kind that is not read, text in no known format, binary, empty.
+// unread reports files without a receiver: a finding for each unreadable file, for each known kind that is not read, and for all files that are text in no
+// known format, that are binary, and that are empty. Files of the known kinds are compressed logs, for example, or need another name.
 func (c *account) unread() {
 	var empty, binary, text, broken []*file
 	known := make([][]*file, len(others)) // by the index of others

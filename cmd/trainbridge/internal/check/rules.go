@@ -53,6 +53,7 @@ func (r *rules) transferQueue() {
 	files, all := r.of("tq_trace", "train_log") // verl's console, which may name TransferQueue, is train_log's
 	traces, _ := r.gather(files, all, func(s *signs) *sight { return &s.trace })
 	details, _ := r.gather(files, all, func(s *signs) *sight { return &s.detail })
+	// Only of tq_trace's files: in the files of train_log each step is a record without [TQ-.
 	ofTQ, signsOfTQ := r.of("tq_trace")
 	totals, calls := r.gather(ofTQ, signsOfTQ, func(s *signs) *sight { return &s.total })
 	named, where := r.gather(files, all, func(s *signs) *sight { return &s.queue })

@@ -49,6 +49,7 @@ func (c *account) text(out io.Writer) error {
 		fmt.Fprintf(&b, "%s: %s\n", count(int64(c.Understood), "file", "files"), amounts(c.Lines, c.Records, c.Ignored, c.Rejected))
 	}
 	off := c.off()
+	// Problems stand before notes (sort): a title begins each of the two groups.
 	for i := range c.findings {
 		if f := &c.findings[i]; i == 0 || f.Off != c.findings[i-1].Off {
 			fmt.Fprintf(&b, "\n%s\n", map[bool]string{true: "Problems:", false: "Notes:"}[f.Off])

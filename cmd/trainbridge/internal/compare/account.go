@@ -88,7 +88,8 @@ func (d *document) accountHead() []string {
 	return []string{"", "A", "B", "B − A", d.in("share, B − A", "占比之差")}
 }
 
-// accountRows are the rows below accountHead: the states with a share worth a row, the wall clock, and goodput. There are none where the accounts are alike.
+// accountRows are the rows below accountHead: the states with a share of half of leastTold or more in either run, the wall clock, and goodput. Accounts that
+// are alike have no rows.
 func (d *document) accountRows() (rows [][]string) {
 	a, b := d.accounts.a, d.accounts.b
 	if d.accounts.both() && d.accounts.alike() {

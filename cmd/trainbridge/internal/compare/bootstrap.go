@@ -157,9 +157,10 @@ func compareMeans(name string, a, b []unit, paired bool, confidence float64) (e 
 	if min(len(a), len(b)) < manyUnits {
 		t *= math.Sqrt(squares) // now half of Welch's interval
 		e.difference.low, e.difference.high = min(e.difference.low, e.difference.value-t), max(e.difference.high, e.difference.value+t)
+		// B/A is 1 + (B − A)/A.
 		e.ratio.low, e.ratio.high = min(e.ratio.low, 1+e.difference.low/e.a), max(e.ratio.high, 1+e.difference.high/e.a)
 	}
-	// A mean of A that may be 0 or less allows for any ratio, and one of B for none.
+	// The ratio has no meaning if A's mean is 0 or less, or if a draw had a mean of 0 or less: the lowest ratio is then 0 or less, or the highest infinite.
 	if e.a <= 0 || !(ratios[0] > 0) || math.IsInf(ratios[resamples-1], 1) {
 		e.ratio = interval{math.NaN(), math.NaN(), math.NaN()}
 	}
@@ -215,6 +216,7 @@ func influences(a, b []unit, paired bool) (all []float64, freedom float64) {
 		}
 		n := float64(len(units))
 		for _, u := range units {
+			// What the unit adds to the mean sum/count, to the first order; the root corrects the variance for a sample.
 			v := (u.sum - m*u.count) / count * math.Sqrt(n/(n-1))
 			out = append(out, v)
 			variance += v * v

@@ -108,7 +108,7 @@ type side struct {
 }
 
 // newSide finds the steps of a run, by the training log of a format, else by the windows of steps: an iteration is a step, and steps are in the order of their
-// ends.
+// ends. A run with neither has no steps.
 func newSide(run *Run, log string) *side {
 	s := &side{Run: run, log: log, steps: map[int64]int{}, covered: map[int64]float64{}, traces: map[uint64]int{}}
 	rows := cmp.Or(run.steps[log], run.windows[spans.WindowStep])

@@ -29,7 +29,7 @@ func (f *figure) drift(tauA, tauB, confidence float64) {
 	// The half width of Welch's interval; of pairs likeA has the differences.
 	half := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: freedom}.Quantile((1+confidence)/2) * math.Sqrt(vA+vB)
 	f.difference.low, f.difference.high = min(f.difference.low, f.difference.value-half), max(f.difference.high, f.difference.value+half)
-	if !math.IsNaN(f.ratio.value) {
+	if !math.IsNaN(f.ratio.value) { // B/A is 1 + (B − A)/A
 		f.ratio.low, f.ratio.high = min(f.ratio.low, 1+f.difference.low/f.estimate.a), max(f.ratio.high, 1+f.difference.high/f.estimate.a)
 	}
 }

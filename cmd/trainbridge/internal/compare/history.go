@@ -230,7 +230,8 @@ func days(text string) (time.Duration, bool) {
 	return time.Duration(n) * 24 * time.Hour, ok && err == nil && n > 0 && n <= 36_500
 }
 
-// compareHistory sets a run of a lake among its history.
+// compareHistory sets a run of a lake, by id or the newest for "", among the like runs before, and prints the history as text or JSON. HTML and
+// Chinese are usage errors.
 func compareHistory(cmd *cobra.Command, lake, id string, opt *options) error {
 	if ReadHistory == nil {
 		return reading.Errorf(cmd, "a lake is read by the full build only: make that with `make build-full`")

@@ -49,7 +49,8 @@ const (
 	muchLess   = 0.5     // of that share: the share in the other run is smaller
 )
 
-// dearest is the rank or host with the highest cost, with its share of all waiting in the run and in the other run. ok: it is the cause of more waiting here.
+// dearest is the rank or host with the highest cost, of equals the lowest, with the shares of all waiting in the run and in the other run. ok: the rank or host
+// is the cause of more waiting here.
 func dearest[K cmp.Ordered](of map[K]float64, all float64, other map[K]float64, otherAll float64) (who K, share, otherShare float64, ok bool) {
 	for _, k := range slices.Sorted(maps.Keys(of)) {
 		if cost := of[k] / all; cost > share {
@@ -74,7 +75,7 @@ func (d *document) lastOnes() string {
 			higher, lower = higher || f.finding() == findingHigher, lower || f.finding() == findingLower
 		}
 	}
-	switch {
+	switch { // figures of both kinds: of B
 	case higher:
 		return d.lastOne("B", &d.b.last, "A", &d.a.last)
 	case lower:

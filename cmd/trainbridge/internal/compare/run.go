@@ -135,7 +135,7 @@ func (c *runs) ConsumeTraces(_ context.Context, td ptrace.Traces) error {
 			}
 		}
 	}
-	book.Fit(c.books(), book.MostSteps)
+	book.Fit(c.books(), book.MostSteps) // bounds the memory of all accounts together
 	return nil
 }
 

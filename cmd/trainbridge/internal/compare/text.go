@@ -175,7 +175,7 @@ func (d *document) warnings() (all []string) {
 	case refused:
 		all = append(all, d.sf("NOT COMPARABLE: the runs differ in %s. Differences below may come from that alone.",
 			"不可比较：两次运行的设置不同（%s）。下列差异可能由此造成。", list))
-	case list != "":
+	case list != "": // the GPUs are the only fact that is not needed
 		all = append(all, d.sf("The runs had other devices: %s.", "两次运行的设备不同（%s）。", list))
 	}
 	for i, run := range []*Run{d.a, d.b} {

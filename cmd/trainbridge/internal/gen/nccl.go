@@ -101,6 +101,7 @@ func (j *job) vccl(e *ncclEvent, rank int) {
 	clock := &j.host(rank).clock
 	start := clock.Local(e.arrive[rank])
 	took := (clock.Local(e.end) - start + 50) / 100 // in 0.1 µs, as printed
+	// The link from the rank is slow (FaultLink): the rank states a retry. bandwidth_gbps is in Gbit/s, the same as bits per ns.
 	retried := 0
 	if rank == e.flaky {
 		retried = 1
@@ -122,6 +123,7 @@ func (j *job) inspector(e *ncclEvent, rank int) {
 		j.dump(rank, r.next)
 	}
 	start, us := clock.Local(e.arrive[rank])/1000, (clock.Local(e.end)-clock.Local(e.arrive[rank])+500)/1000 // µs; the duration is rounded
+	// NCCL Inspector states the message of a rank: of AllGather and ReduceScatter a share of the data, of AllReduce the whole.
 	message, n := e.size, float64(j.opt.Ranks)
 	factor := (n - 1) / n // of the bus bandwidth: nccl-tests, doc/PERFORMANCE.md
 	if e.kind.shared {
@@ -129,10 +131,11 @@ func (j *job) inspector(e *ncclEvent, rank int) {
 	} else {
 		factor = 2 * (n - 1) / n
 	}
-	gbs := float64(e.size) / 1e3 / float64(us)
+	gbs := float64(e.size) / 1e3 / float64(us) // GB/s
 	text := fmt.Sprintf(`"coll_perf":{"coll":"%s","coll_sn":%d,"coll_msg_size_bytes":%d,"coll_exec_time_us":%d,"coll_timing_source":"kernel_gpu",`+
 		`"coll_algobw_gbs":%.6f,"coll_busbw_gbs":%.6f`, e.kind.name, e.sequence, message, us, gbs, gbs*factor)
-	if !j.opt.clock(ClockNoStart) { // by NCCL_INSPECTOR_DUMP_VERBOSE=1: the events in order of arrival, with the CPU's times
+	// By NCCL_INSPECTOR_DUMP_VERBOSE=1: the events in order of arrival, with the CPU's times. The call begins 60 µs before the kernel, and takes 5 µs.
+	if !j.opt.clock(ClockNoStart) {
 		text += fmt.Sprintf(`,"event_trace_sn":{"coll_start_sn":1,"coll_stop_sn":2,"kernel_events":[{"channel_id":0,"kernel_start_sn":3,"kernel_stop_sn":5,`+
 			`"kernel_record_sn":4}]},"event_trace_ts":{"coll_start_ts":%d,"coll_stop_ts":%d,"kernel_events":[{"channel_id":0,"kernel_start_ts":%d,`+
 			`"kernel_stop_ts":%d,"kernel_record_ts":%d}]}`, start-60, start-55, start, start+us, start+us)

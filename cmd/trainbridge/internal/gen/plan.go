@@ -121,8 +121,8 @@ func (p *planner) next(step int) *plan {
 	return t
 }
 
-// fault draws the fault of a step; nil if none is due. Due is one step of FaultEvery. If slow checkpoints are asked for, a step with a checkpoint has no other
-// fault, and only one in slowCheckpoints is slow: with every second one slow none would be slower than usual.
+// fault draws the fault of a step; nil if none is due, and of the first steps (quiet). Due is one step of FaultEvery. If slow checkpoints are asked for, a step
+// with a checkpoint has no other fault, and only one in slowCheckpoints is slow: with every second one slow none would be slower than usual.
 func (p *planner) fault(t *plan) *fault {
 	o := p.opt
 	kinds := slices.DeleteFunc(slices.Clone(o.Faults), func(kind string) bool { return kind == FaultCheckpoint })
@@ -134,7 +134,7 @@ func (p *planner) fault(t *plan) *fault {
 		return nil
 	}
 	f := &fault{kind: kinds[p.rng.IntN(len(kinds))], rank: -1, by: p.between(700, 1300, ms)}
-	rank := p.rng.IntN(o.Ranks)
+	rank := p.rng.IntN(o.Ranks) // drawn for each kind of fault, used by three
 	switch f.kind {
 	case FaultStraggler:
 		f.rank, f.at = rank, p.rng.IntN(o.Collectives)

@@ -64,8 +64,8 @@ func (s *state) place(t *plan, f *fault, pass int64, overlap bool) (*timeline, s
 	l := &timeline{interval: interval{start: s.now}}
 	l.loading = interval{s.now, s.now + t.loading + slow(FaultData)}
 	now := l.loading.end + t.gaps[0]
-	from := now // when the workers may begin the next function
-	if s.rollout > 0 {
+	from := now        // when the workers may begin the next function
+	if s.rollout > 0 { // with overlap the step before has begun this step's sequences
 		from = s.rollout
 	}
 	next := state{}
@@ -81,13 +81,13 @@ func (s *state) place(t *plan, f *fault, pass int64, overlap bool) (*timeline, s
 				c.got += slow(FaultGet)
 			}
 			c.computed = c.got + d.compute
-			if i == sequences && rank == 0 {
+			if i == sequences && rank == 0 { // the first rank's computing has the pass of RPCs in the middle
 				l.pass = interval{c.got + t.before, c.got + t.before + pass}
 				c.computed = wholeMS(l.pass.end + t.after)
 			}
 			calls[rank] = c
 		}
-		if i == update {
+		if i == update { // sets when the calls have computed
 			l.collect(t, f, calls)
 		}
 		for rank := range calls {

@@ -74,7 +74,7 @@ func (j *job) record(step int, end, took, tokens int64, traceID string, parts []
 		if i > 0 {
 			b = append(b, ", "...)
 		}
-		b = fmt.Append(b, 97+l.busy.IntN(4))
+		b = fmt.Append(b, 97+l.busy.IntN(4)) // 97 to 100 %
 	}
 	b = fmt.Appendf(b, `], "tokens": %d`, tokens)
 	for _, p := range parts {

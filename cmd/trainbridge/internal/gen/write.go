@@ -131,7 +131,7 @@ func write(ctx context.Context, opt *Options, clk logfile.Clock) (Truth, error) 
 		}
 		return j.flush(until)
 	})
-	if err == nil {
+	if err == nil { // lines behind the last begin of a rollout
 		err = j.flush(end)
 	}
 	if errors.Is(err, errStopped) {

@@ -46,7 +46,7 @@ func History(dir, id string, last time.Duration) (run compare.Past, before []com
 	}
 	at := len(days) - 1 // from the newest day back to the day of the run, and one day further at the end of the loop
 	for ; at >= 0 && run.Run == ""; at-- {
-		if _, err := os.Stat(pathOf(dir, runsTable, days[at], runName(id))); id != "" && err != nil {
+		if _, err := os.Stat(pathOf(dir, runsTable, days[at], runName(id))); id != "" && err != nil { // the run of the id did not begin on the day
 			continue
 		}
 		read(days[at])
@@ -60,7 +60,8 @@ func History(dir, id string, last time.Duration) (run compare.Past, before []com
 		return run, nil, left, nil
 	}
 	for _, day := range days[:at+2] { // up to the day of the run
-		end, err := time.Parse("day="+time.DateOnly, day)
+		end, err := time.Parse("day="+time.DateOnly, day) // midnight, a day before the day's end
+		// A day that ended before the wanted time is not read.
 		if err != nil || last > 0 && end.AddDate(0, 0, 1).Before(run.Start.Add(-last)) {
 			continue
 		}

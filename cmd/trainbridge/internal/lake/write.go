@@ -58,7 +58,7 @@ func short(err error) error {
 }
 
 // finish writes all tables, then removes what earlier reports of the same runs have left (sweep). The rows of runs are read first, for the day of each run, and
-// kept in memory, because Each can be called once for a table.
+// kept in memory, because Each can be called once for a table. The first cell of a row is the run.
 func (w *writer) finish(read *offline.Reading) error {
 	if !w.Jobs(read, w.Conclude) {
 		return errRuns
@@ -99,7 +99,7 @@ func (w *writer) finish(read *offline.Reading) error {
 	return w.sweep()
 }
 
-// table writes a table: a file for each run with rows.
+// table writes a table: a file for each run with rows. The rows of a run come together: the next run's first row completes a file.
 func (w *writer) table(name string, each func(func(cells [][]byte) error) error) error {
 	schema := schemaOf(name)
 	var file *file // of the run at hand; nil: none yet

@@ -37,8 +37,8 @@ func newClocks(zone *time.Location) *clocks {
 	return &clocks{zone: zone, stamps: clock.NewStamps(zone)}
 }
 
-// line notes the clock of a line, if any: of a stamp before the message, of the container's log, of "datetime: …", or of torchrun's prefix. Only ignored
-// lines widen first and last, as the clocks of records are in the spans. The text is valid during the call.
+// line notes the clock of a line, the first that the line has: "datetime: …", a stamp before the message, the container's stamp, torchrun's prefix. Only
+// ignored lines widen first and last, as the clocks of records are in the spans. The text is valid during the call.
 func (c *clocks) line(text []byte, v tail.Verdict) {
 	// Of records a single one is parsed, only for c.at: the year of stamps without one (glog).
 	if v != tail.Ignored && c.at != 0 {

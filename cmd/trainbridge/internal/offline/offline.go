@@ -254,7 +254,7 @@ func zoneSources(
 		}
 		all = append(all, source{scope, o})
 		releases = append(releases, done)
-		if opt.owner != nil {
+		if opt.owner != nil { // the files need no look for their receiver
 			o.Claim(byContent)
 		}
 	}
@@ -356,8 +356,8 @@ func (r *Reading) sort(in *Input, opt Options) error {
 	return nil
 }
 
-// readJob reads the files of a job through a pipeline, all receivers in parallel, and adds counts and shifted zones to out. met is called with each receiver
-// before the reading begins, for the progress.
+// readJob reads the files of a job through a pipeline, all receivers in parallel, and adds counts and shifted zones to out. At the end the pipeline gets the
+// spans of the runs (sendRuns), and is closed. met is called with each receiver before the reading begins, for the progress.
 func readJob(ctx context.Context, j job, opt Options, to Sink, out *Reading, met func(*tail.Once)) error {
 	p, err := newPipeline(ctx, opt, to)
 	if err != nil {

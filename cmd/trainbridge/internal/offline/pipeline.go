@@ -58,7 +58,7 @@ func newPipeline(ctx context.Context, opt Options, to Sink) (*pipeline, error) {
 		p.parts = append([]component.Component{perf}, p.parts...)
 		p.first.Metrics = perf
 	}
-	for _, c := range slices.Backward(p.parts) {
+	for _, c := range slices.Backward(p.parts) { // from the end: a component's consumers are started before
 		if err := c.Start(ctx, host{}); err != nil {
 			return nil, errors.Join(err, p.close(ctx))
 		}

@@ -125,6 +125,7 @@ func (c *comparison) leave(path, of string) {
 
 // tracker compares a tracker's file with the logs beside, and with the files of trackers before, others. The tracker's file is left if a console log or JSON
 // lines have its steps, or a file of the other kind of tracker has. Else the tracker's file is kept, and each trainer_state.json with its steps is left.
+// A tracker's file with fewer than leastSame steps is not compared.
 func (c *comparison) tracker(path string, others []string) {
 	steps := saidBy(path, trackerHead, trackerSteps)
 	if len(steps) < leastSame {

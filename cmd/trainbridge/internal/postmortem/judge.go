@@ -89,7 +89,7 @@ func weight(e *Event) int {
 		case 4, 7, 8, 11: // SIGILL, SIGBUS, SIGFPE, SIGSEGV: by an act of the process itself
 			return 3
 		}
-		return 2
+		return 2 // SIGKILL, SIGABRT: by the kernel, a watchdog, or a failed assertion
 	case events.ClassCancelled, events.ClassGone, events.ClassTimeout:
 		return 2
 	case events.ClassSummary:
@@ -101,7 +101,7 @@ func weight(e *Event) int {
 		case e.Signal != 0:
 			return 2
 		}
-		return 1
+		return 1 // an exit code: the process itself may have written why
 	case events.ClassFrozen:
 		return 2
 	case events.ClassNCCL, events.ClassEngine, events.ClassPeer:
@@ -117,7 +117,8 @@ func consequence(e *Event) bool {
 }
 
 // afterEnd is the rule for complete training with errors in the logs: healthy if the last line about an end says that training is complete, and no error
-// follows; after_end if all errors come behind the first line about an end.
+// follows; after_end if all errors come behind the first line about an end. false: no line about an end, an error before the first of these lines, or a program
+// that only says that it exits, without errors (done).
 func (j *judge) afterEnd() (End, bool) {
 	ended := j.of(events.ClassEnded, events.ClassExiting)
 	if len(ended) == 0 {
@@ -487,7 +488,7 @@ func (j *judge) gone(e *Event) End {
 	return end
 }
 
-// peer describes a closed connection: the far end closed first, or the network failed. Dumps may name the rank behind.
+// peer describes a closed connection: the far end closed first, or the network failed. If the dumps name a rank, their conclusion is the result instead.
 func (j *judge) peer(e *Event) End {
 	end := End{Kind: string(events.ClassGone), Sentence: "A connection was closed by the process at its other end"}
 	if strings.Contains(e.Text, "reset by peer") || strings.Contains(e.Text, "network error") {
@@ -729,6 +730,7 @@ func (j *judge) timeout(e *Event) End {
 		if len(behind) < len(counts) {
 			slices.Sort(behind)
 			end.Kind, end.Ranks, end.Certain = string(events.ClassBehind), behind, true
+			// The ranks behind have enqueued up to least: the work after is the one in question.
 			end.Sentence = capital(human.Ranks(behind)) + " did not return from enqueueing work " + human.Thousands(least+1) + ", in which the others waited"
 		}
 	}

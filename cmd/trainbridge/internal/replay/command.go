@@ -222,7 +222,7 @@ func (s *sending) consumeTraces(ctx context.Context, td ptrace.Traces) error {
 	return nil
 }
 
-// extent is the first start and the last end of the spans whose times are not made up; first is the largest time without any.
+// extent is the first start and the last end of the spans whose times are not made up; without any, first is the largest time and last is 0.
 func extent(td ptrace.Traces) (first, last pcommon.Timestamp) {
 	first = ^pcommon.Timestamp(0)
 	for _, rs := range td.ResourceSpans().All() {

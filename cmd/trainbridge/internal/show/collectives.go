@@ -301,7 +301,7 @@ func linkDetails(s *tree.Span) (d numbers) {
 }
 
 // rankBar draws a rank's waiting for the last rank as ░ and the transfer as █. The rank that came last is red, and waited for nobody. Without a time of
-// transfer the bar is plain.
+// transfer, or with a transfer as long as the span, the bar is plain.
 func rankBar(s *tree.Span, t *tree.Trace, cells int, p reading.Palette) string {
 	colour := rankColour
 	last := cameLast(s)

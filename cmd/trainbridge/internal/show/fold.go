@@ -61,8 +61,8 @@ func (f *fold) times() string {
 	return human.Range(human.Nanoseconds(f.shortest), human.Nanoseconds(f.longest))
 }
 
-// details is the text behind the bar of a fold: incomplete spans, the sum and its share of the parent's time, what domains add, and counts of verdicts. Spans
-// that ran at the same time have no sum.
+// details is the text behind the bar of a fold: incomplete spans, the sum and its share of the parent's time, what domains add, and counts of verdicts. Roots,
+// and spans that ran at the same time, have no sum.
 func (f *fold) details() string {
 	var d []string
 	if f.incomplete > 0 {

@@ -102,7 +102,7 @@ func functionDetails(s *tree.Span) (d []string) {
 			d = append(d, fmt.Sprintf("batch %d", f.BatchSize.N))
 		}
 	case spans.TQGet, spans.TQCompute, spans.TQPut:
-		if s.Parent != nil && !s.Parent.Head.Incomplete {
+		if s.Parent != nil && !s.Parent.Head.Incomplete { // the length of an incomplete function is not known
 			d = ofParent(s)
 		}
 	case spans.TQClientGet, spans.TQClientPut:

@@ -132,8 +132,8 @@ func worse(a, b string) string {
 	return ""
 }
 
-// overview prints the lists of --list: a row per run with the names that most of the run's traces begin with, and, if a service or a run was chosen, a row per
-// trace.
+// overview prints the lists of --list: a row per run with the three names that most of the run's traces begin with, and, if a service or a run was chosen, a
+// row per trace.
 func overview(w *strings.Builder, traces []*tree.Trace, opt options, l look) {
 	// Left: the columns with texts. The rest, numbers, are flush right.
 	g := tables.Table{Head: []string{"service", "run", "traces", "bad", "first", "last", "begin with"}, Left: []bool{true, true, 6: true}}

@@ -55,7 +55,7 @@ func (v verdict) short() string {
 	case spans.UnitSeconds:
 		write = human.Seconds
 	case "":
-		if known.Name != "" && v.threshold > 1e9 { // {flop}/s; else maybe samples/s, tokens/s or s, known only from the reason
+		if known.Name != "" && v.threshold > 1e9 { // above 1e9 only FLOP/s; below, the unit is in the reason alone
 			write = human.Flops
 		}
 	}

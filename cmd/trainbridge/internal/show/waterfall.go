@@ -43,7 +43,7 @@ func waterfall(w *strings.Builder, t *tree.Trace, l look) {
 	head(w, t, l)
 	breakdown(w, t, l)
 
-	// Widths in columns: names get at most 30 % of the line, details 36 %, the bar the rest.
+	// Widths in columns: names get at most 30 % of the line, times 9 or more, details 36 % but at most 58, the bar the rest.
 	nameWidth, timeWidth := 0, 9
 	for _, r := range rows {
 		nameWidth = max(nameWidth, human.Columns(r.name(1<<10)))

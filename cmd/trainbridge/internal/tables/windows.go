@@ -12,7 +12,8 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Window is how windows of a kind (spans.WindowStep, …) are called, one and several: "batch", "batches". Chinese has a single form.
+// Window is how windows of a kind (spans.WindowStep, …) are called, one and several: "batch", "batches". Chinese has a single form. A further kind is "window"
+// in English, and keeps its own name in Chinese.
 func Window(of string, chinese bool) (one, several string) {
 	if zh := map[string]string{spans.WindowStep: "训练步", spans.WindowBatch: "批次", spans.WindowPass: "前向"}[of]; chinese {
 		zh = cmp.Or(zh, of, "窗口")

@@ -112,7 +112,8 @@ func source(cmd *cobra.Command, paths []string, opt *options) (from string, f fi
 }
 
 // show fills the model until the context ends, meanwhile drawing the model on a terminal, or printing a line for each step and verdict into a pipe or a file.
-// The view ends too when the user quits, the source ends, or the reader of the output is gone, as with `| head`.
+// The view ends too when the user quits, the source ends, or the reader of the output is gone, as with `| head`. The error is that of writing lines, else that
+// of the screen, else that of the source.
 func show(ctx context.Context, cmd *cobra.Command, m *model, f fill, opt *options) error {
 	ctx, quit := context.WithCancel(ctx)
 	defer quit()

@@ -120,7 +120,7 @@ func (m *model) job(id string, now time.Time) *job {
 	return j
 }
 
-// current is the job on the screen: the one with the newest data, nil without any.
+// current is the job on the screen: the job with the newest data, of equals the one with the higher id; nil without a job.
 func (m *model) current() *job {
 	var out *job
 	for _, j := range m.jobs {

@@ -91,7 +91,7 @@ type section struct {
 }
 
 // render makes the lines of a screen, at most its height, each at most its width: a header, and sections for figures of steps, parts of their time, verdicts,
-// and GPUs. Without a job, the reason. Called under m.mu.
+// and GPUs. Without a job the reason stands in place of the figures; with a job, trouble of the source is a yellow line. Called under m.mu.
 func (m *model) render(k look, now time.Time) []string {
 	k.width, k.height = max(k.width, 1), max(k.height, 1)
 	j := m.current()
@@ -167,7 +167,7 @@ func (m *model) header(j *job, now time.Time) line {
 		l = append(l, piece{text, bold})
 	}
 	if at := j.last(); at > 0 {
-		if age := now.Sub(time.Unix(0, at)); age >= 0 {
+		if age := now.Sub(time.Unix(0, at)); age >= 0 { // less than 0: the clock of the logs is ahead
 			l = append(l, piece{"  " + ago(age), ""})
 		}
 	}
@@ -256,7 +256,8 @@ func (j *job) figures(k look) (all []line) {
 	return all
 }
 
-// parts are the rows of where the time of the recent steps goes, the largest part first: share, mean time, and the course over all steps kept.
+// parts are the rows of where the time of the recent steps goes, the largest part first: share, mean time, and the course over all steps kept. The mean is left
+// out on a narrow screen.
 func (j *job) parts(k look) (all []line) {
 	if len(j.windows) == 0 {
 		return nil

@@ -108,7 +108,8 @@ var exposed = map[string]string{
 }
 
 // take puts a scrape into the model: GPUs, and for each run (the label instance) the latest values of a step, the changes of counters since the scrape before,
-// and where the wall-clock time went. A run without any value of a step is passed over.
+// and where the wall-clock time went. A run without any value of a step is passed over; of a run with neither an iteration nor a loss only the wall-clock time
+// is taken.
 func (s *scraper) take(families map[string]*dto.MetricFamily) {
 	now := s.now()
 	// each visits the series of a metric.
@@ -139,7 +140,8 @@ func (s *scraper) take(families map[string]*dto.MetricFamily) {
 	s.before = current
 }
 
-// latestOf are the latest values of a step of each run, by run. each calls a function for each series of a metric, with the run.
+// latestOf are the latest values of a step of each run, by run. The iteration is the highest of all series. each calls a function for each series of a metric,
+// with the run.
 func latestOf(each func(family string, f func(run string, m *dto.Metric)), now time.Time) map[string]*step {
 	latest := map[string]*step{}
 	of := func(run string) *step {

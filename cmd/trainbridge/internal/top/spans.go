@@ -70,7 +70,7 @@ func (w *watcher) read(j *job, span ptrace.Span) {
 	case view.KindStep:
 		s := &w.step
 		s.Read(span, &w.resource)
-		e := book.Step(span, s, &w.resource, spans.AttrText(span.Attributes(), spans.AttrLogFile), -1)
+		e := book.Step(span, s, &w.resource, spans.AttrText(span.Attributes(), spans.AttrLogFile), -1) // −1: the screen has no evidence, so no place is needed
 		w.enter(j, &e)
 		if s.Incomplete {
 			return
