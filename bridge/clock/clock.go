@@ -223,7 +223,7 @@ func (a *Anchor) Guessed() bool { return a.guess }
 func (a *Anchor) Coarse() bool { return !a.fine }
 
 // Breaks says whether a line with these times (ns) is of another clock than the lines before: a reboot or an end of the process cut open work off. A counter
-// that went back together with the wall clock does not break: the line is only late.
+// that went back together with the wall clock does not break: the line is only late. false before the first wall clock, as with a guess.
 func (a *Anchor) Breaks(counter, wall int64) bool {
 	d := wall - counter - a.offset
 	return a.set && !a.guess && (d > jump || d < -jump)

@@ -151,7 +151,7 @@ func (s *Scanner) endTrace(t *traceback, p *place, text []byte, m [][]byte, foun
 			if last.What == "" {
 				last.What = clip(string(m[2]))
 			}
-			if last.Class == ClassDisk && t.saving {
+			if last.Class == ClassDisk && t.saving { // the checkpoint had no room
 				last.Class = ClassCheckpoint
 			}
 		}

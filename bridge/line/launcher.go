@@ -107,7 +107,7 @@ var tagEnd = []byte("<std")
 // possibly "[host:pid]". The forms stand at the top of the file.
 func (pl *Peeler) peelMPI(b []byte, p *Prefix) ([]byte, bool) {
 	tag := bytes.Index(b[:min(len(b), 192)], tagEnd)
-	if tag < 3 {
+	if tag < 3 { // "[0]" at least
 		return nil, false
 	}
 	rest := b[tag+len(tagEnd):]

@@ -70,7 +70,8 @@ func (d *descriptors) mayTake() bool {
 	return true
 }
 
-// takeFor is take for a stream; on failure the stream becomes ready when a file is closed.
+// takeFor is take for a stream; false: the budget is used up, and the stream becomes ready when a file is closed. A Once, and a Tailer without an open file,
+// are never refused.
 func (d *descriptors) takeFor(s *Stream) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -224,7 +224,7 @@ func (w *sweeper) look(s *Stream, now time.Time) {
 		w.t.readError(s.path, err)
 		s.denied = true
 		for _, f := range s.files {
-			f.failed = f.failed || f.life == lifeCut // until the path can be looked at
+			f.failed = f.failed || f.life == lifeCut // not waited for (noteCaughtUp) until the path can be looked at
 		}
 	}
 	w.lookOld(s, now)

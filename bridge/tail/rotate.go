@@ -731,7 +731,7 @@ func (w *sweeper) isCopy(s *Stream, path string, now time.Time) bool {
 	defer w.lock(f.stream)()
 	raw, fi, err := osfile.Open(path, true)
 	if err != nil {
-		return isShort(err)
+		return isShort(err) // too many files are open: the comparison comes later
 	}
 	defer raw.Close()
 	unknown := f.failed && f.head > 0 && sameFile(f, raw) // a truncation of f, unreadable now, is detected once f can be opened

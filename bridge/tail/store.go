@@ -361,7 +361,7 @@ func (s *Stream) snapshot(b []byte) (_ []byte, holes int) {
 		if f.life == lifeDead || f != s.current && f.head == 0 && f.print.N == 0 && !f.compressed {
 			continue // a dead file is not read again; an empty file cannot be distinguished from another with its inode
 		}
-		if first != nil && first.at[f] < f.head { // a later file: all of it
+		if first != nil && first.at[f] < f.head { // from the mark on; of a file later than the mark, all
 			open[f] = append(open[f], checkpoint.Range{Begin: first.at[f], End: f.head})
 		}
 		merged := checkpoint.Merge(append(open[f], f.replay...))

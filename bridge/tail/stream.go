@@ -478,7 +478,7 @@ const (
 )
 
 // suspend drops handler and working state of an idle stream, which resume restores from the handler's saved state: a directory may have the logs of all past
-// jobs, and only a few are written.
+// jobs, and only a few are written. A Forgetter stays, and a handler with more state than maxSavedState.
 func (s *Stream) suspend(now time.Time) {
 	if s.handler == nil || !s.suspends() || !s.isIdle(now) || s.held.n > 0 || len(s.flying) > 0 || !s.batch.empty() {
 		return

@@ -155,7 +155,7 @@ func (a *Account) judge(excess map[int64]float64) {
 			if judged.State != regimes.Usual && judged.State != regimes.Unknown && judged.Segment < len(run.Segments) {
 				each = min(each, run.Segments[judged.Segment].Level)
 			}
-			if more, ok := excess[s.Start]; ok { // also of the checkpoint or the evaluation in the step, not part of Each
+			if more, ok := excess[s.Start]; ok { // of the whole step, with the checkpoint and the evaluation that Each leaves out
 				each = min(each, max(0, (float64(s.End-s.Start)/1e9-more)/float64(s.Steps)))
 			}
 			a.Productive += each * float64(s.Steps)
@@ -321,7 +321,7 @@ func (t *builder) isCopy(s *Step, done int64, again bool) bool {
 
 // attempt begins an attempt with a step, and accounts for the time before. other: the attempt is the first of an unrelated run.
 func (t *builder) attempt(s *Step, other bool) {
-	t.stopped, t.began = t.at, 0
+	t.stopped, t.began = t.at, 0 // gap may know more
 	if other {
 		t.apart(s.Start)
 	}
@@ -471,8 +471,8 @@ func (t *builder) within(s *Step, of State, took int64) {
 	}
 }
 
-// list adds a pause to Pauses, and to the time beside the last step of the course. until is the pause's end, Unix ns, and took its duration by the clock, s
-// (Google's goodput computes with such times).
+// list adds a pause to Pauses, mostListed at most, and to the time beside the last step of the course; a checkpoint is the attempt's last so far. until is
+// the pause's end, Unix ns, and took its duration by the clock, s (Google's goodput computes with such times).
 func (t *builder) list(p Pause, until int64, took float64) {
 	attempt := len(t.a.Course) - 1
 	of := beside{attempt: attempt, step: len(t.a.Course[attempt]) - 1}

@@ -152,7 +152,8 @@ func (l *Ledger) Len() int { return len(l.steps) }
 
 // Merge frees a quarter of the records or more, for room, in the order of least loss, as far as needed: records of one step by several writers become one
 // record, every second record of a log joins the one before, only the writer with most steps stays, and records join that do not follow closely (the time
-// between two is then in the step). References from before become void. The result says whether the number of records decreased.
+// between two is then in the step). If too few join, the second half is dropped. References from before become void. The result says whether the number of
+// records decreased.
 func (l *Ledger) Merge() bool {
 	before := len(l.steps)
 	enough := before * 3 / 4

@@ -93,8 +93,8 @@ func AppendSeconds(b []byte, s float64) []byte {
 	return b
 }
 
-// LastDigit is the value of one in the last digit of a duration as Seconds writes it, s: 0.01 for "7.73 s", 60 for "2 h 14 min", 3600 for "123 h".
-// Durations that differ by less look equal.
+// LastDigit is the value of one in the last digit of a duration as Seconds writes it, s: 0.01 for "7.73 s", 60 for "2 h 14 min", 3600 for "123 h". Durations
+// that differ by less look equal. For 0, NaN and infinities: 1e-9.
 func LastDigit(s float64) float64 {
 	switch a := math.Abs(s); {
 	case !(a > 0) || math.IsInf(a, 0):

@@ -292,7 +292,7 @@ func (j *judge) steady(r *regime) []int {
 	return steady
 }
 
-// byLoad groups steps with alternating loads, a group for each load. Loads of few steps are one group together.
+// byLoad groups steps with alternating loads, a group for each load. Loads of few steps are one group together. Without steps there is one empty group.
 func (j *judge) byLoad(steps []int) []group {
 	if j.of.Loads == nil {
 		return []group{{steps: steps}}

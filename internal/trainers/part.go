@@ -15,7 +15,8 @@ const (
 	Evaluating
 )
 
-// PartOf is the part of a step's time measured by a timer, by the names in Megatron-LM (training.py), verl (timing_s) and others.
+// PartOf is the part of a step's time measured by a timer, by the names in Megatron-LM (training.py), verl (timing_s) and others. The first case that fits
+// counts; any other name is Computing.
 func PartOf(name string) Part {
 	name = strings.ToLower(name)
 	switch {

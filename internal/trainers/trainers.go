@@ -23,7 +23,7 @@ type Loop struct {
 
 // Of returns the position of the parts for a source (spans.AttrSource) and a kind of duration (spans.AttrStepDurationKind, "" for spans.DurationStep). Steps
 // with the distance of two lines as their time (spans.DurationInterval) hold everything but evaluations and checkpoints of stated length, which the receiver
-// subtracts. The mean shown by a bar is of the wall clock, and holds everything. For any other source, all positions are Unknown.
+// subtracts. The mean shown by a bar is of the wall clock, and holds everything. For a source not listed, all positions are Unknown.
 func Of(source, kind string) Loop {
 	if kind == spans.DurationInterval {
 		return Loop{Checkpoint: Between, Evaluation: Between, Data: Within}

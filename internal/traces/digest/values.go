@@ -131,7 +131,7 @@ func (k *kept) look(spans int, each func(func(*Values))) {
 	}
 }
 
-// settle halves the bound per kind until the values of all kinds fit into the budget, and makes sketches of the kinds beyond.
+// settle halves the bound per kind, down to leastKept, until the values of all kinds fit into the budget, and makes sketches of the kinds beyond.
 func (k *kept) settle(each func(func(*Values))) {
 	k.spans, k.most = 0, cmp.Or(k.most, mostKept)
 	for ; k.most > leastKept; k.most = max(k.most/2, leastKept) {

@@ -131,7 +131,7 @@ func (r *row) text(dst []byte) []byte {
 			continue
 		}
 		key := s.Tag
-		if key == throughput && r.tags[iterationTime] {
+		if key == throughput && r.tags[iterationTime] { // of Megatron
 			key = flopThroughput
 		}
 		dst = appendValue(appendKey(dst, key), s.Value)
