@@ -277,7 +277,7 @@ func (b *Batch) begin(m *Message, res Resource) {
 	ss.Scope().SetName(b.scope)
 	ss.Scope().SetVersion(b.version)
 	ss.Spans().EnsureCapacity(b.room) // growing from nothing would cost as much again
-	b.room = 64 // Grow was for this resource
+	b.room = 64                       // Grow was for this resource
 	if b.traced {
 		m.Origins = append(m.Origins, nil)
 	}
