@@ -51,7 +51,8 @@ func (r *breakdownReader) reset() {
 	r.values, r.times, r.breakdown = r.values[:0], r.times[:0], view.Breakdown{}
 }
 
-// read notes a breakdown with the times that are possible, for the metric and for the account of the run.
+// read notes a breakdown with the times that are possible, for the metric and, of a step, for the account of the run. An impossible time or length makes the
+// span invalid; without a possible length, or without any possible time, nothing is noted.
 func (r *breakdownReader) read(span ptrace.Span, _ view.Kind, s *scratch) {
 	b := &r.breakdown
 	if b.Read(span); b.Partial { // the missing time would be counted as unattributed

@@ -126,6 +126,6 @@ func (b *buckets) between(of *bounds.Set) []uint64 {
 
 // Limits of a stored histogram: numbers above 0 are 2^−1074 to 2^1024.
 const (
-	mostIndex = 1074 << maxScale
-	coarsest  = maxScale + 11
+	mostIndex = 1074 << maxScale // of a bucket, to either side of 0
+	coarsest  = maxScale + 11    // scale −11, of base 2^2048: a bucket below 1 and a bucket above hold all numbers
 )

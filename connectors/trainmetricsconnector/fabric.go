@@ -107,7 +107,7 @@ type fabricAdder struct {
 // add does nothing: the family of collectives adds.
 func (*fabricAdder) add(*store, *observation, reader, *scratch) {}
 
-// measure puts the bandwidths of a whole collective into their series.
+// measure puts the bandwidths of a complete collective into their series. In the overflow, slot 0 stands for all kinds of bandwidth.
 func (a *fabricAdder) measure(s *store, o *observation, v *collectiveValues, in *scratch) {
 	if math.IsNaN(v.bandwidth[0]) && math.IsNaN(v.bandwidth[1]) && math.IsNaN(v.bandwidth[2]) {
 		return
@@ -120,7 +120,8 @@ func (a *fabricAdder) measure(s *store, o *observation, v *collectiveValues, in 
 	}
 }
 
-// blame adds the cost of the rank that came last in a collective to the rank's series, or to that of all ranks without one.
+// blame adds the cost of the rank that came last in a collective to the rank's series, or to that of all ranks without one (earns). Without a cost or a rank
+// nothing is added.
 func (a *fabricAdder) blame(s *store, o *observation, v *collectiveValues, in *scratch) {
 	if math.IsNaN(v.cost) || v.cost <= 0 || !v.last.OK {
 		return
@@ -130,7 +131,7 @@ func (a *fabricAdder) blame(s *store, o *observation, v *collectiveValues, in *s
 		key = fabricKey{}
 	}
 	g, fs, over := a.find(s, o, in, key, rankLateCost)
-	if g.resource != nil && key.rank.OK && !fs.named {
+	if g.resource != nil && key.rank.OK && !fs.named { // a new series of a rank, and not the overflow, which has no resource
 		fs.named = true
 		g.resource.late.named++
 	}

@@ -31,7 +31,7 @@ const (
 	chunks    = 17      // of the ring. The last chunk is not full: at least 2¹⁹ ids, as many as without a restart
 	mostParts = 64      // of a chunk, before it is stored whole
 
-	mostGroups = 1 << 20
+	mostGroups = 1 << 20 // of a state that can be used: a larger number is damage
 )
 
 // journal is the stored state of a store, and the changes not stored yet.

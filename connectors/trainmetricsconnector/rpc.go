@@ -186,7 +186,7 @@ func (a *rpcAdder) addCall(s *store, o *observation, v *callValues, in *scratch)
 	addParts(s, o, g, rs, over, v)
 }
 
-// addParts adds the times of a call's parts to the counters by stage.
+// addParts adds the times of a call's parts to the counters by stage. In the overflow, slot 0 stands for all stages.
 func addParts(s *store, o *observation, g *group, rs, over *rpcSeries, v *callValues) {
 	for i, ns := range v.parts {
 		if ns > 0 {
@@ -196,7 +196,7 @@ func addParts(s *store, o *observation, g *group, rs, over *rpcSeries, v *callVa
 }
 
 // addGroup puts a group of calls into the series of all groups: durations and numbers of calls only of passes, shares of stages of any but sessions, and how
-// far the throughput differs from the log's of any.
+// far the throughput differs from the log's of any. In the overflow, slot 0 stands for the shares of all stages.
 func (a *rpcAdder) addGroup(s *store, o *observation, v *groupValues, in *scratch) {
 	g, rs, over := a.find(s, o, in, callKey{}, primary(o, passDuration))
 	g.takes(int64(o.ns))

@@ -73,7 +73,8 @@ func (r *tqReader) reset() {
 	r.function, r.stage = view.Function{}, view.Stage{}
 }
 
-// read notes a function with its shares, or a stage or client operation with its throughput: the recomputed one, else the log's.
+// read notes a function with its shares, or a stage or client operation with its throughput: the recomputed one, else the log's. A span with an impossible
+// length is invalid, and not noted; nor is a span of no known stage.
 func (r *tqReader) read(span ptrace.Span, kind view.Kind, s *scratch) {
 	ns, ok := length(span)
 	if !ok {
@@ -158,7 +159,8 @@ func (a *tqAdder) add(s *store, o *observation, from reader, in *scratch) {
 }
 
 // addTime adds a function with known shares to the counters of time, in all and by stage, whose ratio is TransferQueue's share over any range. Also called for
-// an incomplete function: without the lines of a stage, its FUNCTION_END still has the durations of the stages.
+// an incomplete function: without the lines of a stage, its FUNCTION_END still has the durations of the stages. In the overflow, the slot of TQGet stands for
+// all stages.
 func (ts *tqSeries) addTime(s *store, g *group, over *tqSeries, o *observation, f *functionShares) {
 	if math.IsNaN(f.overhead) {
 		return

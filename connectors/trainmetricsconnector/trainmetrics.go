@@ -97,7 +97,8 @@ func (c *trainMetrics) Start(ctx context.Context, host component.Host) error {
 	return nil
 }
 
-// Shutdown sends the last values, accounts of runs included, and closes the storage. It may be called twice, or without Start.
+// Shutdown sends the last values, accounts of runs included, and closes the storage; neither, if the flush at hand outlasts ctx. It may be called twice, or
+// without Start.
 func (c *trainMetrics) Shutdown(ctx context.Context) (err error) {
 	c.shutdown.Do(func() {
 		defer c.telemetry.Shutdown()
@@ -164,7 +165,7 @@ func (c *trainMetrics) report(now time.Time) {
 	c.mu.Unlock()
 	for _, d := range list {
 		made, ok := d.from.Account()
-		if !ok || made.Wall <= 0 {
+		if !ok || made.Wall <= 0 { // no step has a time
 			continue
 		}
 		c.mu.Lock()

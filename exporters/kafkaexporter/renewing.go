@@ -86,8 +86,8 @@ func (r *renewing[E]) send(ctx context.Context, by func(E) error) error {
 // faulty are the errors about records themselves.
 var faulty = []error{kerr.MessageTooLarge, kerr.RecordListTooLarge, kerr.InvalidRecord, kerr.InvalidTimestamp, kerr.UnsupportedForMessageFormat}
 
-// judged returns err, permanent only if the data itself is faulty. Contrib's exporter marks every error permanent that franz-go does not retry, such as a
-// missing right: receivers would skip the data sent meanwhile.
+// judged returns err; the refusal of a broker (kerr.Error) is permanent only if the data itself is faulty. Contrib's exporter marks every error permanent that
+// franz-go does not retry, such as a missing right: receivers would skip the data sent meanwhile.
 func judged(err error) error {
 	var refusal *kerr.Error
 	if !consumererror.IsPermanent(err) || !errors.As(err, &refusal) {

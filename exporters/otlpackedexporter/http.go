@@ -25,7 +25,7 @@ import (
 
 const (
 	protobuf    = "application/x-protobuf"
-	maxResponse = 64 << 10
+	maxResponse = 64 << 10 // By that are read of an answer
 	// The limit of net/http.
 	maxRedirects = 10
 )

@@ -84,7 +84,7 @@ func (c *client) setAside(why error) error {
 }
 
 // ready ensures that the path names the open file, with all values, owed ones included. A file that is gone, is another one, has a size that we did not make,
-// or may have lost pages is written anew from memory.
+// or may have lost pages is written anew from memory; another file at the path is set aside before.
 func (c *client) ready() error {
 	at, same := isAt(c.file, c.path)
 	whole := same && at.Size() == c.size

@@ -43,7 +43,7 @@ func lockFile(path string) (*os.File, error) {
 
 // holder is the text that the lock's owner wrote. This host's /proc/locks would not do: the owner may be in another container or on another host.
 func holder(f *os.File) string {
-	b, err := io.ReadAll(io.NewSectionReader(f, 0, 300))
+	b, err := io.ReadAll(io.NewSectionReader(f, 0, 300)) // longer than the line: host names of Linux have 64 bytes at most
 	if who := holderLine.FindSubmatch(b); err == nil && who != nil {
 		return string(who[1])
 	}

@@ -155,7 +155,7 @@ func putPartial(s ptrace.Span, g *facts.Group) {
 }
 
 // collect finds the content of the window w of group g: d.pieces of the breakdown, and d.joined, the leaves of other traces. It returns the group of the
-// TransferQueue batch within a step, if exactly one exists and certainly lies there.
+// TransferQueue batch within a step, if exactly one exists and certainly lies there, and the step's own trace has no batch; else nil.
 //
 // A leaf counts in the breakdown of each window around it, but is joined (drawn) only in the innermost.
 func (d *deriver) collect(r *facts.Run, g *facts.Group, w *facts.Window) (batch *facts.Group) {
@@ -184,7 +184,7 @@ func (d *deriver) collect(r *facts.Run, g *facts.Group, w *facts.Window) (batch 
 			if !d.apart(r) { // with clocks apart, how much lies in the window is not known
 				d.own(r, o, nil)
 			}
-			if direct && !o.Promised {
+			if direct && !o.Promised { // no call of a batch with a root of ours: the batch as a whole is linked (copyStep)
 				d.joinCalls(o, by, ambiguous)
 			}
 			if o.Functions() > 0 && o.Promised && !o.HasStep() { // a batch with a root of ours, and not a step's own trace
@@ -208,7 +208,7 @@ func (d *deriver) collect(r *facts.Run, g *facts.Group, w *facts.Window) (batch 
 			}
 			owner, by, ambiguous = d.resolver.Resolve(r, at)
 		}
-		direct := owner == g && by != ""
+		direct := owner == g && by != "" // by is empty for a leaf of g's own trace, which needs no copy there
 		inside := d.liesIn(r, owner, g)
 		switch {
 		case d.apart(r) && (l.Host == 0 || l.Host != w.Host): // the leaf's time is by another clock
@@ -306,6 +306,7 @@ func (d *deriver) own(r *facts.Run, g *facts.Group, w *facts.Window) {
 			continue
 		}
 		length, direct := factor*float64(l.End-l.Start)/1e9, l.Parent == w.Span // s; not nested in another part
+		// Within a part that waits: the waiting part's own time is no computing.
 		inWait := slices.Contains(d.waits, l.Parent)
 		if l.Kind == breakdown.Unattributed {
 			d.timers = append(d.timers, why.Timer{Name: r.Text(l.Name), Seconds: length, Rank: int64(l.LateRank), Late: factor * float64(l.Late) / 1e9})
@@ -317,7 +318,7 @@ func (d *deriver) own(r *facts.Run, g *facts.Group, w *facts.Window) {
 				compute -= length
 			}
 		case l.Flags.Has(facts.Waiting): // nobody computes
-		case direct || inWait: // deeper parts without a kind are in their parent's time already
+		case direct || inWait: // a deeper part is in the time of the computing part around already
 			compute, computes = compute+length, true
 		}
 	}

@@ -78,7 +78,7 @@ func addInfo(md pmetric.Metrics, list []gpus.Info) {
 
 // process records of the process that wrote the spans of a resource: in the run, when the process worked, for the GPUs of steps; in p.gpus, the run and the
 // rank, because nvml knows the GPU of the process. Spans come nearly in order of time, so the first and the last of a scope have about the earliest and latest
-// time.
+// time. A resource without run, host or process id names no process.
 func (r *reader) process(rs ptrace.ResourceSpans, now time.Time) {
 	if r.res.Run == "" || r.res.Host == "" || r.res.PID.Or(0) <= 0 {
 		return
@@ -288,7 +288,7 @@ const (
 )
 
 // putGPUState writes the state of the window's GPUs on a breakdown: the GPUs of the window's processes, else all of the window's hosts. It returns notes that
-// may explain slowness; nothing without a sample within the window.
+// may explain slowness, if the GPUs are those of the processes. Without a place in time, or without a sample within the window, nothing is written.
 func (d *deriver) putGPUState(s ptrace.Span, r *facts.Run, w *facts.Window) []why.Note {
 	n := &d.gpus
 	n.list, n.names, n.notes = n.list[:0], n.names[:0], n.notes[:0]
@@ -333,7 +333,7 @@ func putGPUs(s ptrace.Span, seen *gpus.Window, w *facts.Window) {
 		{spans.AttrGPUPower, seen.Power.Mean},
 		{spans.AttrGPUTemperature, seen.Temperature.Mean},
 		{spans.AttrGPUTemperatureMax, seen.Temperature.Max},
-		{spans.AttrGPUClock, seen.Clock.Mean * 1e6},
+		{spans.AttrGPUClock, seen.Clock.Mean * 1e6}, // MHz to Hz
 		{spans.AttrGPUClockMin, seen.Clock.Min * 1e6},
 	} {
 		if a.value == a.value { // not NaN: measured
@@ -378,9 +378,9 @@ func event(s ptrace.Span, name string, at int64, of *gpus.GPU) pcommon.Map {
 	return m
 }
 
-// noteGPUs notes GPUs throttled for causes that a healthy machine does not have: "its GPU" of a rank waited for, if the rank's process and the process's GPUs
-// are stated; and the GPUs of the window throttled the longest (putGPUs has sorted them), by host, as an explanation of longer computing. A throttled GPU on
-// the host of a late rank, perhaps another rank's, is no reason: only the events have it.
+// noteGPUs notes GPUs throttled for causes that a healthy machine does not have: the mostNotes GPUs of the window throttled the longest (putGPUs has sorted
+// them), by host, as an explanation of longer computing; then "its GPU" of each rank waited for, if the rank's process and the process's GPUs are stated. A
+// throttled GPU on the host of a late rank, perhaps another rank's, is no reason for the rank's lateness: only the first notes and the events have it.
 func (d *deriver) noteGPUs(seen *gpus.Window, w *facts.Window) {
 	n := &d.gpus
 	for i := range seen.Held[:min(len(seen.Held), mostNotes)] {

@@ -66,7 +66,7 @@ const (
 	journalKey     = "journal"       // the numbers of the stored entries, and their form
 	stateKey       = "journal-state" // of the runs, as the deleted entries left the state
 	journalVersion = 1
-	mostEntries    = 1 << 20
+	mostEntries    = 1 << 20 // of a range that can be used: a larger range is damage
 )
 
 func entryKey(n int64) string { return "facts-" + strconv.FormatInt(n, 10) }

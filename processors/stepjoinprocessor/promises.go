@@ -104,7 +104,7 @@ func readPromise(c *wire.Cursor) (x stored) {
 
 const (
 	rangeKey   = "range"
-	mostChunks = 1 << 20
+	mostChunks = 1 << 20 // of a range that can be used: a larger range is damage
 )
 
 // open opens the storage, with id nil a storage that keeps nothing.

@@ -1,6 +1,6 @@
 package facts
 
-const maxTexts = 65_536
+const maxTexts = 65_536 // of a run
 
 // Number is the number of a text, new where absent. Beyond a run's limit, the number of the empty text: 0.
 func (r *Run) Number(text string) uint32 {

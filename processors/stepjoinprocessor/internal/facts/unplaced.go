@@ -32,8 +32,8 @@ func (r *Run) AddUnplaced(g *Group, u Unplaced) {
 	r.bytes += unplacedBytes
 }
 
-// AddLate adds a pass to a closed group, which then is one of r.Late: the next sweep draws the pass. With MostUnplaced passes and calls known already, a
-// pass is in its own trace alone, and so are calls after the pass was drawn.
+// AddLate adds a pass to a closed group, which then is one of r.Late: the next sweep draws the pass. A known pass adds nothing. With MostUnplaced passes and
+// calls known, a further pass stays in its own trace alone.
 func (r *Run) AddLate(g *Group, u Unplaced) {
 	if len(g.Unplaced) >= MostUnplaced || g.draws(u.Span) {
 		return

@@ -267,8 +267,8 @@ func (u *GPU) forget() {
 // far is the longest time before it that a sample covers, ns: unscraped values are not invented. Driver counters cover any time.
 func (u *GPU) far(s *sample) int64 { return farthest * u.every * int64(s.scrapes) }
 
-// coarsen frees memory: of each GPU pairs of consecutive samples are merged, except the latest, which still gets values, and unused capacity is given back.
-// false: nothing was freed.
+// coarsen frees memory: of each GPU with more than 4 samples, pairs of consecutive samples are merged, except the latest, which still gets values; of all GPUs
+// unused capacity is given back. false: nothing was freed.
 func (g *GPUs) coarsen() bool {
 	before := g.room
 	g.room = 0

@@ -30,7 +30,7 @@ const (
 )
 
 // Work records the run of a process, and its rank; below 0: unknown. For a process with spans of several runs the latest counts; one with spans of several
-// ranks has no rank.
+// ranks has no rank. Beyond maxWorkers, no further process is recorded.
 func (g *GPUs) Work(p Process, service, run string, rank int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -85,7 +85,7 @@ func (h *History) settle(s *series, all bool) {
 				h.peers.rare[k] = others(h.peers.rare[k][:0], s.held, rare[k], i, breakdown.Kind(k))
 			}
 			v = h.peers.limit(w, regimes.Level{Usual: step.Usual, Spread: step.Spread, Limit: step.Limit})
-			slow = step.State != regimes.First && v.Value > v.Threshold
+			slow = step.State != regimes.First && v.Value > v.Threshold // First: a warm-up
 		}
 		if !slow && work != nil { // a second look, at the overhead alone
 			near = work.Neighbours(near[:0], i)
@@ -151,7 +151,7 @@ func (o *peers) overhead(w *window, step *regimes.Step) (v Verdict, slow bool) {
 }
 
 // attempt is the input of regimes: the durations of windows without their checkpoints and evaluations, which are compared with their own kind. work: also
-// without overhead. Where the step numbers go back, the run was restarted (Starts). Windows without numbers have none at all.
+// without overhead. Where the step numbers go back, the run was restarted (Starts). If any window has no number, no numbers are given.
 func attempt(of []*window, work bool) (out regimes.Attempt) {
 	out.Seconds, out.Number = make([]float64, 0, len(of)), make([]int64, 0, len(of))
 	for i, w := range of {

@@ -338,10 +338,10 @@ func (o *peers) cause(w *window, c change) Cause {
 	case breakdown.Collective:
 		n, ok := o.alone(w.ops, func(p *past) []named { return p.ops }, c.seconds)
 		out.Who = n.at
-		if !ok {
+		if !ok { // the collectives as a whole
 			out.Who.Unrecorded = w.unrecorded
 		}
-		if !w.known[breakdown.Wait] {
+		if !w.known[breakdown.Wait] { // by the timer with the rank alone, see detailed
 			out.Who, _ = o.timer(w, c.seconds)
 		}
 	case breakdown.Compute:

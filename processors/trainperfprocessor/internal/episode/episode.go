@@ -116,8 +116,8 @@ func (e *Episodes) Holds(verdict string) Answer {
 // minShare is the least number of records for a share.
 const minShare = 10
 
-// Mostly is Holds for a verdict about the record alone: each record says the verdict until more than four in five of the last Window records have it, then
-// hardly any record is special. From minShare records on, the verdict is said with the share once per Window records, either way.
+// Mostly is Holds for a verdict about the record alone. Each record says the verdict. From minShare records on, one per Window records says the share, too, and
+// the rest say nothing while more than four in five of the last Window records have the verdict: then hardly any record is special.
 func (e *Episodes) Mostly(verdict string) Answer {
 	ep, t, ok := e.note(verdict)
 	saidRecently := ep.said > 0 && e.N-ep.said < Window

@@ -71,7 +71,7 @@ func Missing(m *spans.Model) string {
 			return "v_head_dim"
 		}
 	}
-	if m.NumExperts > 0 && m.MoELayerFreq < 0 {
+	if m.NumExperts > 0 && m.MoELayerFreq < 0 { // 0 is absent, with a default; a number below 0 is no frequency
 		return "moe_layer_freq"
 	}
 	if !hybrid(m) && linear(m) && m.LinearFreq <= 0 && m.LinearPattern == "" {

@@ -117,7 +117,7 @@ func (f *file) delta(m *spans.Model) {
 	if m.LinearPattern == "" {
 		m.LinearFreq = f.number("full_attention_interval")
 		if m.LinearFreq == 0 {
-			m.LinearFreq = 4
+			m.LinearFreq = 4 // the default of transformers
 		}
 	}
 }

@@ -110,7 +110,7 @@ func (c *Config) Errors() []error {
 		_, _, known := peak.Of(c.Device)
 		add(!known, fmt.Errorf("'train::device': %q %w", c.Device, errDevice))
 	}
-	add(!(c.PeakFlops == 0 || c.PeakFlops >= 1e9 && above(c.PeakFlops)), errPeakFlops)
+	add(!(c.PeakFlops == 0 || c.PeakFlops >= 1e9 && above(c.PeakFlops)), errPeakFlops) // a number below 1e9 is in TFLOP/s
 	add(c.WorldSize < 0, errWorldSize)
 	add(!above(c.FlopsDisagreement), errDisagreement)
 	add(!(c.MFULow >= 0 && c.MFULow < 1), errMFULow)

@@ -112,8 +112,8 @@ func (c *cause) ofDevice() *verdict.Text[cause] {
 	return nil
 }
 
-// ofWorld: the FLOP/s of all devices were shared out to too few. Without FLOP/s of one device in the log, or if these do not fit, only the least number of
-// devices is known: that for an MFU of 0.75.
+// ofWorld: the FLOP/s of all devices were shared out to too few; nil if nothing was shared out (c.shared). Without FLOP/s of one device in the log, or if these
+// do not fit, only the least number of devices is known: that for an MFU of 0.75.
 func (c *cause) ofWorld() *verdict.Text[cause] {
 	if !c.shared {
 		return nil

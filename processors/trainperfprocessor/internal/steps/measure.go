@@ -134,7 +134,7 @@ func (w *work) amounts(add *additions) {
 }
 
 // flops adds FLOPs, FLOP/s and their disagreement with the log's, MFU and HFU, and returns the outcome: measured if any FLOP/s could be recomputed, else
-// noTime. Where the model is unknown or unsupported, the MFU is of the log's own FLOP/s (reported).
+// noTime. Where the model is unknown or unsupported, the MFU is of the log's own FLOP/s, and the outcome that of reported, or unsupported.
 func (d *Domain) flops(w *work, add *additions) int {
 	if reason := w.res.unsupported; reason != "" {
 		add.text(spans.AttrFlopUnsupported, reason)

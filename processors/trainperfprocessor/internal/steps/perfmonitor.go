@@ -53,8 +53,8 @@ func (w *work) counted() (flop, tolerance float64) {
 // timeRounding is how far printing %.1f ms may have moved the time, relative.
 func (w *work) timeRounding() float64 { return 0.05e-3 / w.seconds }
 
-// seen is the samples of a step by perf_monitor's rates, and the relative error from print rounding: samples/s have one decimal; tokens/s, samples/s times
-// seq_length, are more precise where both are of the same samples.
+// seen is the samples of a step by perf_monitor's rates, and the relative error from print rounding and time measurement (1e-3, as of counted): samples/s have
+// one decimal; tokens/s, samples/s times seq_length, are more precise where both are of the same samples.
 func (w *work) seen() (samples, tolerance float64) {
 	rate, rounding := w.SampleThroughput, 0.05/w.SampleThroughput
 	if finer := w.TokenThroughput / w.seq; math.Abs(finer-rate) <= 0.051 { // the rounding of rate, and 0.001 for floats
@@ -95,7 +95,7 @@ func (w *work) dataParallelSizes() []float64 {
 		}
 		return r.dps
 	}
-	if w.world == 0 { // take batch / (samples/s × time), if a whole number and, by the tolerance, no other
+	if w.world == 0 { // take batch / (samples/s × time), if a whole number and, with an error below 0.3, no other
 		seen, tolerance := w.seen()
 		n := math.Round(w.batch / seen)
 		isWhole, noOther := math.Abs(seen*n/w.batch-1) <= tolerance, n*tolerance < 0.3
