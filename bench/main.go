@@ -31,6 +31,7 @@ type options struct {
 	coldBuild       bool
 }
 
+// main reads the flags and runs the bench; an error is exit code 1.
 func main() {
 	o := options{}
 	flag.StringVar(&o.bin, "bin", "bin/trainbridge", "the collector")
@@ -215,8 +216,8 @@ const (
 )
 
 // measure has c read log, until so many items have arrived as are wanted and no more come. The CPU time is read once trailing has passed after the last item,
-// and again if more items come; what is missing after quiet does not come. Nothing by 5 minutes, or
-// items that still come then, are an error.
+// and again if more items come; what is missing after quiet does not come. An error says that after 5 minutes nothing has arrived, or items
+// still come.
 func (o *options) measure(c *contender, d *duel, log string, want int64) (sample, error) {
 	dir, err := os.MkdirTemp(o.out, "run")
 	if err != nil {

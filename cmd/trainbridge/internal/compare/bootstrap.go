@@ -36,9 +36,9 @@ func mean(units []unit) float64 {
 	return all.sum / all.count
 }
 
-// apart puts neighbouring units together into blocks that are independent of each other, because the bootstrap may only draw what is. A block is three
-// autocorrelation times τ long (after Politis and White's rule), and long enough to leave mostUnits blocks at most, but never so long that fewer than fewUnits
-// are left; drift makes up for blocks that are too short. like has a value per unit, of which τ is computed.
+// apart puts neighbouring units together into blocks that are independent of each other, because the bootstrap may only draw what is. If τ, the
+// autocorrelation time, is above 1, a block is three τ long (after Politis and White's rule), but never so long that fewer than fewUnits blocks are left. Blocks
+// are at least so long that no more than mostUnits are left; drift makes up for blocks that are too short. like has a value per unit, of which τ is computed.
 // length is the units in a block, 1 if they stay as they are; tau is τ in units.
 func apart(units []unit, like []float64) (blocks []unit, length int, tau float64) {
 	length = (len(units) + mostUnits - 1) / mostUnits

@@ -10,6 +10,7 @@ import (
 // n/τ independent ones. The interval becomes no narrower than Welch's of so many values, because blocks may be too few, or still alike. With fewer than
 // fewApart independent values there is no finding.
 func (f *figure) drift(tauA, tauB, confidence float64) {
+	// Nothing to correct: too few units, values that are not alike, or an interval that is a single value.
 	if !f.told || tauA <= 1 && tauB <= 1 || f.difference.low == f.difference.high {
 		return
 	}

@@ -40,7 +40,7 @@ func barOf(f *figure, label string) *bar {
 	if math.IsNaN(f.ratio.low) || !f.told {
 		return nil
 	}
-	// 1 is in the middle, at 80; ½ and 2, and all beyond, are 76 to its sides.
+	// 1 is in the middle, at 80; ½ and 2, and all beyond, are 76 to its sides. 1e-9 stands for 0, which has no logarithm.
 	place := func(ratio float64) float64 {
 		return 80 + 76*min(max(math.Log2(max(ratio, 1e-9)), -1), 1)
 	}

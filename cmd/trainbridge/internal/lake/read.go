@@ -148,7 +148,7 @@ func readRuns(path string) (rows []compare.Past, err error) {
 func readGroup(group parquet.RowGroup, columns [][]string) (rows []compare.Past, err error) {
 	in := group.Rows()
 	defer func() { err = errors.Join(err, in.Close()) }()
-	buf := make([]parquet.Row, 16)
+	buf := make([]parquet.Row, 16) // rows at a time
 	for {
 		n, err := in.ReadRows(buf)
 		for _, row := range buf[:n] {

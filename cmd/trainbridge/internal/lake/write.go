@@ -207,6 +207,7 @@ type file struct {
 	row    parquet.Row
 }
 
+// create begins a file, in directories that are made if missing. The file appears at its path with commit.
 func create(path string, s schema) (*file, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil { //nolint:gosec // less the umask, as any new directory
 		return nil, err

@@ -236,7 +236,8 @@ func resolve(path string) (string, error) {
 }
 
 // below are the regular files below a directory, and with FollowSymlinks the files that links point to. What is not read is noted in the Input: unreadable
-// directories, the kernel's file systems, files that are no logs by name, and links. The walk ends at countedTo times as many files as may be read.
+// directories, the kernel's file systems, files that are no logs by name, and links (to directories in any case). The walk ends at countedTo times as many
+// files as may be read. err is about dir itself.
 func (in *Input) below(dir string) (files []string, err error) {
 	dir, err = resolve(dir)
 	if err != nil {

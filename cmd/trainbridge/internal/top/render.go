@@ -108,6 +108,7 @@ func (m *model) render(k look, now time.Time) []string {
 	var sections []section
 	if j != nil {
 		j.refresh(now)
+		// 2: a title and a row.
 		sections = append(sections, section{j.figures(k), 1}, section{j.parts(k), 2}, section{j.latest(), 2})
 	}
 	sections = append(sections, section{m.gpuLines(), 2})
@@ -217,7 +218,7 @@ var figures = []figure{
 	{"loss", human.Digits, func(s *step) float64 { return s.loss }, false},
 }
 
-// figures are the rows of the figures that any step has, and, on a high screen, where the wall-clock time went. The median is left out on a narrow screen.
+// figures are the rows of the figures that any step has, and, on a high screen, where the wall-clock time went. The median is left out below 60 columns.
 func (j *job) figures(k look) (all []line) {
 	for _, f := range figures {
 		values := make([]float64, len(j.steps))
@@ -257,7 +258,7 @@ func (j *job) figures(k look) (all []line) {
 }
 
 // parts are the rows of where the time of the recent steps goes, the largest part first: share, mean time, and the course over all steps kept. The mean is left
-// out on a narrow screen.
+// out below 60 columns.
 func (j *job) parts(k look) (all []line) {
 	if len(j.windows) == 0 {
 		return nil
@@ -280,7 +281,7 @@ func (j *job) parts(k look) (all []line) {
 			values[i] = w.parts[part]
 		}
 		l := line{{human.Pad(part, 16) + " ", ""}, {human.PadLeft(human.Percent(sums[part]/whole), 8), bold}}
-		used := 17 + 8
+		used := 17 + 8 // columns of the name and of the share
 		if k.width >= 60 {
 			l = append(l, piece{human.PadLeft(human.Seconds(sums[part]/float64(len(latest))), 12), faint})
 			used += 12
