@@ -85,7 +85,7 @@ func sameType(a, b string) bool {
 }
 
 // storages has the errors about storage extensions: one for each component whose `storage` names an extension that is not configured or not started, and one
-// for each started extension that cannot write to its directory.
+// for each extension named so and started that cannot write to its directory.
 func (c *configChecker) storages() (errs []error) {
 	configured := make(map[component.ID]any)
 	for name, settings := range section(c.conf, "extensions") {

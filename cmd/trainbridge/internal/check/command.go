@@ -74,7 +74,7 @@ Exit code: 0 nothing is off (notes may be there), 1 something is off, 2 nothing 
 	return cmd
 }
 
-// logs reads the logs of paths and judges them.
+// logs checks TRAINBRIDGE_STATE_DIR, if set, then reads the logs of paths and judges them. Paths without any file are findings, and no error.
 func (c *account) logs(cmd *cobra.Command, paths []string) error {
 	if dir := os.Getenv("TRAINBRIDGE_STATE_DIR"); dir != "" {
 		c.stateDirectory(dir)

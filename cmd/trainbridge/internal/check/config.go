@@ -76,7 +76,7 @@ func (c *account) config(cmd *cobra.Command, files []string, resolve Resolve) er
 // fileReceivers are the types of receivers of log files.
 var fileReceivers = []string{"tq_trace", "flagscale", "train_log", "zmq_rpc", "nccl", "run_events"}
 
-// tailings are the receivers of log files that a configuration runs, in the order of their names.
+// tailings are the receivers of log files that a configuration runs, in the order of their names. The error is about settings that cannot be read.
 func tailings(conf map[string]any) (all []*tailing, err error) {
 	running := make(map[string]bool)
 	service := confmap.NewFromStringMap(conf)

@@ -152,7 +152,7 @@ type documentReason struct {
 	First  place  `json:"first"`
 }
 
-// json writes the account for programs, with empty lists as [].
+// json writes the account for programs. Without files or findings these lists are []; all other lists are left out if empty.
 func (c *account) json(out io.Writer) error {
 	d := document{
 		Exit: c.exit(), Lines: c.Lines, Records: c.Records, Ignored: c.Ignored, Rejected: c.Rejected, Globs: c.globs, Files: []documentFile{}, Findings: c.findings,

@@ -37,9 +37,9 @@ func mean(units []unit) float64 {
 }
 
 // apart puts neighbouring units together into blocks that are independent of each other, because the bootstrap may only draw what is. If τ, the
-// autocorrelation time, is above 1, a block is three τ long (after Politis and White's rule), but never so long that fewer than fewUnits blocks are left. Blocks
-// are at least so long that no more than mostUnits are left; drift makes up for blocks that are too short. like has a value per unit, of which τ is computed.
-// length is the units in a block, 1 if they stay as they are; tau is τ in units.
+// autocorrelation time, is above 1, a block is three τ long (after Politis and White's rule), but never so long that fewer than fewUnits blocks are left.
+// Blocks are at least so long that no more than mostUnits are left; drift makes up for blocks that are too short. like has a value per unit, of which τ is
+// computed. length is the units in a block, 1 if they stay as they are; tau is τ in units.
 func apart(units []unit, like []float64) (blocks []unit, length int, tau float64) {
 	length = (len(units) + mostUnits - 1) / mostUnits
 	if tau = likeness(like); tau > 1 {
@@ -207,7 +207,7 @@ func draw(random *dice, a, b []unit, paired bool) (ma, mb float64) {
 }
 
 // influences are how much each unit moves the difference of the means, scaled so that the sum of their squares is the variance of the difference. freedom is
-// Welch's degrees of freedom; of pairs one less than there are.
+// Welch's degrees of freedom. Of pairs there is an influence for each pair, and a degree of freedom less than pairs.
 func influences(a, b []unit, paired bool) (all []float64, freedom float64) {
 	of := func(units []unit) (out []float64, variance float64) {
 		m, count := mean(units), 0.0

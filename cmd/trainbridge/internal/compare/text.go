@@ -190,7 +190,7 @@ func (d *document) warnings() (all []string) {
 	return all
 }
 
-// notes say how the figures were made.
+// notes say how the figures were made, and what they leave out of each run.
 func (d *document) notes() (all []string) {
 	all = []string{
 		d.in("Figures are means. The first step of a run (without steps: its first trace) is warm-up and left out, with what began before its end.",
@@ -231,11 +231,12 @@ func (d *document) finals() string {
 	return d.sf("Last loss: A %s, B %s", "最后的损失：A %s，B %s", say(d.lossA), say(d.lossB))
 }
 
-// cells are a figure as texts: name, A, B, difference, interval, change in %, interval, finding.
+// cells are a figure as texts: name, A, B, difference, interval, change in %, interval, finding. From the difference on, up to the finding, cells are empty if
+// a run lacks the figure; intervals are empty if there are too few units.
 func (d *document) cells(f *figure) [8]string {
 	s := f.scale()
 	a, b := f.estimate.a/s.by, f.estimate.b/s.by
-	larger := max(math.Abs(orZero(a)), math.Abs(orZero(b)))
+	larger := max(math.Abs(orZero(a)), math.Abs(orZero(b))) // gives all differences their digits
 	cell := [8]string{d.of(reading.Clean(f.name)), withUnit(a, s), withUnit(b, s), "", "", "", "", d.of(f.finding())}
 	if f.of != "" && f.section != sectionBreakdown {
 		cell[0] = reading.Clean(f.of) + " " + cell[0]
@@ -267,8 +268,8 @@ func withUnit(v float64, s scale) string {
 	return "-"
 }
 
-// writeText prints a comparison for a terminal or for diff: conclusion, warnings, who A and B are, the account, and a table for each section. Figures without a
-// difference are counted, not listed.
+// writeText prints a comparison for a terminal or for diff: conclusion, warnings, who A and B are, the account, a table for each section, the last losses, and
+// notes. Figures without a difference are counted, not listed.
 func writeText(out io.Writer, d *document) error {
 	w := new(strings.Builder)
 	fmt.Fprintln(w, d.conclusion())

@@ -104,7 +104,7 @@ func runsOf(dir, day string) (paths []string) {
 	return paths
 }
 
-// readRuns reads the rows of a file of the table runs. A file of an earlier version lacks columns.
+// readRuns reads the rows of a file of the table runs. A file of an earlier version lacks columns, one of a later version is an error.
 func readRuns(path string) (rows []compare.Past, err error) {
 	defer func() { // parquet-go may panic on a damaged file
 		if p := recover(); p != nil {

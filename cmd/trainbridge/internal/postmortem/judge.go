@@ -600,7 +600,8 @@ func kindOfSignal(n int64) string {
 	return string(events.ClassSignal)
 }
 
-// summary describes an end that only a launcher's line tells of: the first process reaped, with the signal or exit code.
+// summary describes an end that only a launcher's line tells of: the first process reaped, with the signal or exit code (exit). The rank is named if no second
+// process died by the signal (reaped), except for SIGABRT.
 func (j *judge) summary(e *Event) End {
 	if e.Signal == 0 {
 		return j.exit(e)
@@ -620,7 +621,8 @@ func (j *judge) summary(e *Event) End {
 	return end
 }
 
-// exit describes a process that ended with an exit code, from the line of the launcher.
+// exit describes a process that ended with an exit code, from the line of the launcher: an exception for 1, else a process gone. The rank is named if no second
+// one failed (onlyFailed).
 func (j *judge) exit(e *Event) End {
 	kind := events.ClassGone
 	if e.Code == 1 {

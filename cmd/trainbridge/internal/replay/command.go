@@ -60,7 +60,8 @@ Servers take old data only where they are set to: docs/reference/replay.md has t
 	return cmd
 }
 
-// run reads the logs of paths and sends what they say. Servers are tried before the reading; a server that refuses the data for good ends the reading.
+// run reads the logs of paths and sends what they say. Servers are tried before the reading. A server that does not accept the data within patience ends the
+// reading, and so does one that refuses metrics; spans refused for good are left out, and are an error at the end (report).
 func run(cmd *cobra.Command, paths []string, opt options) (err error) {
 	if opt.endpoint == "" && opt.metrics == "" {
 		return reading.Errorf(cmd, "say where to send: --endpoint HOST:PORT for traces, --metrics URL for metrics, or both")

@@ -30,6 +30,7 @@ type row struct {
 
 // waterfall draws a trace: head, breakdown of the longest window, then a row per span with name, time, bar on a common axis and details, and beneath a span its
 // verdicts. The extent is chosen for the rows to fit room lines; if even the smallest is too long, rows at the end are dropped and counted.
+// Below stand notes, and what the verdicts mean.
 func waterfall(w *strings.Builder, t *tree.Trace, l look) {
 	l.width = max(l.width, minWidth)
 	most := room(t)
@@ -251,7 +252,7 @@ func (r row) name(width int) string {
 	return human.Cut(r.tree+name+end, width)
 }
 
-// label is the name of a row, and what stands behind the name: of a fold " ×12 more", of a root its process or log, of the rest what their domain says.
+// label is the name of a row, and what stands behind the name: of a fold " ×12 more", of a span what its domain says, else of a root its process or log.
 func (r row) label() (name, end string) {
 	if f := r.fold; f != nil {
 		end = fmt.Sprintf(" ×%d more", len(f.spans))
@@ -350,8 +351,8 @@ func elsewhere(s *tree.Span, t *tree.Trace) bool {
 	return s.Resource.Service != t.Spans[0].Resource.Service
 }
 
-// details say what went wrong with a span, and the important numbers of its kind, joined by " · ". A status of error is left out where verdicts, or the
-// domain's numbers (ended), say the same.
+// details say what went wrong with a span, and the important numbers of its kind, joined by " · ". A status of error is left out where INCOMPLETE,
+// verdicts, or the domain's numbers (ended) say the same.
 func details(s *tree.Span) string {
 	var d []string
 	if s.Head.Incomplete {
