@@ -91,7 +91,8 @@ func (j *joiner) absent(c *closed) {
 		if len(c.unheard) > 0 {
 			c.outcome = Unheard
 		}
-		// Records of completed operations only are a hang if no rank has gone on since.
+		// A hang: an operation without an end (stuck); or, of completed operations only, missing ranks whose logs are not silent (else Unheard), if no rank has
+		// gone on since.
 		noneWentOn := c.seq == c.track.top && comm.completedAt <= c.last
 		c.hang = c.hang || stuck > 0 || c.outcome == TimedOut && c.missingCount > 0 && noneWentOn
 		c.waited = j.set.HangTimeout.Nanoseconds() * 5 / 4 // see expire

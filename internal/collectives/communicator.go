@@ -188,7 +188,7 @@ func (j *joiner) full(c *open) bool {
 func (c *open) whyFull() Outcome {
 	switch {
 	case c.comm.sparse: // ranks without a record are no fault
-	case c.passed > 0 && c.ranks < c.comm.known-c.comm.lost:
+	case c.passed > 0 && c.ranks < c.comm.known-c.comm.lost: // some of the ranks not given up have no record, and have gone on
 		return Gap
 	case c.comm.lost > 0:
 		return Gone

@@ -418,7 +418,7 @@ func (n countJoin) several(parts []part) bool {
 			return false
 		}
 		if at == first {
-			return k > 1 && k < len(parts)
+			return k > 1 && k < len(parts) // 1: the rank sends to itself, which is no ring
 		}
 	}
 	return false

@@ -32,7 +32,7 @@ func (c *Collective) fit() {
 		}
 	}
 	room := MaxSpans - maxAround
-	allPhased := phased == 0 || phased == len(c.parts)
+	allPhased := phased == 0 || phased == len(c.parts) // else the phases of ranks beyond maxPhased are summed up, whatever the room
 	if need <= room && allPhased {
 		return
 	}

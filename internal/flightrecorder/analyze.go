@@ -185,7 +185,7 @@ func (a *analysis) add(d *Dump) {
 			m.Last = max(m.Last, rec.seq)
 		}
 		if *list == nil {
-			*list = make([]record, 0, min(len(d.Entries)-i, 64))
+			*list = make([]record, 0, min(len(d.Entries)-i, 64)) // room at first, 64 at most; more is appended
 		}
 		*list = append(*list, rec)
 	}

@@ -262,7 +262,7 @@ func (r *reader) missing(c *Communicator) error {
 	return errors.Join(err, r.one(rank.Rank))
 }
 
-// one counts a rank, and refuses a rank without a number.
+// one counts a rank of the answer, with or without a report: errLarge beyond maxRanks, errNoRank for a rank without a number.
 func (r *reader) one(rank int32) error {
 	if r.ranks++; r.ranks > maxRanks {
 		return errLarge

@@ -115,7 +115,7 @@ func IsStream(path string) bool {
 func Fill(w io.Writer, write func(io.Writer) error) error {
 	buf := bufio.NewWriterSize(w, bufBytes)
 	err := write(buf)
-	if _, failed := buf.Write(nil); failed != nil {
+	if _, failed := buf.Write(nil); failed != nil { // writes nothing: a bufio.Writer repeats the first error of w
 		return failed
 	}
 	if err != nil {

@@ -200,7 +200,8 @@ const (
 )
 
 // give passes the parser's results on: values become points, and records, if not excluded by the configuration, go to the joiner with their lines. The lines
-// are no longer open then. If all results of a record of one line are excluded, reason is the setting (unwanted), else "".
+// are no longer open then; with linesBefore and no results nothing happens, and open lines stay open. If all results of a record of one line are excluded,
+// reason is the setting (unwanted), else "".
 func (h *handler) give(withLine bool) (reason string) {
 	if !withLine && len(h.out.Ops)+len(h.out.Samples) == 0 {
 		return ""
@@ -222,7 +223,7 @@ func (h *handler) give(withLine bool) (reason string) {
 			wanted[n], *o = *o, wanted[n]
 		}
 	}
-	// The lines wait for as many batches as there are records: one after Lend alone. Without a wanted record they are done with.
+	// Each line waits for as many batches as there are wanted records: Lend stands for one, any other number needs Share; 0: the lines are done with.
 	opened := len(h.open) > 0
 	lents := h.open
 	if withLine && len(wanted) > 0 {
@@ -280,7 +281,7 @@ func (h *handler) Expire(before time.Time) {
 	if len(h.open) > 0 && h.openSince < ns {
 		h.out.Reset()
 		h.parser.End(&h.out)
-		if ns < math.MaxInt64 { // MaxInt64 is the end of reading, and no time
+		if ns < math.MaxInt64 { // the part counts as read now; MaxInt64 is the end of reading, and no time
 			h.now = max(h.now, ns)
 		}
 		if len(h.out.Ops)+len(h.out.Samples) > 0 {

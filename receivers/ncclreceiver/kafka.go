@@ -231,7 +231,7 @@ func (t *kafkaTopic) look() {
 // commit commits the accepted positions of partitions that have changed, with the metadata that offsets.Position needs. After an error the next commit tries
 // again. The caller holds t.committing.
 func (t *kafkaTopic) commit(ctx context.Context, partitions map[int32]*partition) {
-	begins, texts := make(map[int32]kgo.EpochOffset), make(map[int32]string)
+	begins, texts := make(map[int32]kgo.EpochOffset), make(map[int32]string) // Epoch -1: none is stated
 	for id, p := range partitions {
 		if at, ok := p.position(); ok && at != p.committed {
 			begins[id], texts[id] = kgo.EpochOffset{Epoch: -1, Offset: at.Begin}, at.Metadata()

@@ -98,6 +98,7 @@ func newPartition(t *kafkaTopic, id int32, committed offsets.Position, from int6
 	if settings.Collector != "" {
 		settings.Collector = fmt.Sprintf("%s/%d", settings.Collector, id) // results of several joiners of one run are separate series
 	}
+	// From its end on (from -1), a partition has messages before that are never read: its runs are not whole, hence not unclaimed.
 	p := &partition{
 		t: t, id: id, floor: committed.Begin, resume: committed.Head, quit: make(chan struct{}), done: make(chan struct{}), signalled: make(chan struct{}, 1),
 		tracker: offsets.New(committed, max(from, 0)), inputs: make(map[inputKey]*logInput), comms: make(map[commKey]bool), services: make(map[string]string),

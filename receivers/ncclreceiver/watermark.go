@@ -87,7 +87,7 @@ func (p *partition) watermarks() {
 		b.mark, b.marked = *m, true
 		if first { // the run begins: the watermark goes before its collectives
 			b.mark.until = 0
-			if m.whole {
+			if m.whole { // of any other run, collectives up to sent left in an earlier life
 				b.mark.sent = 0
 			}
 		}

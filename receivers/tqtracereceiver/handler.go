@@ -118,7 +118,7 @@ func (h *handler) Line(l *tail.Line) (tail.Verdict, string) {
 }
 
 // trace takes a line with a [TQ-…] tag: the record gets its time and process, and goes to the assembler. mine is false without a tag. A broken record is
-// rejected.
+// rejected; without a pipeline of traces a record is ignored. A record that becomes part of no span (fate) is counted, and still a record.
 func (h *handler) trace(b []byte, l *tail.Line) (v tail.Verdict, reason string, mine bool) {
 	i := tqline.Find(b)
 	if i < 0 {
@@ -251,7 +251,7 @@ func (h *handler) place(l *tail.Line) {
 }
 
 // placeByOrder gives a time to a record without any clock: its arrival while tailing; else the file's modification time plus the durations of the records
-// before. The key is the record's number in the file, "#12".
+// before. The key is the record's number in the file, "#12". ByArrival keeps the times of reading, for the same result when the line is read again.
 func (h *handler) placeByOrder(l *tail.Line) {
 	at := &h.at
 	h.ordinal++

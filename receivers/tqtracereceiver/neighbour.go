@@ -82,7 +82,8 @@ const (
 	badPerformance = "bad_performance"
 )
 
-// line takes a line of a [Performance] record: the first opens the record, the time range completes its head, the operations end it.
+// line takes a line of a [Performance] record: the first opens the record, the time range completes its head, the operations end it. After an unreadable line,
+// which is rejected, the record stays open.
 //
 //	UNIT: [Performance] Total success requests: 1840, …
 //	Time range: last 5.00 minutes;

@@ -296,7 +296,7 @@ func (w *Window) learn(t *tally) {
 			nth(w.halves, len(w.halves)/2)
 			mean = medianToMean * float64(w.halves[len(w.halves)/2])
 		}
-		memory := min(noiseMemory, float64(t.noisy[lag])/256) // longer for few ranks: a mean of few values says less
+		memory := min(noiseMemory, float64(t.noisy[lag])/256) // longer for fewer than 256·noiseMemory = 8 ranks: a mean of few values says less
 		w.noise[lag].add(mean, t.noisy[lag]-1, memory)        // less one: the values are relative to each other
 	}
 	if t.cubes > 0 {

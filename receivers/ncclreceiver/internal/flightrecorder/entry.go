@@ -106,7 +106,7 @@ func coalesced(d *fr.Dump) (list []entry, launches map[launch][]*entry, latest f
 	}
 	for l, all := range launches {
 		last := all[len(all)-1]
-		if len(all) == 1 || !last.ends() {
+		if len(all) == 1 || !last.ends() { // alone, or the dump lacks the end of the launch
 			continue
 		}
 		last.over = true
@@ -170,7 +170,7 @@ func (p *Parser) operation(d *fr.Dump, e *entry, latest fr.Integer, out *parse.O
 	}
 	if o.State == op.Completed {
 		o.End = int64(max(0, end.Completed))
-		if o.Duration >= 0 && o.Start > 0 {
+		if o.Duration >= 0 && o.Start > 0 { // better than end.Completed, which is up to a second late
 			o.End = o.Start + o.Duration
 		}
 	} else {

@@ -344,7 +344,8 @@ func (p *Parser) operation(b []byte, i int, of object, kind int) int {
 	return i
 }
 
-// finish adds the values of the context to an operation. Without a time of its own the operation has ended by the time of the dump.
+// finish adds the values of the context to an operation. Of a proxy's transfer only the peer's end is known so far (finishProxy): the rank is the other end.
+// Without a time of its own the operation has ended by the time of the dump.
 func finish(o *op.Op, c *context, dump int64) {
 	o.Comm, o.CommName, o.CommSize, o.Nodes = c.Comm, c.Name, c.Size, c.Nodes
 	o.Host, o.PID = c.Host, c.PID

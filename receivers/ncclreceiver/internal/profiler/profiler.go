@@ -67,8 +67,8 @@ func Sniff(text []byte) bool {
 	return e.scan(bytes.TrimSpace(text)) && (e.phase == 'b' || e.phase == 'e') && categoryOf(e.cat) != other
 }
 
-// Line is as in parse.Parser. A line begins or ends an event. The line is open until the outermost event of its unit has ended: then all operations of the unit
-// are in out.
+// Line is as in parse.Parser. A line begins or ends an event. The line is open until the outermost event of its unit has ended, or the unit reaches a bound
+// (splitLines, maxLines, maxBytes): then all operations of the unit so far are in out.
 func (p *Parser) Line(text []byte, _ bool, _ uint64, out *parse.Out) (parse.Verdict, string) {
 	text = bytes.TrimSpace(text)
 	switch string(text) {

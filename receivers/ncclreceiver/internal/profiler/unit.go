@@ -297,7 +297,8 @@ var (
 )
 
 // finish turns the logged times of an operation into Unix times, and finds the duration: of the kernels by the GPU's clock, else of the operation's event, if
-// all parts have ended within. An operation without an end of its own is still running (op.Started), unless the kernels of all its channels have stopped.
+// all parts have ended within. Without a duration the operation begins with its first kernel, if known. An operation without an end of its own is still
+// running (op.Started), unless the kernels of all its channels have stopped.
 func (p *Parser) finish(q *pending) {
 	o := &q.op
 	ahead := int64(0) // how far this GPU's clock is ahead of the clock of the trace

@@ -138,7 +138,7 @@ func twice(ranks []ncclras.Rank) bool {
 }
 
 // take compares the counts of a communicator with those of the answer before, and remembers the new ones. A process with a changed count has launched
-// something; so has a new rank, as nothing is known of the time before.
+// something; so has a new rank, or a rank in another process than before, as nothing is known of the time before.
 func (w *Watch) take(at time.Time, c *current) {
 	old, i := c.ranks, 0 // i runs along with n: both lists are sorted by number
 	now := make([]rank, len(c.Ranks))

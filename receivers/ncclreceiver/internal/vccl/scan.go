@@ -128,7 +128,7 @@ func (s *scan) keep() {
 // value reads a value at b[i], or the beginning of a container, and returns its end; −1: unreadable. c is b[i].
 func (s *scan) value(b []byte, i int, c byte) int {
 	if c == '{' || c == '[' {
-		// The value of a known key is never a container: the object was torn before the value, and another begins here.
+		// Too deep; or the value of a known key, never a container: the object was torn before the value, and another begins here.
 		if s.depth == maxDepth || s.depth == 1 && s.key < noKey {
 			return -1
 		}

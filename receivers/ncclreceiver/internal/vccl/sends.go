@@ -94,7 +94,8 @@ func (s *sends) add(r *row, out *parse.Out) {
 	s.flush(out)
 }
 
-// find makes hint the link of a row, added if new. A row of a new operation of its group ends the operation before: all open operations leave (sends).
+// find makes hint the link of a row, added if new. A row of a new operation of its group ends the operation before, and a new link beyond maxLinks needs room:
+// all open operations leave (sends).
 func (s *sends) find(r *row, out *parse.Out) {
 	for i := range s.open {
 		if s.open[i].is(r) {

@@ -250,8 +250,9 @@ func (a *Assembler) stage(g *group, l *tqline.Line, at *At) Fate {
 	return Used
 }
 
-// unusual finds the function of a record of stage e at t whose neighbours were lost, late or repeated; start is the START stated by an END. nil and Used:
-// none. A fate other than Used is of a repeated record, or of one of a function already sent.
+// unusual finds the function of a record of stage e at t whose neighbours were lost, late or repeated; start is the START stated by an END. Tried in order: an
+// open function with the record out of order, a function already sent, the latest function that came to the event before (before an END's START) within limit,
+// the only function at an earlier event. nil and Used: none. A fate other than Used is of a repeated record, or of one of a function already sent.
 func (a *Assembler) unusual(g *group, e tqline.Stage, t, start int64, name string, pid int64) (*function, Fate) {
 	tol, lim := tolerance[g.base], limit[g.base]
 	if g.base != None {
@@ -347,9 +348,9 @@ func (g *group) stageOfSent(e tqline.Stage, t, start int64, name string, pid int
 	return Used
 }
 
-// functionEnd takes a FUNCTION_END. The candidates are tried in order: a function after its PUT_END, one that started at the stated time, one without
-// FUNCTION_START so far, the only open one. untangle may replace the first. Duplicate: a function sent already has the same times. Without any, the record is
-// of a new function known only by its end.
+// functionEnd takes a FUNCTION_END. The candidates are tried in order: a function after its PUT_END (with times in µs corrected by untangle), one that started
+// at the stated time, one without FUNCTION_START so far, one already sent with the same times (Duplicate), the only open one. Without any, the record is of a
+// new function known only by its end.
 func (a *Assembler) functionEnd(g *group, l *tqline.Line, at *At) Fate {
 	name := a.name(g, l.Func)
 	tol := tolerance[g.base]
@@ -476,6 +477,7 @@ func (g *group) untangle(f *function, t, start int64, name string, pid int64) *f
 			return f
 		}
 	}
+	// No exchange fits: f ends here only if it began at start, within the tolerance.
 	if abs(f.first-start) <= tolerance[g.base] {
 		return f
 	}
