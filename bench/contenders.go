@@ -25,7 +25,7 @@ const (
 	ours, alone, peer, typed, rotel, fluentBit = "trainbridge", "trainbridge, exporter alone", "file_log", "file_log, typed", "rotel", "fluent-bit"
 )
 
-// contenders are the contenders for every log. base, rotelBin and fluentBin may be empty.
+// contenders are the contenders for every log. base, rotelBin and fluentBin may be empty: then the contender is left out.
 func contenders(bin, peerBin, base, baseConfig, rotelBin, fluentBin string) []contender {
 	list := []contender{
 		collector(ours, bin, "none", "otelcol-config", "bench/config/shipped"),

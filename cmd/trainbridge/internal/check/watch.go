@@ -220,7 +220,7 @@ func (w *watch) run(id string) *facts {
 }
 
 // step notes whether a training step has an MFU, else FLOP/s, and whether its times are synthetic. made is what the resource says of the times; attributes of
-// the span come before those of the resource.
+// the span override those of the resource.
 func (f *facts) step(span ptrace.Span, res pcommon.Map, made bool) {
 	utilized, rated := false, false
 	file, at := "", int64(0)

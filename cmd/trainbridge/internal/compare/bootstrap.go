@@ -207,7 +207,7 @@ func draw(random *dice, a, b []unit, paired bool) (ma, mb float64) {
 }
 
 // influences are how much each unit moves the difference of the means, scaled so that the sum of their squares is the variance of the difference. freedom is
-// Welch's degrees of freedom. Of pairs there is an influence for each pair, and a degree of freedom less than pairs.
+// Welch's degrees of freedom. Of pairs each influence is that of a pair, and freedom is the number of pairs less one.
 func influences(a, b []unit, paired bool) (all []float64, freedom float64) {
 	of := func(units []unit) (out []float64, variance float64) {
 		m, count := mean(units), 0.0

@@ -176,8 +176,8 @@ type source struct {
 }
 
 // sources makes the receivers of some files, separate ones for each zone, as a receiver has one timezone for all of its files. Each file is read by the
-// receiver that understands the file. release must be called after the reading, also after an error: it ends the receivers, and returns the begins of the
-// logs read.
+// receiver that includes or understands the file. release must be called after the reading, also after an error: it ends the receivers, and returns the begins
+// of the logs read.
 func sources(files []string, run string, opt Options, settings tail.Settings, to Sink) (all []source, release func() []spans.RunSpan, err error) {
 	var releases []func() []spans.RunSpan
 	release = func() (began []spans.RunSpan) {

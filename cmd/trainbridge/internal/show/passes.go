@@ -121,7 +121,7 @@ func callDetails(s *tree.Span) (d []string) {
 		if v.ID.OK {
 			d = append(d, fmt.Sprintf("#%d", v.ID.N))
 		}
-		if !math.IsNaN(v.Throughput) { // not through shared memory
+		if !math.IsNaN(v.Throughput) { // a call through shared memory has none
 			size := 0.0
 			for _, part := range [...]float64{v.RequestSize, v.ResponseSize} {
 				if !math.IsNaN(part) {

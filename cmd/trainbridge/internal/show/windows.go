@@ -183,7 +183,7 @@ func joinedDetails(s *tree.Span) (d []string) {
 	case view.KindJoined:
 		var m view.Mark
 		m.Read(s.Span, s.Resource)
-		below := s.Parent != nil && s.Parent.Kind == view.KindJoined // the copy above says so already
+		below := s.Parent != nil && s.Parent.Kind == view.KindJoined    // the copy above says so already
 		if m.Time == spans.TimeSynthetic && s.Parent != nil && !below { // without a parent the row says "parent missing" (details)
 			d = append(d, "when is not in the log")
 		}

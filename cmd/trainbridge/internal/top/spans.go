@@ -65,7 +65,7 @@ func (w *watcher) read(j *job, span ptrace.Span) {
 	kind := view.KindOf(span)
 	where := span.Name()
 	switch kind {
-	case view.KindJoined: // told before
+	case view.KindJoined: // a copy of a span that was read before
 		return
 	case view.KindStep:
 		s := &w.step
