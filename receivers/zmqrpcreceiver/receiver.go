@@ -45,7 +45,7 @@ func newParts(base *filereceiver.Receiver, config component.Config) (filereceive
 func Formats() []string { return []string{"zmq_rpc"} }
 
 // detect makes the function that recognizes the tables of ZeroMQ clients: their header, or a call below. Many tables have an id, a method and a time; the
-// stages are specific.
+// stages are specific: a header needs deserialization, a call two of the four stages.
 func detect(string) tail.Detect {
 	const stages = 1<<rpclog.Serialize | 1<<rpclog.Send | 1<<rpclog.Receive | 1<<rpclog.Deserialize
 	var p rpclog.Parser

@@ -103,7 +103,7 @@ type shared struct {
 func (it *item) exact(seconds float64) bool {
 	steps := max(it.covered, 1)
 	length := it.end - it.start
-	// A span of 1 ns may be one without a length: spans.Batch makes none shorter.
+	// A span of 1 ns may be one without a length: spans.Batch makes none shorter. A start before 1970 is moved to 1970 (spans.Timestamp).
 	return !it.point && it.start >= 0 && length > 1 && math.Abs(float64(length)-seconds*1e9*float64(steps)) <= float64(steps)
 }
 

@@ -149,7 +149,8 @@ func readRow(row map[string]json.RawMessage, stamps *clock.Stamps, out Out) {
 			addExtra(rec, name, row[name])
 		}
 	}
-	if _, _, byID := spans.Carried("", &rec.IDs); byID || rec.Unix == 0 { // a trace with an id may have several rows of one second
+	// A trace with an id may have several rows of one second, and a row without a time has only its values for a key.
+	if _, _, byID := spans.Carried("", &rec.IDs); byID || rec.Unix == 0 {
 		for _, name := range sortedKeys(row) {
 			rec.Key = append(append(rec.Key, row[name]...), ' ')
 		}
@@ -326,7 +327,8 @@ func (t *totals) recomputed(name string, means bool) (float64, bool) {
 	return 0, false
 }
 
-// compare adds to the session's record, for each final statistic that can be computed from the rows, the relative difference between the two.
+// compare adds to the session's record, for each final statistic that can be computed from the rows, the relative difference between the two. A statistic
+// that is 0 by the rows is left out.
 func (s *Summary) compare(rec *record.Record, seen *totals, statistics map[string]json.RawMessage) {
 	_, means := statistics["max_tflops_per_gpu"] // see recomputed
 	for _, name := range sortedKeys(statistics) {

@@ -148,7 +148,7 @@ func (p *Parser) Line(b []byte, out object.Out) (v tail.Verdict, reason string, 
 		case p.describe(d): // the loss is in the description
 		case p.state.Others:
 			return tail.Ignored, "", false
-		case d.Per >= slow && isTraining(d.Desc):
+		case d.Per >= slow && isTraining(d.Desc): // not held as by count: with steps so slow, the bar would be finished much later
 			withoutLoss = true
 		case countsSteps(d):
 			return p.count(d, out)
@@ -162,7 +162,7 @@ func (p *Parser) Line(b []byte, out object.Out) (v tail.Verdict, reason string, 
 	found := false
 	switch {
 	case d.none:
-	case d.eval:
+	case d.eval: // its results are whole at the bar's end
 		if d.Done == d.Total && !bytes.Equal(p.results, p.state.Results) {
 			p.emit(p.results, record.Evaluation, last(d.Desc), d, out)
 			found = true
@@ -295,7 +295,7 @@ func (p *Parser) epoch(d *drawing) {
 	case d.Done == 0 && len(p.training) > 0 && !bytes.Equal(p.training, p.state.Training):
 		p.state.Before = true
 	}
-	isLoop := p.state.Before || bytes.IndexByte(rest, '/') >= 0 || len(rest) > 4
+	isLoop := p.state.Before || bytes.IndexByte(rest, '/') >= 0 || len(rest) > 4 // 4 bytes: a number and a colon
 	if !isLightning && isLoop {
 		return
 	}

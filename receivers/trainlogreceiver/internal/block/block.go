@@ -124,8 +124,8 @@ type Parser struct {
 // New returns a parser; mapped is as in object.New.
 func New(mapped map[string]object.Target) *Parser { return &Parser{objects: object.New(mapped)} }
 
-// Line reads one line: a header, which opens a block, or a value of the open block. mine is false outside of blocks. Ranks print at a time, so a block takes
-// only the lines of its header's writer.
+// Line reads one line: a header, which opens a block, or a value of the open block. mine is false for any other line. Several ranks print at the same time, so
+// a block takes only the lines of its header's writer.
 func (p *Parser) Line(b []byte, out Out) (v tail.Verdict, reason string, mine bool) {
 	b = bytes.TrimRight(b, " \t\r")
 	if p.state.In == roll && p.same(out.Prefix()) {
@@ -197,7 +197,7 @@ func (p *Parser) same(pre *line.Prefix) bool {
 }
 
 // value takes a value of a block: b is the line, q what the line says. Values before the one that makes the record are kept (Lines); that value makes the
-// record, of those kept and itself; values behind are added to the record (later).
+// record, of those kept and itself; values behind are added to the record (later). More than maxLines bytes of kept values end the block.
 func (p *Parser) value(b []byte, q pair, out Out) (v tail.Verdict, reason string, mine bool) {
 	s := &p.state
 	if s.Aside {
@@ -247,7 +247,8 @@ func (p *Parser) later(q pair, out Out) (v tail.Verdict, reason string, mine boo
 	return tail.Record, "", true
 }
 
-// result takes a value of an evaluation, and keeps the values (Results) until the last, which makes the record: NeMo-RL prints the evaluation's duration last.
+// result takes a value of an evaluation, and keeps the values (Results, up to maxLines bytes) until the last, which makes the record: NeMo-RL prints the
+// evaluation's duration last.
 func (p *Parser) result(b []byte, q pair, out Out) (v tail.Verdict, reason string, mine bool) {
 	s := &p.state
 	took := bytes.EqualFold(q.name, []byte("total validation time"))

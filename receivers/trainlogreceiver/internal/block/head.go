@@ -220,7 +220,7 @@ func integer(b []byte) (v float64, n int) {
 	return v, n
 }
 
-// section reads "📊 Training Results:", of a banner's block. Values below "Validation Results:" are an evaluation's.
+// section reads "📊 Training Results:", of a banner's block. Values below "Validation Results:" are an evaluation's. false: another line.
 func (p *Parser) section(b []byte) bool {
 	if p.state.In != banner || b[len(b)-1] != ':' || bytes.Contains(b, bullet) {
 		return false

@@ -66,7 +66,8 @@ type bar struct {
 }
 
 // Line reads one line with a drawing of the bar, which makes a record of the steps since the drawing before, and one of an evaluation, if the bar has its
-// values. A line "Epoch 1/3" begins an epoch. mine is false for a line of another format, and for bars before the first epoch.
+// values. A line "Epoch 1/3" begins an epoch, but may be another format's, too: mine is false, as for lines of other formats, and for bars before the first
+// epoch.
 func (p *Parser) Line(b []byte, out object.Out) (v tail.Verdict, reason string, mine bool) {
 	b = bytes.Trim(b, " \b")
 	if rest, ok := bytes.CutPrefix(b, epochMark); ok {
@@ -245,9 +246,9 @@ func (p *Parser) step(d *bar, line []byte, out object.Out) bool {
 // known is the largest relative error of a known time.
 const known = 0.25
 
-// time is the mean time, s, of the steps since the last count with a known time, and their number; 0: unknown. The bar prints the mean over the epoch but its
-// first step, rounded, and the remaining time, cut to seconds. Both bound the mean: the bounds give the time from the epoch's beginning until this count, and
-// the difference to the last known time is that of the steps between.
+// time is the mean time, s, of the steps since the last count with a known time, and their number. The bar prints the mean over the epoch but its first step,
+// rounded, and the remaining time, cut to seconds. Both bound the mean: the bounds give the time from the epoch's beginning until this count, and the
+// difference to the last known time is that of the steps between. 0: unknown, without a bound, or with bounds too far apart (known).
 func (s *state) time(d *bar) (each, of float64) {
 	least, most := 0.0, math.Inf(1) // bounds of the mean, s per step
 	if d.per > 0 {

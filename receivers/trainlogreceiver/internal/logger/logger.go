@@ -318,7 +318,7 @@ func stern(pod, b []byte) ([]byte, bool) {
 	for n < len(b) && (b[n] >= 'a' && b[n] <= 'z' || ascii.IsDigit(b[n]) || b[n] == '-') {
 		n++
 	}
-	if n == len(b) || b[n] != ' ' || isLoop(b[1:n]) {
+	if n == len(b) || b[n] != ' ' || isLoop(b[1:n]) { // "gpt-2 train loss 2.3" is a message
 		return nil, false
 	}
 	return b[n+1:], true

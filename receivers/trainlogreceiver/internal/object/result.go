@@ -11,8 +11,8 @@ import (
 var measures = []string{"loss", "acc", "error", "f1", "auc", "iou", "ppl", "perplexity", "score", "reward"}
 
 // about finds out what a name says of its row: "train_loss_epoch" is Lightning's mean over an epoch, in a separate row (lightning/pytorch,
-// trainer/connectors/logger_connector/result.py: forked_name) with other numbers of the epoch; a loss of another name, unless of an
-// evaluation, is of a step.
+// trainer/connectors/logger_connector/result.py: forked_name) with other numbers of the epoch (epochal); a loss of another name, unless of an
+// evaluation, is of a step (momentary). 0: neither. of are the flags that the name has already.
 func about(name string, of flags) flags {
 	name = strings.ToLower(name)
 	switch {

@@ -165,7 +165,7 @@ func label(b []byte) (rest []byte, evaluation bool) {
 	for n < len(text) && ascii.IsLetter(text[n]) {
 		n++
 	}
-	if n > 10 {
+	if n > 10 { // longer than "validation"
 		return b, false
 	}
 	var lower [10]byte

@@ -380,7 +380,7 @@ func (h *hole) know(objects *object.Parser) {
 	}
 	name := string(h.name)
 	h.kind = kinds[name]
-	if name == "duration" || name == "time" && h.scaled() {
+	if name == "duration" || name == "time" && h.scaled() { // without a unit, "time" may be a stamp
 		name = "step_time"
 	}
 	if h.units != "" && objects.Known([]byte(name+h.units)) { // the name has the unit, and the record remembers the log's

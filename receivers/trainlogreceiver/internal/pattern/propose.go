@@ -17,7 +17,8 @@ const (
 )
 
 // Propose makes a pattern of the most frequent lines of a log, equal but for their numbers: "step {iteration} loss {loss}" of "step 1 loss 2.3", "step 2 loss
-// 2.2", …. Lines with "loss" count twice. "": no line with a number that counts steps is repeated.
+// 2.2", …. Lines with "loss" count twice; of equally many the shape first in byte order counts. "": no shape with a number that counts steps has proposedLines
+// lines.
 func Propose(lines []string) string {
 	shapes := make(map[string][][]string) // the numbers of lines, by the text between them
 	for _, line := range lines {
@@ -73,7 +74,7 @@ func cut(line string) (texts, numbers []string) {
 }
 
 // counting is the index of the number in a row that counts steps: a whole number that rises from row to row; where several do, the one whose name is most like
-// a step's. -1: none. texts[i] is the text before number i.
+// a step's, of equal ones the first. -1: none. texts[i] is the text before number i.
 func counting(texts []string, rows [][]string) int {
 	at, best := -1, 0
 	for i := range rows[0] {
@@ -123,9 +124,9 @@ func write(texts []string, rows [][]string) string {
 	return out.String()
 }
 
-// namesOf chooses the names of the placeholders, without units: the counting number is the iteration, and the others have the words before them as names. ""
-// stands for the number itself (the first constant), "*" for any text: a number without a name, with a name that another number has already, or a further
-// constant.
+// namesOf chooses the names of the placeholders, without units. The counting number is the iteration, a constant behind a slash the planned iterations or
+// epochs, the first duration of a step (isTimed) step_time. Other numbers have the word before them as name; one may become the loss (lossOf). "" stands for
+// the number itself (the first constant), "*" for any text: a number without a name, with a name that another number has already, or a further constant.
 func namesOf(texts []string, rows [][]string) []string {
 	step := counting(texts, rows)
 	names := make([]string, len(rows[0]))

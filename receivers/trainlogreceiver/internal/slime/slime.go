@@ -230,7 +230,7 @@ func (p *Parser) eval(rollout float64, dict []byte, out object.Out) (v tail.Verd
 }
 
 // keep keeps a line about a rollout, in place of the same line of an earlier attempt at the rollout. The oldest is dropped where there are too many: its
-// training is over, or in another log.
+// training is over, or in another log. A dict of more than maxLine bytes is not kept.
 func (p *Parser) keep(name string, rollout float64, dict []byte) {
 	if len(dict) > maxLine {
 		return

@@ -37,7 +37,7 @@ type Field struct {
 }
 
 // row reads a row, beginning with a digit, into r, and returns "" or the reason for the rejection. Cells are split at commas or at blanks, whatever separates
-// the header: exports to CSV put a header with commas above rows with blanks.
+// the header: exports to CSV put a header with commas above rows with blanks. A row with a bad cell is read on: a wrong number of cells is the stronger reason.
 //
 //	12  Linear  0.123  0.045  1.234  0.067  1.469  4.00  8.00  7.98
 func (l *layout) row(t []byte, r *Row) (reason string) {
