@@ -120,7 +120,7 @@ func (j *judge) keep(slow []int, p Period) {
 		if s := &j.run.Steps[i]; j.of.Seconds[i] > l.Limit {
 			s.Usual, s.Spread, s.Limit = l.Usual, l.Spread, l.Limit
 		} else {
-			s.State = Periodic
+			s.State, s.Period = Periodic, len(j.run.Periods)
 		}
 	}
 	p.Usual = l.Usual

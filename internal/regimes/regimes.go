@@ -48,6 +48,7 @@ const (
 type Step struct {
 	State
 	Segment              int     // the place in Run.Segments
+	Period               int     // of a Periodic step: the place in Run.Periods
 	Usual, Spread, Limit float64 // s; NaN if not judged. Of a Slow step above its period: the period's
 }
 

@@ -325,8 +325,10 @@ func TestPeriodsOfOneDistance(t *testing.T) {
 		j.late(i+8, 1)
 	}
 	for range 50 {
-		got := Judge(j.Attempt).Periods
+		run := Judge(j.Attempt)
+		got := run.Periods
 		require.Len(t, got, 2)
+		assert.Equal(t, [4]int{0, 1, 0, 1}, [4]int{run.Steps[3].Period, run.Steps[11].Period, run.Steps[23].Period, run.Steps[31].Period})
 		assert.Equal(t, [2]int64{3, 11}, [2]int64{got[0].Rest, got[1].Rest})
 	}
 }

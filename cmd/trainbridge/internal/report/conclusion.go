@@ -163,6 +163,7 @@ func (c *conclusion) causes() {
 		if of.Rank.OK {
 			if seen++; seen > named { // told with the others, below
 				others.cost += of.Time.Sum()
+				others.devices += of.Devices.Sum()
 				for _, d := range of.Dearest[:min(len(of.Dearest), max(0, evidences-len(others.proof)))] {
 					others.proof = append(others.proof, proof{fmt.Sprintf("%s (rank %d, %s)", c.numbered(d.Of.Iteration), of.Rank.N, human.Seconds(d.Weight)), d.At})
 				}
@@ -197,7 +198,7 @@ func (c *conclusion) causes() {
 		}
 		c.claims = append(c.claims, cl)
 	}
-	if n := ranks - named; n > 0 {
+	if n := ranks - named; n > 0 && others.cost >= little*c.lost {
 		others.what = c.sf("%s waiting for %s", "等待其他 %[2]s：%[1]s", human.Seconds(others.cost), c.in(human.Plural(n, "other rank"), human.Thousands(n)+" 个 rank"))
 		others.kind, others.lost, others.short = slowWindows, others.cost, c.in("waiting for other ranks", "等待其他 rank")
 		others.grade, others.advice = costly, c.of(advices[spans.PartWait])

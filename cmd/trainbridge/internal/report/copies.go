@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"maps"
 	"path/filepath"
 	"slices"
 
@@ -31,18 +32,19 @@ func (c *conclusion) copies() (out []string) {
 			human.Seconds(longest.Seconds())))
 	}
 	// Of Hugging Face's checkpoints each has the log from the beginning, under the same name: they are counted, and not named.
-	n, kept := 0, ""
+	earlier := make(map[string]int) // by the log that is read instead
 	for _, copied := range c.read.Copies {
 		switch {
 		case !own[copied.Of]: // the copy of a log of another job
 		case filepath.Base(copied.Path) == filepath.Base(copied.Of):
-			n, kept = n+1, copied.Of
+			earlier[copied.Of]++
 		default:
 			out = append(out, c.sf("%s not read: its steps are those of %s.", "未读取 %s：其步骤与 %s 相同。",
 				reading.Clean(copied.Path), reading.Clean(c.read.Name(copied.Of))))
 		}
 	}
-	if n > 0 {
+	for _, kept := range slices.Sorted(maps.Keys(earlier)) {
+		n := earlier[kept]
 		out = append(out, c.sf("%s of earlier checkpoints not read: %s has all of their steps.", "未读取 %s：%s 已包含其全部步骤。",
 			c.in(human.Plural(n, filepath.Base(kept)+" file"), human.Thousands(n)+" 个较早检查点的 "+filepath.Base(kept)), reading.Clean(c.read.Name(kept))))
 	}

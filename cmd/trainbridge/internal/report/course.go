@@ -47,7 +47,7 @@ func (c *conclusion) warmUp(steps []account.Step, run *regimes.Run, ranks float6
 
 // periods adds a claim for steps that are slow at a regular interval, such as each 100th.
 func (c *conclusion) periods(steps []account.Step, run *regimes.Run, ranks float64) {
-	for _, p := range run.Periods {
+	for period, p := range run.Periods {
 		if !c.worth(p.Excess) {
 			continue
 		}
@@ -55,9 +55,9 @@ func (c *conclusion) periods(steps []account.Step, run *regimes.Run, ranks float
 		each := c.sf("Each %s step", "每 %s 步有一步", ordinal(p.Every, c.chinese))
 		cl := c.sf("%s takes %s instead of %s (%s of %s do): %s more in all, %s", "%s用了 %s 而非 %s（%[4]s / %[5]s）：共多用 %[6]s，%[7]s", each, human.Seconds(p.Usual),
 			human.Seconds(p.Usual-p.Excess/float64(max(1, p.Slow))), human.Thousands(p.Slow), human.Thousands(p.Of), human.Seconds(p.Excess), c.share(p.Excess))
-		var seen []proof // the first periodic steps, of any period
+		var seen []proof // the first steps of the period
 		for i := range steps {
-			if run.Steps[i].State == regimes.Periodic && len(seen) < evidences {
+			if of := &run.Steps[i]; of.State == regimes.Periodic && of.Period == period && len(seen) < evidences {
 				seen = append(seen, c.proofOf(&steps[i], steps[i].Each()))
 			}
 		}

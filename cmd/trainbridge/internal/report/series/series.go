@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/ptrace"
@@ -93,6 +94,15 @@ func (w *writer) add(s ptrace.Span, run string, step *view.Step) {
 	w.steps.Add(format.Key(nil, run, s.EndTimestamp(), s.TraceID(), s.SpanID()), text)
 }
 
+// folder is the name of a run's folder: the run's id, of which nothing leads out of the parent's folder.
+func folder(run string) string {
+	name := url.PathEscape(cmp.Or(run, "run"))
+	if strings.Trim(name, ".") == "" { // ".." is the folder above, and the first character hides a folder
+		name = strings.ReplaceAll(name, ".", "%2E")
+	}
+	return name
+}
+
 // Finish implements format.Writer. The rows come run by run: at the first of another run the file is put in place, and the next begun.
 func (w *writer) Finish(context.Context, *offline.Reading) error {
 	if err := makeDir(w.Dir); err != nil {
@@ -111,7 +121,7 @@ func (w *writer) Finish(context.Context, *offline.Reading) error {
 			}
 			run = string(text[:i])
 			var err error
-			if to, err = begin(filepath.Join(w.Dir, url.PathEscape(cmp.Or(run, "run"))), at); err != nil {
+			if to, err = begin(filepath.Join(w.Dir, folder(run)), at); err != nil {
 				return err
 			}
 		}

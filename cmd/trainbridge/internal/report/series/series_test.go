@@ -21,7 +21,7 @@ func TestSeries(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
 	w := Open(format.Request{Dir: dir}).(*writer)
 	sink := w.Sink()
-	for _, run := range []string{"a/b", "c"} {
+	for _, run := range []string{"a/b", "c", ".."} {
 		for i := int64(3); i > 0; i-- {
 			td := ptrace.NewTraces()
 			rs := td.ResourceSpans().AppendEmpty()
@@ -37,7 +37,7 @@ func TestSeries(t *testing.T) {
 	}
 	require.NoError(t, w.Finish(t.Context(), nil))
 	require.NoError(t, w.Close())
-	for _, run := range []string{"a%2Fb", "c"} {
+	for _, run := range []string{"a%2Fb", "c", "%2E%2E"} {
 		b, err := os.ReadFile(filepath.Join(dir, run, "events.out.tfevents.1700000003.trainbridge"))
 		require.NoError(t, err)
 		losses := make(map[int64]float64)
