@@ -98,7 +98,7 @@ func (t *kafkaTopic) Start(ctx context.Context, host component.Host) error {
 		kgo.BlockRebalanceOnPoll(), // a partition is not given up between a poll and the partition's queue
 		kgo.OnOffsetsFetched(t.offsetsFetched), kgo.AdjustFetchOffsetsFn(t.assigned),
 		kgo.OnPartitionsAssigned(func(_ context.Context, _ *kgo.Client, added map[string][]int32) {
-			if len(added) == 0 { // otherwise known when offsets were fetched
+			if len(added) == 0 { // no partition for this member: the brokers answer all the same; with partitions, assigned has said so
 				t.health.Through(true)
 			}
 		}),

@@ -45,7 +45,7 @@ func (w *Window) find(id int32) int32 {
 	default:
 		at = int32(len(w.ranks))
 		w.index[id] = at
-		w.ranks = append(w.ranks, rank{id: id, seen: w.calls - 1})
+		w.ranks = append(w.ranks, rank{id: id, seen: w.calls - 1}) // neither in this collective yet (arrive) nor away for long
 		w.rings = slices.Grow(w.rings, w.size)[:len(w.rings)+w.size]
 	}
 	return at

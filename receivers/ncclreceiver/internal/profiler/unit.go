@@ -165,7 +165,7 @@ func (p *Parser) detail(c category, name string) int32 {
 		q.parts++
 	default:
 		d.Name, d.Operation = spans.SpanNCCLProxyStep, name
-		if parent.detail >= 0 && parent.category != gpu {
+		if parent.detail >= 0 && parent.category != gpu { // else the PROXY event is missing: below the operation itself
 			above := &q.op.Details[parent.detail] // of the PROXY event, or for a plugin's event of the NET event
 			d.Under, d.Channel, d.Peer, d.Direction = parent.detail, above.Channel, above.Peer, above.Direction
 			if c == netPlugin {
