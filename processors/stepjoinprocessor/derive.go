@@ -75,7 +75,7 @@ func (d *deriver) derive(out *spans.Batch, r *facts.Run, g *facts.Group, placed 
 	}
 	before := out.Len()
 	d.inside(out, res, r, g, &w, top)
-	if out.Len() != before {
+	if out.Len() != before { // else no span was made, or the breakdown is held for its verdict
 		d.p.told.note(g.ID, window)
 	}
 }

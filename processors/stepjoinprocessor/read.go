@@ -352,7 +352,7 @@ func (r *reader) collective(f *fact, span ptrace.Span) {
 		run.Pulse.Behind = lacks(c)
 	}
 	l.Late, l.Ranks = -1, int32(min(c.CommSize.Or(c.Ranks.Or(0)), math.MaxInt32))
-	if late := c.Last; late.Late >= 0 && !c.Mismatch {
+	if late := c.Last; late.Late >= 0 && !c.Mismatch { // of different calls (Mismatch) no arrival is late for the others
 		l.Late = int64(math.Round(late.Late * 1e9))
 		l.LateRank, l.LateHost = int32(late.Rank.Or(-1)), run.Number(late.Host)
 		// Cost is what all others together waited since the arrival of the last but one.

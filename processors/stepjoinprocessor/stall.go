@@ -27,7 +27,7 @@ const still = 5 * time.Second
 // noteInput is called with each sweep, and notes outages: until when nothing could be received (silentUntil; while batches are refused, logs are not read), and
 // when the process last went on after a suspension (resumed). p.mu is held.
 func (p *stepJoin) noteInput(now time.Time) {
-	if p.refused || now.Sub(p.swept) > noInput {
+	if p.refused || now.Sub(p.swept) > noInput { // so, too, at the first sweep
 		p.silentUntil = now
 	}
 	if !p.swept.IsZero() && now.Sub(p.swept) > still {

@@ -99,7 +99,8 @@ func (g *GPUs) Notice(md pmetric.Metrics, keep time.Duration, report func([]Info
 	return ignored
 }
 
-// metric takes the points of one metric, and returns the number of unusable ones. Throttled seconds are only known as a cumulative counter.
+// metric takes the points of one metric, and returns the number of unusable ones: all of a sum of throttled seconds that is not cumulative. Of a metric that is
+// neither a gauge nor a sum, no point is taken or counted.
 func (g *GPUs) metric(k kind, host string, m pmetric.Metric, now time.Time, keep time.Duration) (ignored int64) {
 	var list pmetric.NumberDataPointSlice
 	switch m.Type() {
