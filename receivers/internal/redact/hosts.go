@@ -42,11 +42,11 @@ func (h *hosts) hash(name string) string {
 	return out
 }
 
-// host hashes the value of a field for a host ("gpu-01", "gpu-01:29500", "10.0.0.1", "[fe80::1]"), with its port unchanged. A value common to all hosts
+// host hashes the value of a field for a host ("gpu-01", "gpu-01:29500", "10.0.0.1", "[fe80::1]:29500"), with its port unchanged. A value common to all hosts
 // (localhost, 127.0.0.1, 0.0.0.0) stays, and so does a hash. In a value that is no single name (a path, a sentence) only the IP addresses are hashed.
 func (h *hosts) host(s string, n *Counts) string {
 	name, port := s, ""
-	if i := strings.LastIndexByte(s, ':'); i > 0 && strings.IndexByte(s, ':') == i { // a single colon: several are of IPv6
+	if i := strings.LastIndexByte(s, ':'); i > 0 && (strings.IndexByte(s, ':') == i || s[i-1] == ']') { // several colons are of IPv6, whose port is behind a bracket
 		name, port = s[:i], s[i:]
 	}
 	noName := name == "" || strings.ToLower(name) == "localhost" || strings.ContainsAny(name, "/ ")
@@ -54,13 +54,11 @@ func (h *hosts) host(s string, n *Counts) string {
 	if noName || hashed {
 		return h.addresses(s, n)
 	}
-	if a, err := netip.ParseAddr(strings.Trim(s, "[]")); err == nil { // an address without a port
-		name, port = a.String(), ""
+	if a, err := netip.ParseAddr(strings.Trim(name, "[]")); err == nil {
 		if local(a) {
 			return s
 		}
-	} else if a, err := netip.ParseAddr(name); err == nil && local(a) {
-		return s
+		name = a.String() // with brackets and without: one host
 	}
 	n.Hosts++
 	return h.hash(name) + port

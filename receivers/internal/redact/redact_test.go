@@ -227,11 +227,13 @@ func TestHosts(t *testing.T) {
 	assert.Equal(t, ip+":29500", host(a, "server.address", "10.1.2.3:29500"))
 	assert.Equal(t, ip, host(a, "ml.train.field.MASTER_ADDR", "10.1.2.3"))
 	v6 := host(a, "ml.train.field.node_ip", "fe80::1:2")
+	assert.Equal(t, v6+":29500", host(a, "server.address", "[fe80::1:2]:29500"))
+	assert.Equal(t, v6, host(a, "server.address", "[FE80::1:2]"))
 	assert.Equal(t, "from "+v6+" on", host(a, "x", "from FE80::1:2 on"))
 	for _, same := range []string{"", "127.0.0.1", "localhost:8080", "at 12:30:45 it was 1.2.3", "std::vector", "::", "step: 3"} {
 		assert.Equal(t, same, host(a, "x", same))
 	}
-	for _, same := range []string{"", "127.0.0.1", "127.0.0.1:80", "localhost:8080", "::1"} {
+	for _, same := range []string{"", "127.0.0.1", "127.0.0.1:80", "localhost:8080", "::1", "[::1]:80"} {
 		assert.Equal(t, same, host(a, spans.AttrHostName, same))
 	}
 	for _, same := range []string{spans.AttrServiceName, spans.AttrRunID, spans.AttrLogFile} {
