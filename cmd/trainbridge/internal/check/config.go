@@ -104,7 +104,7 @@ func tailings(conf map[string]any) (all []*tailing, err error) {
 }
 
 // reach finds the files of each receiver by the globs, sets Include and Shared (sorted, each file once), and lists the globs in c.globs. Reported are globs
-// without a file, links, and files passed over.
+// without a file, links, files passed over, and the kernel's file systems.
 func (c *account) reach(all []*tailing) {
 	var links []place
 	passed, kernel := make(map[string]string), make(kernelfs.Passed)

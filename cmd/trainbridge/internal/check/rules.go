@@ -166,7 +166,8 @@ func (r *rules) places(s sights) (seen []place) {
 	return seen
 }
 
-// collectives looks at NCCL's collectives: those that cannot be matched between ranks (nccl_sampled), and those without a start time (nccl_no_start).
+// collectives looks at NCCL's collectives: those that cannot be matched between ranks, of runs in which their share is above unconfirmedShare (nccl_sampled),
+// and those without a start time, of all runs (nccl_no_start).
 func (r *rules) collectives() {
 	var all, unconfirmed int64
 	var where, made sights

@@ -75,7 +75,7 @@ func (d *document) lastOnes() string {
 			higher, lower = higher || f.finding() == findingHigher, lower || f.finding() == findingLower
 		}
 	}
-	switch { // figures of both kinds: of B
+	switch { // B, even if A waits longer in further figures
 	case higher:
 		return d.lastOne("B", &d.b.last, "A", &d.a.last)
 	case lower:

@@ -101,7 +101,7 @@ func (j *job) vccl(e *ncclEvent, rank int) {
 	clock := &j.host(rank).clock
 	start := clock.Local(e.arrive[rank])
 	took := (clock.Local(e.end) - start + 50) / 100 // in 0.1 µs, as printed
-	// The link from the rank is slow (FaultLink): the rank states a retry. bandwidth_gbps is in Gbit/s, the same as bits per ns.
+	// If the link from the rank is slow (FaultLink), the rank states a retry. bandwidth_gbps is in Gbit/s, the same as bits per ns.
 	retried := 0
 	if rank == e.flaky {
 		retried = 1

@@ -144,7 +144,7 @@ func (in *Input) Name(path string) string {
 }
 
 // find returns the files of a path as given: "-", a directory, a regular file, or else a glob. Of a glob, files that are no logs by name and links that are
-// not followed are noted in the Input. An error says that the path names nothing; a glob without matches is no error, but a root without files.
+// not followed are noted in the Input. An error says why the path cannot be read; a glob without matches is no error, but a root without files.
 func (in *Input) find(path string, stdin io.Reader) (root, error) {
 	if path == stdinName {
 		return in.copyOf(stdin)

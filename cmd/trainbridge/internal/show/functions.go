@@ -61,7 +61,8 @@ func functionTable(w *strings.Builder, d *digest.Digest, l look) {
 	}
 }
 
-// functionSum prints a sentence over all functions: calls, times, the share in TransferQueue, and, if so, how many calls are incomplete or have no trace id.
+// functionSum prints a sentence over all functions: calls, times, the share in TransferQueue, and, if so, how many calls are above 30 % (conclusion), are
+// incomplete, or have no trace id.
 func functionSum(w *strings.Builder, d *digest.Digest, l look) {
 	all := d.Functions.Sum()
 	inQueue := all.Get + all.Put
