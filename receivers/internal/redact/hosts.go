@@ -46,7 +46,8 @@ func (h *hosts) hash(name string) string {
 // (localhost, 127.0.0.1, 0.0.0.0) stays, and so does a hash. In a value that is no single name (a path, a sentence) only the IP addresses are hashed.
 func (h *hosts) host(s string, n *Counts) string {
 	name, port := s, ""
-	if i := strings.LastIndexByte(s, ':'); i > 0 && (strings.IndexByte(s, ':') == i || s[i-1] == ']') { // several colons are of IPv6, whose port is behind a bracket
+	// Several colons are of IPv6, whose port is behind a bracket.
+	if i := strings.LastIndexByte(s, ':'); i > 0 && (strings.IndexByte(s, ':') == i || s[i-1] == ']') {
 		name, port = s[:i], s[i:]
 	}
 	noName := name == "" || strings.ToLower(name) == "localhost" || strings.ContainsAny(name, "/ ")
