@@ -690,14 +690,17 @@ func put(n int) []*storage.Operation {
 	}
 }
 
+func machines() uint64 {
+	if testing.Short() {
+		return 8
+	}
+	return 24
+}
+
 // For a death of the process or the machine at any time: a position on disk is never ahead of the counts up to it, although counting does not wait for the disk
 // and continues while the disk fails. Once the disk works again, everything is stored.
 func TestMachineDies(t *testing.T) {
-	seeds := uint64(24)
-	if testing.Short() {
-		seeds /= 3
-	}
-	for seed := range seeds {
+	for seed := range machines() {
 		r := rand.New(rand.NewPCG(seed, 0))
 		failing, filling, crowding := seed%4 == 1, seed%4 == 2, seed%4 == 3
 		dir := t.TempDir()

@@ -649,8 +649,8 @@ func (h *handler) epoch(rec *record.Record, it *placed, t *track) {
 
 // count moves the track on to a step, and finds how many steps the record covers: the difference to the iteration before, unless the log says. An iteration
 // below the one before means that the job went back to a checkpoint, and begins another attempt. A step without an iteration is numbered instead (ordinal).
-// Where the log does not say, the number is unknown (0) at the first iteration of a log, after going back, and at a repeated iteration; but iteration 1, first or
-// repeated, covers one step. Of a step without an iteration the number is always unknown.
+// Where the log does not say, the number is unknown (0) at the first iteration of a log, after going back, and at a repeated iteration; but iteration 1, first
+// or repeated, covers one step. Of a step without an iteration the number is always unknown.
 func (h *handler) count(rec *record.Record, it *placed, t *track) {
 	if !it.hasIteration {
 		t.Record++

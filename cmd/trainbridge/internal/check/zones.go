@@ -2,7 +2,9 @@ package check
 
 import (
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/trainbridge/trainbridge/internal/human"
@@ -37,7 +39,8 @@ const adrift = 0.01
 
 // clocks reports the runs whose hosts' clocks differ, as the collectives of NCCL show: a problem from adrift on, else a note.
 func (r *rules) clocks() {
-	for _, f := range r.watch.runs {
+	for _, run := range slices.Sorted(maps.Keys(r.watch.runs)) {
+		f := r.watch.runs[run]
 		if f.apart <= 0 {
 			continue
 		}
