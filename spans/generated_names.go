@@ -133,11 +133,11 @@ const (
 	KindProxyOp = "proxy_op"
 	// A step of a network proxy's operation.
 	KindProxyStep = "proxy_step"
-	// A line of a log that tells how a run ends.
+	// A line of a log about the end of a run.
 	KindEvent = "event"
 	// The root of a trace that several logs have written to.
 	KindRoot = "root"
-	// A span of another trace, which it links to, told once more.
+	// A copy of a span of another trace, with a link to the original.
 	KindJoined = "joined"
 	// Where the time of a step, a batch or a pass went.
 	KindBreakdown = "breakdown"
@@ -206,7 +206,7 @@ const (
 const (
 	// Nothing came for hang_timeout.
 	NCCLIncompleteTimeout = "hang_timeout"
-	// Nothing came for hang_timeout, and who reads the logs of ranks that miss was not heard of either.
+	// Nothing came for hang_timeout, nor anything from the agent that reads the logs of the missing ranks.
 	NCCLIncompleteUnheard = "unheard"
 	// The ranks that miss have gone on to later collectives.
 	NCCLIncompleteGap = "gap"
@@ -262,7 +262,7 @@ const (
 	// warning: `nccl.link.hot` names links, of the run so far
 	CauseLinkHot = "hot"
 	// warning: perf_monitor's FLOPs or samples are 1/n of what its formula makes, n being the data-parallel size, or a
-	// divisor of the world size. Its samples/s × time tell without a model
+	// divisor of the world size. Seen without a model, by its samples/s × time
 	CauseDPOmitted = "dp_omitted"
 	// warning: its FLOPs are those of full attention heads: the earlier branch counts grouped queries so where it has no
 	// model_name, which Megatron has no argument for
@@ -327,12 +327,12 @@ const (
 	MetricTQVerdicts = "trainbridge.verdicts"
 	// counter, {span}. Spans whose end, start or stages were never seen; they are in no duration histogram.
 	MetricIncompleteSpans = "trainbridge.incomplete.spans"
-	// gauge, {info}. 1. Where the collector runs that counts for a run. Where K8S_POD_NAME or K8S_NODE_NAME tells the
-	// collector, or OTEL_RESOURCE_ATTRIBUTES does.
+	// gauge, {info}. 1. Where the collector runs that counts for a run. Set where K8S_POD_NAME, K8S_NODE_NAME or
+	// OTEL_RESOURCE_ATTRIBUTES says so.
 	MetricRunCollectorInfo = "trainbridge.run.collector.info"
 )
 
-// Breakdowns · Parts. The name of a part follows each of the prefixes. A part that no log tells of is left out.
+// Breakdowns · Parts. The name of a part follows each of the prefixes. A part that no log has is left out.
 const (
 	// A part of the time.
 	AttrStepPart = "ml.step.part"
@@ -411,17 +411,17 @@ const (
 const (
 	// no log says when ranks came to their collectives
 	ReasonArrivals = "arrivals"
-	// the clocks of the hosts differ by more than tells in which window something was; nccl.clock.offset says by how much
+	// the clocks of the hosts are too far apart to say in which window something was; nccl.clock.offset has the difference
 	ReasonClocksApart = "clocks_apart"
 	// computing took longer, and no rank alone was late
 	ReasonDevices = "devices"
-	// every log that could tell was read
+	// all kinds of logs with a reason were read
 	ReasonProfile = "profile"
 	// no column has the RPC server's time
 	ReasonServerTime = "server_time"
 	// no log says when every rank came to its collectives
 	ReasonSomeArrivals = "some_arrivals"
-	// no column of the pass tells of the rest
+	// no column of the pass has the rest of its time
 	ReasonStageTime = "stage_time"
 	// the step of a batch has no timers
 	ReasonStepTimers = "step_timers"
@@ -616,7 +616,7 @@ const (
 	AttrNCCLRanksMissing = "nccl.ranks.missing"
 	// int, {rank}. How many these are.
 	AttrNCCLRanksMissingCount = "nccl.ranks.missing.count"
-	// int[]. Of the ranks that miss those of which nothing was heard from their host, the first 32. Joined from several
+	// int[]. Of the missing ranks those of silent hosts, whose agents sent nothing; the first 32. Joined from several
 	// hosts.
 	AttrNCCLRanksUnheard = "nccl.ranks.unheard"
 	// int[]. Ranks whose record says that they had not completed.
@@ -790,7 +790,7 @@ const (
 	MetricNCCLRASStill = "nccl.ras.still"
 )
 
-// Events · Events of a run. Of the spans run.event: a line, or a few, that tell how a run ends.
+// Events · Events of a run. Of the spans run.event: a line, or a few, about the end of a run.
 const (
 	// What the line is evidence of; docs/reference/events.md says what each class may claim.
 	AttrEventClass = "ml.run.event.class"
@@ -812,9 +812,9 @@ const (
 
 // Events: spans and events.
 const (
-	// A line that tells how a run ends, in the trace of the run; of 1 ms, at the time of the line, or of the one before
-	// that has a time. Its status is Error where the line is of something that failed. Of the class nccl_ras: what NCCL's
-	// RAS says of the live job, at the time of its answer.
+	// A line about the end of a run, in the trace of the run; of 1 ms, at the time of the line, or of the one before that
+	// has a time. Its status is Error where the line is of something that failed. Of the class nccl_ras: what NCCL's RAS
+	// says of the live job, at the time of its answer.
 	SpanEvent = "run.event"
 )
 
@@ -1430,8 +1430,8 @@ const (
 	// double, {flop}/s. The peak of the device that MFU is a share of. The dense BF16 peak. Stands on the resource, and on
 	// a span where it is different.
 	AttrFlopPeak = "ml.train.device.flop.peak"
-	// Of semconv 1.37. The device of that peak, where metrics of GPUs told it. Not added where train_perf's configuration,
-	// the log or the resource did.
+	// Of semconv 1.37. The device of that peak, where metrics of GPUs have the device. Not added where train_perf's
+	// configuration, the log or the resource has the device.
 	AttrDeviceModel = "hw.model"
 	// double, {flop}. FLOPs of one step, all devices, as train_perf computes them. Recomputation is left out. Stands on the
 	// resource, and on a span where it is different.
@@ -1466,7 +1466,7 @@ const (
 )
 
 // Training steps · The slowest rank. On a step, or a report about ranks: the rank that computed for the longest,
-// compared with the others of its pipeline stage, its peers. Only where the log tells which ranks do the same.
+// compared with the others of its pipeline stage, its peers. Only where the log says which ranks do the same.
 const (
 	// int. The rank that computed for the longest.
 	AttrRankSlowest = "ml.train.rank.slowest"

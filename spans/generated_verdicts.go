@@ -141,7 +141,7 @@ var verdicts = map[[2]string]Verdict{
 	},
 	{"train_flops_wrong", "dp_omitted"}: {
 		"train_flops_wrong", "warning", "1",
-		"perf_monitor's FLOPs or samples are 1/n of what its formula makes, n being the data-parallel size, or a divisor of the world size. Its samples/s × time tell without a model",
+		"perf_monitor's FLOPs or samples are 1/n of what its formula makes, n being the data-parallel size, or a divisor of the world size. Seen without a model, by its samples/s × time",
 		"Read the recomputed number.",
 	},
 	{"train_flops_wrong", "gqa_as_mha"}: {

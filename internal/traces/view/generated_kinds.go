@@ -16,9 +16,9 @@ const (
 	KindChannel    // A channel of a rank's kernel.
 	KindProxyOp    // What a network proxy did.
 	KindProxyStep  // A step of a network proxy's operation.
-	KindEvent      // A line of a log that tells how a run ends.
+	KindEvent      // A line of a log about the end of a run.
 	KindRoot       // The root of a trace that several logs have written to.
-	KindJoined     // A span of another trace, which it links to, told once more.
+	KindJoined     // A copy of a span of another trace, with a link to the original.
 	KindBreakdown  // Where the time of a step, a batch or a pass went.
 	KindPass       // A group of calls: one forward pass.
 	KindSession    // A group of calls: those before the first pass.

@@ -102,8 +102,8 @@ type Resource struct {
 	Host string
 	// process.pid: Of semconv 1.37.
 	PID Int
-	// hw.model: Of semconv 1.37. The device of that peak, where metrics of GPUs told it. Not added where train_perf's
-	// configuration, the log or the resource did.
+	// hw.model: Of semconv 1.37. The device of that peak, where metrics of GPUs have the device. Not added where
+	// train_perf's configuration, the log or the resource has the device.
 	DeviceModel string
 	// dl.rank: int. The global rank.
 	Rank Int
@@ -675,7 +675,7 @@ func (l *Link) Read(span ptrace.Span) {
 	}
 }
 
-// Event is a line that tells how a run ends: KindEvent.
+// Event is a line about the end of a run: KindEvent.
 type Event struct {
 	// ml.run.event.class: What the line is evidence of; docs/reference/events.md says what each class may claim.
 	Class string
@@ -1203,8 +1203,8 @@ type Step struct {
 	WorldSize Int
 	// ml.train.epoch: double. The epoch, with its fraction.
 	Epoch float64
-	// hw.model: Of semconv 1.37. The device of that peak, where metrics of GPUs told it. Not added where train_perf's
-	// configuration, the log or the resource did.
+	// hw.model: Of semconv 1.37. The device of that peak, where metrics of GPUs have the device. Not added where
+	// train_perf's configuration, the log or the resource has the device.
 	DeviceModel string
 	// ml.train.loss: double, {loss}. The training loss. NaN and infinities are written as text, "NaN", "+Inf" and "-Inf",
 	// since JSON has no such numbers.
