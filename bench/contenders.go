@@ -82,7 +82,7 @@ func collector(name, bin, compression string, configs ...string) contender {
 	return contender{name: name, command: command, ready: "Everything is ready", records: strings.HasPrefix(name, peer)}
 }
 
-// rotelCommand reads with rotel's file receiver: text attributes, or JSON, as file_log does.
+// rotelCommand reads with rotel's file receiver, as file_log does: by the duel's expression, whose groups become text attributes, or else as JSON.
 func rotelCommand(bin string) func(*duel, string, *sink) ([]string, []string, error) {
 	return func(d *duel, dir string, s *sink) ([]string, []string, error) {
 		args := []string{

@@ -52,7 +52,8 @@ func (p *process) stop() {
 	_ = p.cmd.Wait()
 }
 
-// cpu is the CPU time of all threads up to now, by /proc/PID/task/*/schedstat. Threads that have ended since the last call count with their last reading.
+// cpu is the CPU time of all threads up to now, by /proc/PID/task/*/schedstat. Threads that have ended since the last call count with their last reading,
+// a thread that began and ended since then with nothing.
 func (p *process) cpu() (time.Duration, error) {
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", p.cmd.Process.Pid))
 	if err == nil && len(files) == 0 {

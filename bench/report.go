@@ -166,10 +166,12 @@ func (r *report) print(w io.Writer) {
 	r.aims(w)
 }
 
-// summary writes the table of docs/reference/performance.md: for each log, trainbridge's figures and those of its peers as multiples. Peers that did not run
-// have no column.
+// summary writes the table of docs/reference/performance.md: for each log, trainbridge's figures and those of its peers as multiples. Peers that have figures
+// for no log have no column.
 func (r *report) summary(w io.Writer) {
-	peers := slices.DeleteFunc([]string{peer, typed, rotel, fluentBit, "base"}, func(name string) bool { return !r.tables[0].of(name).ok })
+	peers := slices.DeleteFunc([]string{peer, typed, rotel, fluentBit, "base"}, func(name string) bool {
+		return !slices.ContainsFunc(r.tables, func(t *table) bool { return t.of(name).ok })
+	})
 	fmt.Fprintln(w, "CPU of a peer as a multiple of trainbridge's, per line / per item that arrives (a span of trainbridge, a log record of a peer):")
 	fmt.Fprintf(w, "\n| log | trainbridge: k lines/s per core | spans per line | %s | B per span | peak MiB: own + mapped | of %s |\n",
 		strings.Join(peers, " | "), peer)

@@ -416,7 +416,7 @@ type generation struct {
 //   - the numbers of the names, up or down as in most pairs of files whose times differ. Without a direction by times, the inodes of three files or more
 //     show the direction, if the inode of the path's present file (own) is the highest: then inodes were probably given in the order of creation. Of two files,
 //     one inode used again would turn the direction. Without any evidence .1 is the youngest, as in logrotate and Python's handlers;
-//   - where a suffix is no number but a date, the suffixes as texts.
+//   - where a suffix is no number, the suffixes as texts: dates, and before them the empty suffix of a captured file that is gone.
 func sortGenerations(gens []generation, own fs.FileInfo) {
 	// up and upIno: how many pairs have the higher number on the younger file (by time, by inode) more than on the older. fresh: own has the highest inode.
 	// The stream's current file proves nothing: a truncation leaves the old inode to new content.

@@ -73,9 +73,10 @@ func (a *Account) saves() (sum float64) {
 //
 //	(t_w - t_ch - t_rm - t_re - t_save) / (t_w - t_re)
 //
-// with t_w from the line of the first step to the last line, t_save for checkpoints, and of each interruption t_ch since the last checkpoint (without one in
-// the log: since the resumed step), t_re until the next process begins, and t_rm from there to the line of its first step; the formula includes the t_rm of the
-// first process. NaN: no log has a clock, the log has several runs, or an interruption without a checkpoint and numbers of steps. 0: nothing is left of t_w.
+// with t_w from the line of the first step to the last line, t_save for checkpoints, and of each interruption t_ch (work done again) since the last checkpoint
+// (without one in the log: since the resumed step), t_re (rescheduling) until the next process begins, or until the line of its first step where its begin is
+// not in the log, and t_rm (resuming) from there to that line. The first process has a t_rm too: from the first line of the log, if one is before the first
+// step. NaN: no log has a clock, the log has several runs, or an interruption without a checkpoint and numbers of steps. 0: nothing is left of t_w.
 func (a *Account) CRE() float64 {
 	if !a.Clock || len(a.Course) == 0 || len(a.Apart) > 0 {
 		return math.NaN()

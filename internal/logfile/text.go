@@ -59,8 +59,8 @@ func (c *Stamps) AppendSeconds(b []byte, wall int64) []byte {
 	return c.Append(b, wall)[:len(b)+len("2006-01-02 15:04:05")]
 }
 
-// AppendRepr prints a float as Python's repr: the shortest digits that read back as the same number, a point always ("3.0"), an exponent below 1e-4 and from
-// 1e16 ("1e-05"), nan and inf.
+// AppendRepr prints a float as Python's repr: the shortest digits that read back as the same number, an exponent below 1e-4 and from 1e16 ("1e-05"),
+// without one a point always ("3.0"), nan and inf.
 func AppendRepr(b []byte, v float64) []byte {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return append(b, NonFinite(v, "nan", "inf")...)

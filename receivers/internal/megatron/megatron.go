@@ -609,6 +609,7 @@ optimizer
 
 // timers reads the titles before the lines of the timers ("max time across ranks (ms):"), and the older form with all timers on one line:
 // "time (ms) | forward-compute: 120.31 | …". The times become stages of the step of the record before.
+// Lines under a title of each rank's times are read by rank (p.ranked).
 func (p *Parser) timers(t []byte, out Out) (Result, string) {
 	switch string(t) {
 	case "(min, max) time across ranks (ms):", "max time across ranks (ms):":

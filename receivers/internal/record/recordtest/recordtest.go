@@ -27,7 +27,9 @@ var names = [record.NumFields]string{
 // Show writes a record, in the order of the fields and with 13 digits, without absent fields: `step mean iteration=5 loss=2.5 stage:gen=1.5 extra:mom="[0.9]"`.
 func Show(r *record.Record) string {
 	var s strings.Builder
-	s.WriteString([...]string{record.Step: "step", record.Evaluation: "evaluation", record.Summary: "summary", record.Side: "side", record.Ranks: "ranks"}[r.Kind])
+	s.WriteString([...]string{
+		record.Step: "step", record.Evaluation: "evaluation", record.Summary: "summary", record.Side: "side", record.Ranks: "ranks", record.Sample: "sample",
+	}[r.Kind])
 	s.WriteString([...]string{record.OneStep: "", record.Mean: " mean", record.Median: " median"}[r.Of])
 	for _, flag := range [...]struct {
 		set  bool

@@ -243,7 +243,8 @@ func numberLen(b []byte) int {
 	return n
 }
 
-// epoch reads a time in s since the epoch, as logging's %(created)f. The result is otherwise for another number: a process, or a time since the start.
+// epoch reads a time in s since 1970, as logging's %(created)f, which always has a fraction. The result is otherwise for another number: a process, a thread,
+// or a time since the start.
 func epoch(b []byte, otherwise float64) float64 {
 	if v, ok := decimal.Float(b); ok && v > 1e9 && v < 4e9 && bytes.IndexByte(b, '.') > 0 {
 		return v

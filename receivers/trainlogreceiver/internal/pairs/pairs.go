@@ -326,7 +326,8 @@ func (p *Parser) record(rec *record.Record, evaluation bool) bool {
 	return true
 }
 
-// fill puts the values of the pairs into rec, all but the number of the step. A value called "time" is left in p.timed for setTime.
+// fill puts the values of the pairs into rec, all but the number of the step, numbers in brackets and a loss whose name came before. A value called "time", or
+// of a line about an epoch the time in the line's head, is left in p.timed for setTime.
 func (p *Parser) fill(rec *record.Record, s *subject) {
 	p.objects.Begin(rec)
 	p.timed = math.NaN()
@@ -465,7 +466,7 @@ func isTime(name []byte) bool {
 		return false
 	}
 	name, _ = timeUnit(name)
-	var out [20]byte
+	var out [20]byte // longer than any name of a time
 	if len(name) > len(out) {
 		return false
 	}

@@ -718,7 +718,8 @@ func (p *Parser) begin(rec *record.Record) {
 	p.rec, p.epoch, p.epochs, p.step, p.steps, p.stepped, p.result, p.elapsed, p.interval = rec, math.NaN(), 0, 0, 0, false, false, math.NaN(), math.NaN()
 }
 
-// put adds the value of a placeholder to the record: a field at once, a number of the record's place or time for end.
+// put adds the value of a placeholder to the record. A field is set at once; a number of the record's place (step, epoch) or time is kept for end. A text
+// where a number of a place or time belongs is dropped.
 func (p *Parser) put(h *hole, v *value) {
 	p.result = p.result || h.result
 	switch {
@@ -733,6 +734,7 @@ func (p *Parser) put(h *hole, v *value) {
 		p.objects.Text(h.known, v.text)
 	case h.kind == field && h.number:
 		p.objects.Number(h.known, v.number*h.scale, v.text)
+	case !v.is: // a regular expression's group may hold anything: 0 would be a value that the log does not have
 	case h.kind == field: // possibly a stamp, or an id
 		p.objects.Text(h.known, plain(v.text))
 	case h.kind == epoch:

@@ -58,6 +58,7 @@ func TestPatterns(t *testing.T) {
 		{"mem {peak_memory:GB} GB of step {step}", []string{"mem 1.5 GB of step 7"}, want{record.Iteration: 7, record.MemoryPeak: 1.5 * (1 << 30)}},
 		{"{{{step}}} {loss}", []string{"{7} 2.5"}, want{record.Iteration: 7, record.Loss: 2.5}},
 		{`/iter (?P<iteration>\d+) took (?P<step_time_ms>[\d.]+)/`, []string{"x iter 7 took 250 ms"}, want{record.Iteration: 7, record.Duration: 0.25}},
+		{`/iter (?P<iteration>\d+) epoch (?P<epoch>\S+)/`, []string{"iter 7 epoch none"}, want{record.Iteration: 7}},
 		{"iter {iteration}: loss {loss}", []string{"iter ten: loss 2"}, nil},
 		{"iter {iteration}: loss {loss}", []string{"iter 10: val 2"}, nil},
 		{"ep {*} it {iteration} loss {loss}", []string{"ep one it x it 5 loss 3"}, nil},
