@@ -311,7 +311,7 @@ func (j *judge) byLoad(steps []int) []group {
 	for _, i := range steps {
 		of := j.of.Loads[i]
 		switch {
-		case len(by[of]) <= least:
+		case len(by[of]) <= least: // compare needs least neighbours besides the step
 			rest = append(rest, i)
 		case !done[of]:
 			done[of] = true

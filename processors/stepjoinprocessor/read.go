@@ -535,8 +535,8 @@ func (r *reader) slowestRank(l *facts.Leaf, span ptrace.Span) {
 	}
 }
 
-// kindOfPart is the kind of time measured by a trainer's timer; Unattributed: computing, or not known. within: the timer runs inside the step, not between two
-// steps.
+// kindOfPart is the kind of time measured by a trainer's timer. Unattributed: computing, whose time deriver takes from the rest of the step, or waiting, which
+// counts as no kind. within: the timer runs inside the step; false only where the trainer is known to do the work between two steps.
 func (r *reader) kindOfPart(part trainers.Part) (of breakdown.Kind, within bool) {
 	loop := trainers.Of(r.res.Source, r.res.StepDurationKind)
 	switch part {
@@ -548,7 +548,7 @@ func (r *reader) kindOfPart(part trainers.Part) (of breakdown.Kind, within bool)
 		return breakdown.Checkpoint, loop.Checkpoint != trainers.Between
 	case trainers.Evaluating:
 		return breakdown.Evaluation, loop.Evaluation != trainers.Between
-	case trainers.Computing, trainers.Waiting:
+	case trainers.Computing, trainers.Waiting: // told apart by facts.Waiting
 	}
 	return breakdown.Unattributed, true
 }

@@ -179,8 +179,9 @@ func (c *conclusion) count() string {
 	return c.in("the job", "任务")
 }
 
-// nothingLost is the sentence of a job without a known loss, with the facts of its logs. "Healthy" is said only if the logs would have shown a loss: enough
-// windows to judge, with the time of data loading. "": the run failed, and the logs have no facts.
+// nothingLost is the sentence of a job whose known loss is below warningShare, with the facts of its logs. "Healthy" is said only if the logs would have shown
+// a loss: enough windows to judge, with the time of data loading. Of too few windows the sentence is that the logs do not say where the time went. "": the run
+// failed, and the logs have no facts.
 func (c *conclusion) nothingLost() string {
 	facts := strings.Join(c.facts(), c.in("; ", "；"))
 	switch {
@@ -188,6 +189,10 @@ func (c *conclusion) nothingLost() string {
 		return c.in("Healthy.", "正常：") + c.noneSlow() + c.sf(" %s.", "%s。", facts)
 	case c.judged():
 		return strings.TrimSpace(c.noneSlow()) + c.sf(" %s.", "%s。", facts)
+	case c.slow() && facts != "":
+		return c.sf("%s. ", "%s。", facts) + c.slowSteps()
+	case c.slow():
+		return c.slowSteps()
 	case facts == "" && c.end.Failed():
 		return ""
 	case facts == "":

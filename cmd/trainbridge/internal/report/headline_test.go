@@ -6,8 +6,10 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/offline"
 	"github.com/trainbridge/trainbridge/internal/account"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
+	"github.com/trainbridge/trainbridge/spans"
 )
 
 // Evaluations that take much of the time are told beside a loss too small for the headline as well.
@@ -21,4 +23,16 @@ func TestHeadlineEvaluations(t *testing.T) {
 		}
 		assert.Contains(t, c.headline(), "Evaluations took 20 s (20%).", lost)
 	}
+}
+
+// Slow windows that cost less than what was lost beside them, and all of it less than is worth a headline: the log does say where that time went.
+func TestHeadlineOfSmallLosses(t *testing.T) {
+	w := &digest.Window{Of: spans.WindowStep, SlowCount: 1}
+	for range 3600 {
+		w.Took.Add(1)
+	}
+	c := &conclusion{page: &page{w: io.Discard}, job: new(digest.Job), read: new(offline.Reading), window: w, lost: 2}
+	c.accounted, c.account = true, account.Account{Wall: 3607, Steps: 3600}
+	c.claims = []claim{{kind: "checkpoint", short: "checkpoints", lost: 5, grade: costly}}
+	assert.Equal(t, "1 of 3,600 steps was slow (2 s of 1 h). These logs do not say why.", c.headline())
 }

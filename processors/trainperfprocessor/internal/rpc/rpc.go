@@ -170,8 +170,8 @@ func (j *judge) shareOf(seconds float64) float64 {
 // serverKnown: the log prints 0 where the server said nothing.
 func (j *judge) serverKnown() bool { return j.group.Duration[view.RPCServer] > 0 }
 
-// transportShare is the share of sending and receiving without the server's time; NaN where one is unknown, and where the server worked for longer than the
-// client waited: such numbers are wrong, not a share of nothing.
+// transportShare is the share of sending and receiving without the server's time; with that time where the log does not have the server's. NaN where sending or
+// receiving is unknown, and where the server worked for longer than the client waited: such numbers are wrong, not a share of nothing.
 func (j *judge) transportShare() float64 {
 	wait := j.share[view.RPCSend] + j.share[view.RPCReceive]
 	if j.serverKnown() {
