@@ -297,15 +297,20 @@ func (t *builder) step(s *Step) {
 	t.attempts[s.Writer] = s.Attempt
 	t.logged[s.Writer] = logged{len(t.a.Attempts), s.Number}
 	t.had(s)
-	if c, e := float64(s.Checkpoint), float64(s.Evaluation); (c+e)*1e9 > float64(s.End-s.Start) { // longer than the step: they came after the step
-		s.Checkpoint, s.Evaluation, s.Checkpoints, s.Evaluations = 0, 0, s.Checkpoints+s.Checkpoint, s.Evaluations+s.Evaluation
-	}
+	s.moveBehind()
 	s.again = again
 	t.a.Course[len(t.a.Course)-1] = append(t.a.Course[len(t.a.Course)-1], *s)
 	t.count(s)
 	t.inStep(s)
 	t.last = s
 	t.behind = [2]float64{float64(s.Checkpoints), float64(s.Evaluations)}
+}
+
+// moveBehind puts the checkpoint and the evaluation of a record behind the record, if they took longer than the record.
+func (s *Step) moveBehind() {
+	if c, e := float64(s.Checkpoint), float64(s.Evaluation); (c+e)*1e9 > float64(s.End-s.Start) {
+		s.Checkpoint, s.Evaluation, s.Checkpoints, s.Evaluations = 0, 0, s.Checkpoints+s.Checkpoint, s.Evaluations+s.Evaluation
+	}
 }
 
 // isCopy says whether a record is of a step already accounted for, by another rank or in another log: a step done before (again), at done (Unix ns), if the
@@ -381,15 +386,17 @@ func (t *builder) goesOn(s *Step) bool {
 // more adds a record to the last step, whose number it has (goesOn): the step now ends with the record, and the time in between is a gap like any.
 func (t *builder) more(s *Step) {
 	t.gap(s.Start, nil)
-	of := InStep
-	if t.last.again {
-		of = Redone
-	}
-	t.spend(of, t.at, max(t.at, s.End))
-	t.at = max(t.at, s.End)
+	s.moveBehind()
+	s.again = t.last.again
+	t.inStep(s)
 	course := t.a.Course[len(t.a.Course)-1]
-	course[len(course)-1].End = t.at
-	t.last.End = t.at
+	for _, step := range [...]*Step{&course[len(course)-1], t.last} {
+		step.End = t.at
+		step.Checkpoint += s.Checkpoint
+		step.Evaluation += s.Evaluation
+		step.Evaluated = step.Evaluated || s.Evaluated
+		step.Ranks = max(step.Ranks, s.Ranks)
+	}
 	t.done[s.Number] = t.at
 	t.a.Attempts[len(t.a.Attempts)-1].End = t.at
 	t.behind = [2]float64{float64(s.Checkpoints), float64(s.Evaluations)}

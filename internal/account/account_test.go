@@ -427,6 +427,28 @@ func TestRunsApart(t *testing.T) {
 	assert.False(t, ok)
 }
 
+// The checkpoint in the last of a step's micro-batches is no time of the step; one that is longer than the micro-batch came after the step.
+func TestCheckpointInMicroBatch(t *testing.T) {
+	for took, want := range map[float32]struct{ checkpoint, inStep float64 }{
+		1: {30, 90},
+		5: {150, 120},
+	} {
+		var l Ledger
+		at := int64(0)
+		for n := range int64(30) {
+			at = run(&l, at, n, n, Step{})
+			at = run(&l, at, n, n, Step{Checkpoint: took})
+			if took == 5 {
+				at += 5
+			}
+		}
+		a := accountOf(t, &l)
+		assert.Equal(t, int64(30), a.Steps)
+		assert.InDelta(t, want.checkpoint, a.Seconds[Checkpoint], 0)
+		assert.InDelta(t, want.inStep, a.Seconds[InStep], 0)
+	}
+}
+
 // A loop that logs each micro-batch with the number of its step has not repeated any step.
 func TestMicroBatches(t *testing.T) {
 	var l Ledger

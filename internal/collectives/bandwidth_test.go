@@ -89,11 +89,14 @@ func lowBandwidths(t *testing.T, n int, size, noise func() float64, drift func(f
 
 // TestBandwidthHealthy: of 243 jobs without a fault none has a low bandwidth.
 func TestBandwidthHealthy(t *testing.T) {
-	jobs, wrong := 0, 0
+	jobs, wrong, seeds := 0, 0, uint64(3)
+	if testing.Short() {
+		seeds = 1
+	}
 	for noise, of := range noises {
 		for size, by := range sizes {
 			for drift, over := range drifts {
-				for seed := range uint64(3) {
+				for seed := range seeds {
 					rng := rand.New(rand.NewPCG(seed, 29))
 					jobs++
 					if low := lowBandwidths(t, 600, by(rng), of(rng), over); len(low) > 0 {
@@ -104,19 +107,23 @@ func TestBandwidthHealthy(t *testing.T) {
 			}
 		}
 	}
-	assert.Equal(t, 243, jobs)
+	assert.Equal(t, 81*int(seeds), jobs)
 	assert.Zero(t, wrong)
 }
 
 // TestBandwidthSlowLink: a link at 70 % and below is found in each job, soon, and not before the link became slow.
 func TestBandwidthSlowLink(t *testing.T) {
 	const from, until, n = 200, 230, 400
+	seeds := uint64(10)
+	if testing.Short() {
+		seeds = 3
+	}
 	for noise, within := range map[string]int{
 		"normal 2 %": 3, "lognormal 5 %": 12, "lognormal 10 %": 25, "AR(1), rho 0.9, 3 %": 12, "AR(1), rho 0.98, 3 %": 12, "durations, exponential": 12,
 		"one in 50 takes 2.5 times": 12,
 	} {
 		for _, factor := range []float64{0.7, 0.5, 0.3} {
-			for seed := range uint64(10) {
+			for seed := range seeds {
 				name := fmt.Sprintf("%s, x%.1f, seed %d", noise, factor, seed)
 				rng := rand.New(rand.NewPCG(seed, 92))
 				low := lowBandwidths(t, n, sizes["one size"](rng), noises[noise](rng), func(x float64) float64 {

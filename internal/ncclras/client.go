@@ -153,8 +153,15 @@ func (c *Client) converse(conn net.Conn) (*Answer, error) {
 
 // say sends a command and returns the answering line, without its end.
 func say(out io.Writer, in *bufio.Reader, command string) (string, error) {
+	failed := func(err error) error {
+		// A server that closes with a command unread resets the connection.
+		if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
+			return fmt.Errorf("%w: the connection was closed after %q", ErrInvalid, command)
+		}
+		return fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
 	if _, err := io.WriteString(out, command+"\n"); err != nil {
-		return "", fmt.Errorf("%w: %w", ErrInvalid, err)
+		return "", failed(err)
 	}
 	var line []byte
 	for len(line) < maxLine {
@@ -162,10 +169,8 @@ func say(out io.Writer, in *bufio.Reader, command string) (string, error) {
 		switch {
 		case err == nil && b == '\n':
 			return string(line), nil
-		case errors.Is(err, io.EOF):
-			return "", fmt.Errorf("%w: the connection was closed after %q", ErrInvalid, command)
 		case err != nil:
-			return "", fmt.Errorf("%w: %w", ErrInvalid, err)
+			return "", failed(err)
 		}
 		line = append(line, b)
 	}
