@@ -31,7 +31,7 @@ func (t *Tailer) load(ctx context.Context) error {
 	}
 	keys, err := checkpoint.DecodeIndex(b)
 	if err != nil {
-		// The paths found name their own checkpoints.
+		// Without the index the sweep asks for the checkpoint of each path that it finds (loadUnindexed).
 		t.badCheckpoint(checkpoint.IndexKey, err)
 		w.unindexed, w.indexDirty = true, true
 		return nil

@@ -111,7 +111,8 @@ func (c *Collective) joinBy() string {
 	return ""
 }
 
-// root adds the span of a collective as a whole, linked to the span of its run. If the times of a rank are only about right, so is the root's.
+// root adds the span of a collective as a whole, linked to the span of its run. The source of its times is the first rank's; if a record of any rank
+// has no clock, synthetic.
 func (bd *builder) root(c *Collective) {
 	source := c.parts[0].how.time
 	for i := range c.parts {

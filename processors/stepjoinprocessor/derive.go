@@ -49,8 +49,8 @@ type deriver struct {
 }
 
 // derive makes the spans of a group that is being closed: our root of the trace, if the trace is to have one (rooted), copies of passes without a clock, and
-// the content of the main window. Spans that were made before, by the ledger, are not made again. placed: some of the group has a clock. p.mu is held and the
-// run sorted.
+// the content of the main window. Spans that were made before, as the ledger (p.told) says, are not made again. placed: some of the group has a clock. p.mu is
+// held and the run sorted.
 func (d *deriver) derive(out *spans.Batch, r *facts.Run, g *facts.Group, placed bool) {
 	res := spans.Resource{Service: g.Service, RunID: r.ID}
 	w, hasWindow := g.Main()

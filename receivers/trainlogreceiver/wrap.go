@@ -20,7 +20,7 @@ type wrap struct {
 	Column int      `json:"column"`          // where the message begins in its first line
 	Lines  int      `json:"lines"`           // lines of the message so far; 0: no message
 	Text   []byte   `json:"text"`            // the lines so far, joined by blanks
-	Has    bool     `json:"has,omitempty"`   // a record was emitted of the lines so far
+	Has    bool     `json:"has,omitempty"`   // a step or an evaluation was emitted of the lines so far
 	Known  [][]byte `json:"known,omitempty"` // names of the extra fields emitted so far: the joined text has them again
 }
 
@@ -32,7 +32,6 @@ const (
 // first reads a line with rich's level and place in the source, whose message begins at a column: possibly the first of several. A name at the end without a
 // value ("lr:") is left for the next line. mine is false for a line without a record.
 func (p *parser) first(text []byte, column int, out step.Out) (v tail.Verdict, reason string, mine bool) {
-	before := p.wrap.Lines > 1 // messages of this log are broken: the next may be too
 	p.wrap = wrap{}
 	p.prefix.Reset()
 	rest, ok := text, true
@@ -51,8 +50,7 @@ func (p *parser) first(text []byte, column int, out step.Out) (v tail.Verdict, r
 	if last := whole[len(whole)-1]; last == ':' || last == '=' { // the value is on the next line
 		whole = bytes.TrimRight(whole[:bytes.LastIndexByte(whole, ' ')+1], " ")
 	}
-	continues := len(whole) < len(message) || before
-	return p.message(whole, wrapped{prefixed{out, p}, p, continues})
+	return p.message(whole, wrapped{prefixed{out, p}, p})
 }
 
 // richMessage says whether rest is the message: the pieces before the message's column were removed.
@@ -77,7 +75,7 @@ func (p *parser) more(text []byte, out step.Out) (v tail.Verdict, reason string,
 	}
 	w.Lines++
 	w.Text = append(append(w.Text, ' '), bytes.TrimSpace(rest)...)
-	return p.message(w.Text, wrapped{prefixed{out, p}, p, true})
+	return p.message(w.Text, wrapped{prefixed{out, p}, p})
 }
 
 const timedColumn = 20 // the least column of a message behind a time and a level
@@ -86,11 +84,11 @@ const timedColumn = 20 // the least column of a message behind a time and a leve
 // first.
 type wrapped struct {
 	prefixed
-	p         *parser
-	continues bool // another line may follow, or the current one is a further line: a step's time may be in the message, and none is made from the stamps
+	p *parser
 }
 
-// Emit is as in step.Out. A record after the first, unless a summary, is made Side: values of the record before, without the extra fields already emitted.
+// Emit is as in step.Out. After a step or an evaluation a further record, unless a summary, is made Side: values of the record before, without the extra fields
+// already emitted. A step or an evaluation is Open, so that no duration is made from the stamps: the step's time may be in a further line.
 func (o wrapped) Emit(rec *record.Record) {
 	w := &o.p.wrap
 	if w.Has && rec.Kind != record.Summary {
@@ -106,10 +104,6 @@ func (o wrapped) Emit(rec *record.Record) {
 	}
 	for _, e := range rec.Extra {
 		w.Known = append(w.Known, bytes.Clone(e.Name))
-	}
-	if o.continues {
-		o.Out.Emit(rec) // no duration from the stamps
-		return
 	}
 	o.prefixed.Emit(rec)
 }

@@ -242,9 +242,9 @@ func (h *handler) add(l *tail.Line) {
 	h.check(row, c)
 }
 
-// place returns the start of a call that took a time (ns) behind some offline work (ns), and advances the time of the log. The log has no clock. A row seen on
-// arrival ended on arrival; of rows already in the file, the last ended at the file's modification time, and each earlier one at the start (with offline work)
-// of the next. Time between calls is then unknown.
+// place returns the start of a call that took a time (ns) behind some offline work (ns), and advances the time of the log. The log has no clock. The last row
+// now in the file ended on arrival if the current row was seen to arrive, else at the file's modification time; each earlier row ended at the start (with
+// offline work) of the next. Time between calls is then unknown. Rows behind the current one are counted (state.Ahead), and come behind the row before.
 func (h *handler) place(l *tail.Line, took, offline int64) (start int64) {
 	st := &h.state
 	if l.File != h.file {

@@ -240,7 +240,8 @@ const (
 )
 
 // append writes the column, unless all its values are absent: its number at, and its values in the shorter of both forms. Units are the greatest common
-// divisors, so that numbers are small.
+// divisors, so that numbers are small. The columns of kinds and names are always written, with a byte or more for each value (see colKind): a reader need not
+// trust the number of records.
 func (c *column) append(b []byte, at int) []byte {
 	always := at == colKind || at == colName
 	if c.n == 0 || len(c.values) == 0 && c.last == absent[at] && !always {
@@ -252,7 +253,7 @@ func (c *column) append(b []byte, at int) []byte {
 		values = one[:]
 	}
 	form := formOffset
-	if at >= colFloat && at < colText && integers(values) {
+	if at >= colFloat && at < colText && integers(values) { // converted in place
 		form = formInteger
 	}
 	b = append(b, byte(at))

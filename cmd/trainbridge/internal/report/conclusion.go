@@ -25,7 +25,7 @@ const (
 	mostClaims = 8    // claims that are told; of more their number
 	mostRanks  = 3    // named of the waited-for ranks
 	evidences  = 3    // of a claim
-	little     = 0.01 // of the loss, or of the time of the job: less is not worth a claim
+	little     = 0.01 // of the loss, of the time of the job, or of its collectives: less is not worth a claim
 	enough     = 16   // windows: with more than these, slow ones would have been found
 )
 
@@ -292,8 +292,8 @@ func (c *conclusion) worst(f *digest.Finding) (out []proof) {
 	return out
 }
 
-// findings adds claims for verdicts that have no other rule: those that the table findings has, and those that this version does not know. Verdicts that the
-// claims about slow windows make needless, and a low bandwidth of few collectives, are left out.
+// findings adds claims for verdicts that have no other rule: those that the table findings has, and those that this version does not know. Left out are
+// verdicts on speed where windows were judged (slow windows have claims by cause; without any, none was slow), and a low bandwidth of few collectives.
 func (c *conclusion) findings() {
 	collectives := 0
 	for _, o := range c.job.Collectives.Operations() {
@@ -308,7 +308,7 @@ func (c *conclusion) findings() {
 		}
 		switch f.Name {
 		case spans.VerdictThroughputLow, spans.VerdictTQFluctuating:
-			if c.window != nil && c.window.Took.Count() > enough { // the windows say when, and why
+			if c.window != nil && c.window.Took.Count() > enough { // windows were judged
 				continue
 			}
 		case spans.VerdictNCCLBandwidthLow:

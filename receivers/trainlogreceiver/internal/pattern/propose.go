@@ -126,7 +126,8 @@ func write(texts []string, rows [][]string) string {
 
 // namesOf chooses the names of the placeholders, without units. The counting number is the iteration, a constant behind a slash the planned iterations or
 // epochs, the first duration of a step (isTimed) step_time. Other numbers have the word before them as name; one may become the loss (lossOf). "" stands for
-// the number itself (the first constant), "*" for any text: a number without a name, with a name that another number has already, or a further constant.
+// the number itself: the first constant that has no name, or no fraction. "*" stands for any text: a number without a name, with a name that another number has
+// already, with a step's name and no count, or a further constant.
 func namesOf(texts []string, rows [][]string) []string {
 	step := counting(texts, rows)
 	names := make([]string, len(rows[0]))
@@ -145,14 +146,14 @@ func namesOf(texts []string, rows [][]string) []string {
 			name = "epochs"
 		case timed && !taken["step_time"]:
 			name = "step_time"
-		case same[i] && (name == "" || !strings.ContainsAny(rows[0][i], ".e") && name != "epoch"): // a constant, but for a learning rate or an epoch
+		case same[i] && (name == "" || !strings.ContainsAny(rows[0][i], ".eE") && name != "epoch"): // a fraction may be a learning rate, and an epoch changes later
 			name = ""
 		case name == "step" || name == "iteration" || name == "iter": // not the number that counts
 			name = "*"
 		case name == "" || taken[name]:
 			name = "*"
 		}
-		if taken[name] && name != "iteration" {
+		if taken[name] && name != "iteration" { // also of a further constant: ""
 			name = "*"
 		}
 		names[i], taken[name] = name, true
@@ -173,7 +174,7 @@ func lossOf(texts []string, rows [][]string, names []string) int {
 			return -1
 		case losses[name]:
 			return i
-		case name == "*" && strings.ContainsAny(rows[0][i], ".e") && unitBehind(texts[i+1]) == "":
+		case name == "*" && strings.ContainsAny(rows[0][i], ".eE") && unitBehind(texts[i+1]) == "":
 			free, last = free+1, i
 		}
 	}
@@ -181,7 +182,7 @@ func lossOf(texts []string, rows [][]string, names []string) int {
 	for i, name := range names {
 		lossBefore = lossBefore || strings.Contains(strings.ToLower(texts[i]), "loss")
 		lossBehind := strings.HasSuffix(wordsOf(texts[i+1]), "loss") // "2.31 train loss,"
-		fraction := strings.ContainsAny(rows[0][i], ".e")
+		fraction := strings.ContainsAny(rows[0][i], ".eE")
 		counts := name == "iteration" || name == "iterations"
 		if fraction && (lossBehind && !counts || lossBefore && name == "*") {
 			return i

@@ -72,6 +72,7 @@ func TestClockBegins(t *testing.T) {
 		guessed     bool
 	}{
 		{"from the start", []string{"50%|##| 1/8 [00:00<00:00, 4.00it/s]"}, 0.25, 1, false},
+		{"with unit_scale", []string{"50%|##| 1/8 [00:00<00:00, 1.25kit/s]"}, 0.0008, 1, false},
 		{"of a job that was resumed", []string{"50%|##| 4/8 [00:00<?, ?it/s]", "50%|##| 5/8 [00:02<00:00, 2.00s/it]"}, 2, 1, false},
 		{"in the middle", []string{"50%|##| 4/8 [10:00<00:00, 4.00it/s]"}, 0, 0, true},
 		{"in the middle, and on", []string{"50%|##| 4/8 [10:00<00:00, 4.00s/it]", "50%|##| 5/8 [10:04<00:00, 4.01s/it]"}, 4.03, 1, false},

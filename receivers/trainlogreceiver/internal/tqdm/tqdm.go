@@ -99,8 +99,8 @@ func (bar *Bar) count(b []byte) bool {
 	return true
 }
 
-// times reads the text in a bar's brackets, "00:12<20:31, 1.24s/it, loss=2.3": the elapsed time, the speed with the possible error of half a last digit, and
-// the postfix. The result is n, the length of the bar, or 0 if the text has no elapsed time.
+// times reads the text in a bar's brackets, "00:12<20:31, 1.24s/it, loss=2.3": the elapsed time, the seconds per iteration with half a last digit as their
+// possible error, and the postfix. The result is n, the length of the bar, or 0 if the text has no elapsed time.
 func (bar *Bar) times(in []byte, n int) int {
 	clock, rest, _ := bytes.Cut(in, []byte(","))
 	elapsed, _, _ := bytes.Cut(clock, []byte("<"))
@@ -125,7 +125,11 @@ func (bar *Bar) times(in []byte, n int) int {
 	case length == 0 || !(number > 0):
 	case bytes.HasPrefix(unit, []byte("s/")):
 		bar.Per, bar.Err = number, off
-	case bytes.HasSuffix(unit, []byte("/s")): // the error of 1/x is the error of x by x²
+	case len(unit) == len("kit/s") && bytes.HasSuffix(unit, []byte("it/s")): // unit_scale: thousands, millions
+		scale := math.Pow10(3 * (1 + bytes.IndexByte([]byte("kMGT"), unit[0])))
+		number, off = number*scale, off*scale
+		bar.Per, bar.Err = 1/number, off/number/number
+	case bytes.HasSuffix(unit, []byte("/s")): // the error of 1/x is the error of x divided by x²
 		bar.Per, bar.Err = 1/number, off/number/number
 	}
 	return n

@@ -137,7 +137,10 @@ func (w *writer) Finish(context.Context, *offline.Reading) error {
 		}
 		return nil
 	})
-	return errors.Join(err, to.commit())
+	if err != nil {
+		return err
+	}
+	return to.commit()
 }
 
 // Close gives the temporary file back.
