@@ -50,7 +50,7 @@ func (p *parser) first(text []byte, column int, out step.Out) (v tail.Verdict, r
 	if last := whole[len(whole)-1]; last == ':' || last == '=' { // the value is on the next line
 		whole = bytes.TrimRight(whole[:bytes.LastIndexByte(whole, ' ')+1], " ")
 	}
-	return p.message(whole, wrapped{prefixed{out, p}, p})
+	return p.message(whole, wrapped{prefixed{out, p}})
 }
 
 // richMessage says whether rest is the message: the pieces before the message's column were removed.
@@ -75,17 +75,14 @@ func (p *parser) more(text []byte, out step.Out) (v tail.Verdict, reason string,
 	}
 	w.Lines++
 	w.Text = append(append(w.Text, ' '), bytes.TrimSpace(rest)...)
-	return p.message(w.Text, wrapped{prefixed{out, p}, p})
+	return p.message(w.Text, wrapped{prefixed{out, p}})
 }
 
 const timedColumn = 20 // the least column of a message behind a time and a level
 
 // wrapped is the output of a parser for the lines of a broken message: the first record waits for further lines, and later records add their values to the
 // first.
-type wrapped struct {
-	prefixed
-	p *parser
-}
+type wrapped struct{ prefixed }
 
 // Emit is as in step.Out. After a step or an evaluation a further record, unless a summary, is made Side: values of the record before, without the extra fields
 // already emitted. A step or an evaluation is Open, so that no duration is made from the stamps: the step's time may be in a further line.

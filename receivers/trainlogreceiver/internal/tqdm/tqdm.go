@@ -125,11 +125,11 @@ func (bar *Bar) times(in []byte, n int) int {
 	case length == 0 || !(number > 0):
 	case bytes.HasPrefix(unit, []byte("s/")):
 		bar.Per, bar.Err = number, off
-	case len(unit) == len("kit/s") && bytes.HasSuffix(unit, []byte("it/s")): // unit_scale: thousands, millions
-		scale := math.Pow10(3 * (1 + bytes.IndexByte([]byte("kMGT"), unit[0])))
-		number, off = number*scale, off*scale
-		bar.Per, bar.Err = 1/number, off/number/number
 	case bytes.HasSuffix(unit, []byte("/s")): // the error of 1/x is the error of x divided by x²
+		if len(unit) == len("kit/s") && bytes.HasSuffix(unit, []byte("it/s")) { // unit_scale: thousands, millions
+			scale := math.Pow10(3 * (1 + bytes.IndexByte([]byte("kMGT"), unit[0])))
+			number, off = number*scale, off*scale
+		}
 		bar.Per, bar.Err = 1/number, off/number/number
 	}
 	return n
