@@ -34,7 +34,12 @@ func Name[T string | []byte](raw T) string {
 
 // Hidden says whether a rune is invisible: a control character (C0, DEL, C1), a change of text direction, a character without width (ZWSP, ZWJ, BOM), or a line
 // end.
-func Hidden(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) }
+func Hidden(r rune) bool {
+	if r < utf8.RuneSelf { // nearly every rune of every name
+		return r < ' ' || r == 0x7f
+	}
+	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)
+}
 
 const replacement = "\uFFFD"
 

@@ -4,11 +4,21 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"unicode"
 	"unicode/utf8"
 	"unsafe"
 
 	"github.com/stretchr/testify/assert"
 )
+
+// Hidden is what Unicode's categories say, for every rune.
+func TestHidden(t *testing.T) {
+	for r := range rune(unicode.MaxRune + 1) {
+		if want := unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp); Hidden(r) != want {
+			assert.Fail(t, "hidden", "%U: want %t", r, want)
+		}
+	}
+}
 
 func TestText(t *testing.T) {
 	for name, tt := range map[string]struct{ in, want string }{

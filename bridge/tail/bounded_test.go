@@ -69,6 +69,7 @@ func zeros(tb testing.TB, w io.Writer, n int) {
 // A compressed file is read turn by turn, even if it holds nothing but NULs; a decompression bomb is given up, counted and logged once, and a restart does not
 // begin it again.
 func TestCompressedNULs(t *testing.T) {
+	oneGoroutine(t)
 	r := newRig(t, every)
 	logs := r.observed()
 	r.tl.bombBytes = 64 * mib
@@ -186,6 +187,7 @@ func wide(from, to int) string {
 
 // After a restart in mid-file a compressed file is decompressed up to where reading stopped turn by turn, by the workers.
 func TestRestartInsideCompressed(t *testing.T) {
+	oneGoroutine(t)
 	r := newRig(t, every)
 	r.write("a.log.gz", gz(wide(1, 800)))
 	r.step(0)
@@ -219,12 +221,10 @@ func TestRestartInsideCompressed(t *testing.T) {
 
 // The comparison of a compressed file proceeds in parts: meanwhile other files are read, and finally a result is known.
 func TestComparingCompressedIsBounded(t *testing.T) {
+	oneGoroutine(t)
 	for name, tc := range map[string]struct {
 		down, cut bool
 	}{"compressed while reading": {}, "compressed while down": {down: true}, "copied, cut and compressed": {cut: true}} {
-		if testing.Short() && !tc.cut {
-			continue
-		}
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, every)
 			r.tl.probeBytes = 2 * mib
@@ -305,6 +305,7 @@ func (r *rig) probe() (most int64, sweeps int) {
 
 // How much a handler reads ahead is bounded, per visit and per turn.
 func TestAheadIsBounded(t *testing.T) {
+	oneGoroutine(t)
 	for _, name := range []string{"a.log", "a.log.gz"} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, every)

@@ -269,7 +269,7 @@ func TestJointModel(t *testing.T) {
 	}
 	certain, crashes, seeds := 0, 0, *jointSeeds
 	if testing.Short() {
-		seeds /= 8
+		seeds /= 32
 	}
 	for seed := uint64(1); seed <= seeds; seed++ {
 		if !t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {

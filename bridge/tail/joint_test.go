@@ -521,7 +521,11 @@ func TestJointTags(t *testing.T) {
 
 // halves returns an error where the store has some lines of a record accepted and others not. lines are the records of each line, by path and offset.
 func halves(values map[string][]byte, lines map[string]map[int64][]string) error {
-	done := map[string]map[bool]string{}
+	type place struct {
+		path  string
+		begin int64
+	}
+	done, open := map[string]place{}, map[string]place{} // a line of each record
 	for path, at := range lines {
 		var c checkpoint.Stream
 		if b := values[checkpoint.Key(path)]; b != nil {
@@ -536,16 +540,17 @@ func halves(values map[string][]byte, lines map[string]map[int64][]string) error
 				return begin < f.Head && !slices.ContainsFunc(f.Holes, func(h checkpoint.Range) bool { return h.Begin <= begin && begin < h.End })
 			})
 			for _, k := range keys {
-				if done[k] == nil {
-					done[k] = map[bool]string{}
+				if accepted {
+					done[k] = place{path, begin}
+				} else {
+					open[k] = place{path, begin}
 				}
-				done[k][accepted] = fmt.Sprintf("%s at %d", path, begin)
 			}
 		}
 	}
 	for k, d := range done {
-		if len(d) > 1 {
-			return fmt.Errorf("%s: %s is accepted, and not %s", k, d[true], d[false])
+		if o, both := open[k]; both {
+			return fmt.Errorf("%s: %+v is accepted, and not %+v", k, d, o)
 		}
 	}
 	return nil

@@ -563,7 +563,7 @@ func runSeeds(t *testing.T, few bool) {
 		seeds /= 4
 	}
 	if testing.Short() {
-		seeds /= 8
+		seeds /= 32
 	}
 	for seed := uint64(1); seed <= seeds; seed++ {
 		if !t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) { runModel(t, seed, few) }) {

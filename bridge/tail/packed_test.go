@@ -15,7 +15,7 @@ func TestPackedBesideItsOriginal(t *testing.T) {
 	const stages = 5
 	for suffix, pack := range map[string]func(string) string{".gz": gz, ".zst": zst} {
 		for looks := range 1 << stages {
-			if testing.Short() && looks%4 > 0 {
+			if testing.Short() && looks%16 > 0 {
 				continue
 			}
 			for restart := range 2*stages + 1 {

@@ -192,6 +192,14 @@ func newRig(tb testing.TB, change ...func(*Config)) *rig {
 	return r
 }
 
+// oneGoroutine leaves a long test of a rig to the run without the race detector (-short), which would find nothing and take ten times as long.
+func oneGoroutine(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("one goroutine")
+	}
+}
+
 func testSettings() Settings {
 	return Settings{ID: component.MustNewID("tail_test"), Kind: component.KindReceiver, Telemetry: componenttest.NewNopTelemetrySettings()}
 }

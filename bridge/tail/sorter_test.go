@@ -171,6 +171,7 @@ func TestSorterAlone(t *testing.T) {
 
 // The decisive line is behind MiB of others, in a compressed file, in UTF-16.
 func TestSorterLooksFar(t *testing.T) {
+	oneGoroutine(t)
 	p := newPair(t)
 	text := strings.Repeat(strings.Repeat("x", 99)+"\n", 60_000) + "b1\n"
 	p.a.write("far.log", text)

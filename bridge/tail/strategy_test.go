@@ -460,6 +460,7 @@ func TestCompressedDamage(t *testing.T) {
 }
 
 func TestCompressionBomb(t *testing.T) {
+	oneGoroutine(t)
 	r := newRig(t, every)
 	var b bytes.Buffer
 	z, err := zstd.NewWriter(&b)

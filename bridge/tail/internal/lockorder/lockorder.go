@@ -1,6 +1,6 @@
 // Package lockorder gives mutexes a place in an order, which excludes deadlocks: the holder of a lock takes only locks of higher levels.
 //
-// Under the race detector every Lock is checked, and a Lock out of order panics, even without a waiting goroutine. Otherwise the mutexes are the plain mutexes
+// Under the race detector (on amd64 and arm64) every Lock is checked, and a Lock out of order panics, even without a waiting goroutine. Otherwise the mutexes are the plain mutexes
 // of package sync.
 package lockorder
 
