@@ -86,9 +86,11 @@ apt:
 test: lint unit e2e
 
 # The race detector makes these ten times as slow and finds nothing: they compute, in one goroutine. It watches what they do in the packages that call them.
-COMPUTING := $(addprefix ./,$(addprefix cmd/trainbridge/internal/,compare gen lake postmortem report report/records show) bridge/clock internal/collectives/clocks \
-	internal/collectives/late internal/pickle internal/regimes internal/traces/digest processors/stepjoinprocessor/internal/why \
-	receivers/tqtracereceiver/internal/assemble test/gen/nccl test/gen/tq test/gen/train test/sim)
+COMPUTING := . $(addprefix ./,$(addprefix cmd/trainbridge/internal/,compare gen lake postmortem report report/document report/records show) \
+	bridge/clock bridge/tail/internal/rows $(addprefix internal/,account bounds collectives $(addprefix collectives/,baseline clocks late partial) flightrecorder \
+	pickle regimes tfevents traces/digest wandb) $(addprefix processors/,stepjoinprocessor/internal/breakdown stepjoinprocessor/internal/why \
+	trainperfprocessor/internal/devices) $(addprefix receivers/,internal/megatron internal/step $(addprefix ncclreceiver/internal/,inspector offsets profiler ras vccl) \
+	tqtracereceiver/internal/assemble zmqrpcreceiver/internal/rpclog) $(addprefix test/gen/,nccl tq train zmq) test/sim)
 
 # The skeleton of a format of train_log: see docs/reference/contributing.md.
 new-format:

@@ -586,6 +586,7 @@ func sharedLines(r *jointRig, rnd *rand.Rand, keys int) (said []string, lines ma
 
 // A line of several records: records repeated after a crash are whole, for any accepted batches in any order.
 func TestJointShared(t *testing.T) {
+	oneGoroutine(t)
 	for seed := range uint64(200) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(seed, 5))
@@ -1120,6 +1121,7 @@ func TestJointCheckpointIsOneState(t *testing.T) {
 
 // Checkpoints with many holes are stored less often, and then completely: neither the index alone nor the deletions alone.
 func TestJointCheckpointsAreRare(t *testing.T) {
+	oneGoroutine(t)
 	r := newJointRig(t, 2)
 	var b strings.Builder
 	for i := range 3 * holesPerSecond {

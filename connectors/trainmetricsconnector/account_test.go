@@ -134,6 +134,9 @@ func TestAccount(t *testing.T) {
 
 // A long run's account is reported again when 1 in 64 steps is new, after a minute without news, and at the end.
 func TestAccountOfALongRun(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one goroutine")
+	}
 	all := jobSteps(70_500)
 	c := newBed(t)
 	reported := func(steps int, after time.Duration) {

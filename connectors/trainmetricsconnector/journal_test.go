@@ -153,7 +153,7 @@ func total(of map[string]point, metric string) (n float64) {
 func TestKilledAtAnyMoment(t *testing.T) {
 	seeds := uint64(20)
 	if testing.Short() {
-		seeds /= 4
+		seeds /= 20
 	}
 	for seed := range seeds {
 		rng := rand.New(rand.NewPCG(seed, 19))

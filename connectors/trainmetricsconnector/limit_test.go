@@ -71,6 +71,9 @@ func scraped(t *testing.T, address string, histograms HistogramType) pageOf {
 
 // TestSeriesOfManyFunctions: whatever the names in a log, Prometheus scrapes no more series than configured, and their sums are the sums of all spans.
 func TestSeriesOfManyFunctions(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one goroutine")
+	}
 	const functions, perBatch = 100_000, 1_000
 	exp, address := startPrometheus(t)
 	c := newBed(t)
@@ -183,6 +186,9 @@ func TestSeriesAreCountedAsPrometheusDoes(t *testing.T) {
 // TestOneTakesNotTheRoomOfOthers: beside a service with endless names, its own metrics of different names, and all metrics of another service, still have
 // series.
 func TestOneTakesNotTheRoomOfOthers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one goroutine")
+	}
 	for name, tt := range map[string]struct {
 		own   []string // metrics without room for new names of the service
 		flood func(b *spans.Batch, i int)
@@ -237,6 +243,9 @@ func TestOneTakesNotTheRoomOfOthers(t *testing.T) {
 
 // TestManyServices: a hundred thousand services, or runs, leave room for different metrics, and memory is bounded.
 func TestManyServices(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one goroutine")
+	}
 	exp, address := startPrometheus(t)
 	c := newBed(t)
 	c.next, c.clock = exp, time.Now()
@@ -261,6 +270,9 @@ func TestManyServices(t *testing.T) {
 
 // TestRoomAgainstRecount sends random names for hours and counts the series at each flush.
 func TestRoomAgainstRecount(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one goroutine")
+	}
 	rng := rand.New(rand.NewPCG(11, 3))
 	c := newBed(t, func(c *Config) { tight(c); c.CardinalityLimit *= 2 })
 	for i := range 400 {

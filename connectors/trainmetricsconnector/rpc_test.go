@@ -193,6 +193,9 @@ func ofRPC(metric string) float64 {
 
 // TestRPCAgainstOracle sends random calls and groups in random batches, some twice, and sums the input independently.
 func TestRPCAgainstOracle(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one goroutine")
+	}
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 11))
 		c := newBed(t)

@@ -448,6 +448,9 @@ func ofNanoseconds(string) float64 { return 1e9 }
 
 // TestAgainstOracle sends random spans in random batches, some twice, and counts the input independently.
 func TestAgainstOracle(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one goroutine")
+	}
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 7))
 		c := newBed(t)

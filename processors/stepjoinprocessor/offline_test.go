@@ -74,6 +74,9 @@ func breakdowns(t *testing.T, b *bench) (usual, excess map[int64]float64) {
 
 // For a training log alone each step has a window, with or without a clock, and is compared with neighbours on both sides, for any number of steps.
 func TestOfflineTrainingLog(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one goroutine")
+	}
 	for _, tt := range []struct {
 		steps    int
 		timeless bool

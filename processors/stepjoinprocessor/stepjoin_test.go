@@ -475,6 +475,9 @@ func TestRefusedForGood(t *testing.T) {
 
 // Memory is bounded whatever comes: collectives of 64 ranks for ten minutes, and no window.
 func TestBounded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one goroutine")
+	}
 	b, j := newBench(t, func(c *Config) { c.MaxBytes = 1 << 20 }), newJob()
 	for i := range int64(60) {
 		for n := range int64(1000) {

@@ -368,6 +368,9 @@ func TestUnplacedRefused(t *testing.T) {
 
 // Beyond the limit, passes whose step was not read yet are dropped, rather than drawn at a wrong time. A dropped pass is no window that was closed.
 func TestUnplacedCrowded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one goroutine")
+	}
 	const steps = 4000
 	for name, tt := range map[string]struct{ lead, drawn int64 }{"read a little earlier": {200, steps}, "read first": {steps, 0}} {
 		t.Run(name, func(t *testing.T) {

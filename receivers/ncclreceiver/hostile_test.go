@@ -67,7 +67,7 @@ func TestHostile(t *testing.T) {
 				n = 2_000 // each collective takes a megabyte
 			}
 			if testing.Short() {
-				n /= 8
+				n /= 40
 			}
 			var b strings.Builder
 			for i := range n {

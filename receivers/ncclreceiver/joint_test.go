@@ -365,6 +365,9 @@ func TestCap(t *testing.T) {
 
 // Evicted collectives still leave, and later records join their traces.
 func TestEvicted(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one goroutine")
+	}
 	const n = 20_000 // more than 1 MiB of records
 	var first, second []string
 	for sn := range n {

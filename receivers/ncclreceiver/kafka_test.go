@@ -276,7 +276,11 @@ func TestGateway(t *testing.T) {
 
 // Whatever happens to collectors, gateways and whoever takes the spans: all come, each with the same ids and the same content.
 func TestGatewayModel(t *testing.T) {
-	for seed := range uint64(10) {
+	seeds := uint64(10)
+	if testing.Short() {
+		seeds = 3
+	}
+	for seed := range seeds {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) { newStorm(t, rand.New(rand.NewPCG(seed, 20))).blow() })
 	}
 }

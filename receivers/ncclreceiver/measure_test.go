@@ -26,6 +26,9 @@ import (
 func TestBandwidth(t *testing.T) {
 	const size, us = 3_145_733, 457
 	for _, n := range []int{2, 3, 8, 1024} {
+		if testing.Short() && n > 8 {
+			break
+		}
 		f := float64(n)
 		for _, c := range []struct {
 			coll, algorithm string

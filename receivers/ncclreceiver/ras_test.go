@@ -249,6 +249,9 @@ func TestRASHosts(t *testing.T) {
 
 // Findings wait for an absent backend, bounded; refused findings are counted.
 func TestRASBackend(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one goroutine")
+	}
 	l := newAsked(t, rastest.V2307, nil)
 	away := func(ptrace.Traces) error { return errors.New("away") }
 	l.refuse = away

@@ -11,6 +11,9 @@ import (
 
 // TestSeriesOfManyCommunicators: communicators, hosts and files that never repeat do not make a series each in Prometheus.
 func TestSeriesOfManyCommunicators(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one goroutine")
+	}
 	for name, glob := range map[string]func(t *testing.T) string{
 		"dropped records": func(t *testing.T) string {
 			t.Helper()

@@ -314,6 +314,9 @@ func (h *host) each(gpu string, ret nvml.Return) {
 
 // A field that fails for good does not log an error at every scrape.
 func TestFailsForever(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one goroutine")
+	}
 	h := newHost(2)
 	h.set("1/DeviceGetTemperature", nvml.ERROR_UNKNOWN)
 	b := newBed(t, h).begin(t)

@@ -16,7 +16,7 @@ import (
 func TestSeriesOfManyRanks(t *testing.T) {
 	n := 20_000
 	if testing.Short() {
-		n /= 4
+		n /= 10
 	}
 	for name, line := range map[string]func(i int) string{
 		"ranks": func(i int) string {

@@ -21,6 +21,9 @@ import (
 
 // Whatever the order of the spans, each is a slice with its own name and times, and lies in nothing but its parent.
 func TestAnyOrder(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one goroutine")
+	}
 	kinds := []string{spans.KindFunction, spans.KindCall, spans.KindStep, spans.KindCollective, spans.KindStage, spans.KindPart, ""}
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 0))
@@ -55,6 +58,9 @@ func TestAnyOrder(t *testing.T) {
 
 // More names, tracks, hosts and overlapping slices than are remembered: all are written, and no more is remembered.
 func TestBounds(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one goroutine")
+	}
 	for name, fill := range map[string]func(m *maker, i int) ptrace.Span{
 		"names": func(m *maker, i int) ptrace.Span {
 			return m.span("", "name "+strconv.Itoa(i), 1, 0, uint64(i), uint64(i+1))
@@ -83,9 +89,6 @@ func TestBounds(t *testing.T) {
 		n := 6000
 		if name == "names" || name == "texts" || name == "tracks" {
 			n = maxTracks + 5000
-		}
-		if testing.Short() && n > maxTracks {
-			continue
 		}
 		t.Run(name, func(t *testing.T) {
 			var messages []ptrace.Traces
@@ -124,6 +127,9 @@ func assertBounded(t *testing.T, w *Writer) {
 }
 
 func TestCounterBounds(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one goroutine")
+	}
 	var file bytes.Buffer
 	w := New(&file)
 	for i := range 70 {
