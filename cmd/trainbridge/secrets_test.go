@@ -197,7 +197,7 @@ func collectSecrets(t *testing.T, logs string) ways {
 	set.ConfigProviderSettings.ResolverSettings.URIs = append(
 		set.ConfigProviderSettings.ResolverSettings.URIs,
 		"yaml:receivers::otlp::protocols: {grpc: {endpoint: '127.0.0.1:0'}, http: {endpoint: '127.0.0.1:0'}}", "yaml:receivers::train_log::dead_letter: "+dead,
-		"yaml:exporters::prometheus::endpoint: "+prometheus, "yaml:extensions::health_check::endpoint: 127.0.0.1:0",
+		"yaml:connectors::train_metrics::metrics_flush_interval: 1s", "yaml:exporters::prometheus::endpoint: "+prometheus, "yaml:extensions::health_check::endpoint: 127.0.0.1:0",
 		fmt.Sprintf("yaml:service::telemetry::metrics: {level: normal, readers: [{pull: {exporter: {prometheus: {host: %q, port: %s}}}}]}", host, port),
 	)
 	var said syncBuffer

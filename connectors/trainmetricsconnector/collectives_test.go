@@ -185,9 +185,6 @@ func TestCollectiveBuckets(t *testing.T) {
 
 // TestCollectivesAgainstOracle sends random collectives with the spans below them in random batches, some twice, and sums the input independently.
 func TestCollectivesAgainstOracle(t *testing.T) {
-	if testing.Short() {
-		t.Skip("one goroutine")
-	}
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 13))
 		c := newBed(t)

@@ -73,9 +73,14 @@ func Select(values []float64, rank int) float64 {
 
 // Quantile is the value at a rank, numpy.quantile with the method "inverted_cdf": the lowest value not exceeded by at least the share q of all. There must be
 // values.
-func Quantile(sorted []float64, q float64) float64 {
-	return sorted[min(max(int(math.Ceil(q*float64(len(sorted))))-1, 0), len(sorted)-1)]
+func Quantile(sorted []float64, q float64) float64 { return sorted[quantileRank(len(sorted), q)] }
+
+// AtQuantile is Quantile of values in any order, which are reordered as by Select.
+func AtQuantile(values []float64, q float64) float64 {
+	return Select(values, quantileRank(len(values), q))
 }
+
+func quantileRank(n int, q float64) int { return min(max(int(math.Ceil(q*float64(n)))-1, 0), n-1) }
 
 // MAD is the median of |v − median|. There must be values. The n/2+1 values closest to the median are neighbours in the list, and the farthest of them are the
 // middle distances. How many of them are above is found by binary search: each included value above is no farther than the next excluded value below, and vice

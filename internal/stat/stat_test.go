@@ -27,6 +27,8 @@ func TestNumpy(t *testing.T) {
 		assert.InDelta(t, tt.p10, Quantile(tt.values, 0.1), 0, "%v", tt.values)
 		assert.InDelta(t, tt.p50, Quantile(tt.values, 0.5), 0, "%v", tt.values)
 		assert.InDelta(t, tt.p95, Quantile(tt.values, 0.95), 0, "%v", tt.values)
+		slices.Reverse(tt.values)
+		assert.InDelta(t, tt.p95, AtQuantile(tt.values, 0.95), 0, "%v", tt.values)
 		assert.InDelta(t, tt.deviation, MAD(tt.values, Median(tt.values)), 0, "%v", tt.values)
 	}
 	assert.InDelta(t, 2.5, Median([]int64{1, 2, 3, 9}), 0)

@@ -67,6 +67,7 @@ func TestTrainersAreReadBack(t *testing.T) {
 	} {
 		for _, nasty := range []float64{0, 0.3} {
 			t.Run(name+", nasty "+strconv.FormatFloat(nasty, 'f', -1, 64), func(t *testing.T) {
+				t.Parallel() // a reader waits for the end of a pause
 				o := trainOptions(t, c.format, func(o *Options) {
 					o.Out, o.Timezone, o.Nasty, o.Slow, o.NaNLossAt = filepath.Join(t.TempDir(), "train.log"), time.UTC, nasty, 0.1, 30
 					if c.change != nil {

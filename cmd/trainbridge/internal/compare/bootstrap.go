@@ -145,15 +145,13 @@ func compareMeans(name string, a, b []unit, paired bool, confidence float64) (e 
 		ma, mb := draw(random, a, b, paired)
 		differences[i], ratios[i] = mb-ma, mb/ma
 	}
-	slices.Sort(differences)
-	slices.Sort(ratios)
 	// The interval goes from one quantile of the draws to another. Fewer draws than tail lie beyond: as many as of a normal distribution beyond the t quantile
 	// times √(n/(n−1)), because draws from n units scatter too little.
 	tail := (1 - confidence) / 2
 	t := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: freedom}.Quantile(1 - tail)
 	low := distuv.UnitNormal.CDF(-t * math.Sqrt((freedom+1)/freedom)) // the share of draws below the interval
-	e.difference.low, e.difference.high = stat.Quantile(differences, low), stat.Quantile(differences, 1-low)
-	e.ratio.low, e.ratio.high = stat.Quantile(ratios, low), stat.Quantile(ratios, 1-low)
+	e.difference.low, e.difference.high = stat.AtQuantile(differences, low), stat.AtQuantile(differences, 1-low)
+	e.ratio.low, e.ratio.high = stat.AtQuantile(ratios, low), stat.AtQuantile(ratios, 1-low)
 	if min(len(a), len(b)) < manyUnits {
 		t *= math.Sqrt(squares) // now half of Welch's interval
 		e.difference.low, e.difference.high = min(e.difference.low, e.difference.value-t), max(e.difference.high, e.difference.value+t)
@@ -161,7 +159,7 @@ func compareMeans(name string, a, b []unit, paired bool, confidence float64) (e 
 		e.ratio.low, e.ratio.high = min(e.ratio.low, 1+e.difference.low/e.a), max(e.ratio.high, 1+e.difference.high/e.a)
 	}
 	// The ratio has no meaning if A's mean is 0 or less, or if a draw had a mean of 0 or less: the lowest ratio is then 0 or less, or the highest infinite.
-	if e.a <= 0 || !(ratios[0] > 0) || math.IsInf(ratios[resamples-1], 1) {
+	if e.a <= 0 || !(slices.Min(ratios) > 0) || math.IsInf(slices.Max(ratios), 1) {
 		e.ratio = interval{math.NaN(), math.NaN(), math.NaN()}
 	}
 	return e

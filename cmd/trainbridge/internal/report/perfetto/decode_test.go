@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"runtime/debug"
 	"slices"
 	"testing"
 
@@ -59,11 +60,10 @@ type event struct {
 }
 
 // fields calls back with each field of a message. A number is n, also of a double; a message or a text is b.
-func fields(tb testing.TB, message []byte, each func(field protowire.Number, n uint64, b []byte)) {
-	tb.Helper()
+func fields(message []byte, each func(field protowire.Number, n uint64, b []byte)) {
 	for len(message) > 0 {
 		field, kind, n := protowire.ConsumeTag(message)
-		must(tb, n > 0, "a tag")
+		must(n > 0, "a tag")
 		message = message[n:]
 		var number uint64
 		var text []byte
@@ -75,9 +75,9 @@ func fields(tb testing.TB, message []byte, each func(field protowire.Number, n u
 		case protowire.BytesType:
 			text, n = protowire.ConsumeBytes(message)
 		default:
-			require.Fail(tb, "a field of another type", "%d %d", field, kind)
+			panic(fmt.Sprint("a field of another type ", field, " ", kind))
 		}
-		must(tb, n >= 0, "a field")
+		must(n >= 0, "a field")
 		message = message[n:]
 		each(field, number, text)
 	}
@@ -96,31 +96,35 @@ type decoder struct {
 // end ends the innermost slice.
 func decode(tb testing.TB, file []byte) *trace {
 	tb.Helper()
+	defer func() {
+		if what := recover(); what != nil {
+			require.Fail(tb, "not a trace", "%v\n%s", what, debug.Stack())
+		}
+	}()
 	d := decoder{trace: &trace{tracks: map[uint64]*described{}}, texts: map[protowire.Number]map[uint64]string{}}
-	fields(tb, file, func(_ protowire.Number, _ uint64, b []byte) {
-		fields(tb, b, func(field protowire.Number, _ uint64, b []byte) {
+	fields(file, func(_ protowire.Number, _ uint64, b []byte) {
+		fields(b, func(field protowire.Number, _ uint64, b []byte) {
 			require.EqualValues(tb, packetCompressed, field)
 			require.Less(tb, len(b), 512<<10)
 			z, err := zlib.NewReader(bytes.NewReader(b))
 			require.NoError(tb, err)
 			raw, err := io.ReadAll(z)
 			require.NoError(tb, err)
-			fields(tb, raw, func(field protowire.Number, _ uint64, b []byte) {
-				must(tb, field == tracePacket, "a field of a trace")
-				d.packet(tb, b)
+			fields(raw, func(field protowire.Number, _ uint64, b []byte) {
+				must(field == tracePacket, "a field of a trace")
+				d.packet(b)
 			})
 		})
 	})
-	d.pair(tb, d.events)
+	d.pair(d.events)
 	return d.trace
 }
 
-func (d *decoder) packet(tb testing.TB, message []byte) {
-	tb.Helper()
+func (d *decoder) packet(message []byte) {
 	e, timed, clock := event{}, false, uint64(0)
 	var body, interned []byte
 	d.packets++
-	fields(tb, message, func(field protowire.Number, n uint64, b []byte) {
+	fields(message, func(field protowire.Number, n uint64, b []byte) {
 		switch field {
 		case packetTimestamp:
 			e.at, timed = int64(n), true
@@ -129,9 +133,9 @@ func (d *decoder) packet(tb testing.TB, message []byte) {
 		case packetInterned:
 			interned = b
 		case packetDefaults:
-			fields(tb, b, func(_ protowire.Number, n uint64, _ []byte) { d.clock = n })
+			fields(b, func(_ protowire.Number, n uint64, _ []byte) { d.clock = n })
 		case packetFlags:
-			must(tb, n&flagNeeds != 0, "flags")
+			must(n&flagNeeds != 0, "flags")
 			if n&flagCleared != 0 {
 				clear(d.texts)
 				d.cleared++
@@ -139,37 +143,36 @@ func (d *decoder) packet(tb testing.TB, message []byte) {
 		case packetTrackEvent:
 			body = b
 		case packetSequence:
-			must(tb, n == sequence, "a sequence")
+			must(n == sequence, "a sequence")
 		case packetTrackDescriptor:
-			track := describedBy(tb, b)
-			must(tb, d.tracks[track.uuid] == nil, "a track is described twice")
+			track := describedBy(b)
+			must(d.tracks[track.uuid] == nil, "a track is described twice")
 			d.tracks[track.uuid] = track
 		case packetClockSnapshot:
-			d.origin = originOf(tb, b)
+			d.origin = originOf(b)
 		default:
-			require.Fail(tb, "a field of a packet", "%d", field)
+			panic(fmt.Sprint("a field of a packet ", field))
 		}
 	})
-	d.intern(tb, interned)
+	d.intern(interned)
 	if body == nil {
 		return
 	}
-	must(tb, timed, "an event without a time")
+	must(timed, "an event without a time")
 	if clock = cmp.Or(clock, d.clock); clock == clockOffset {
 		e.at += d.origin
 	} else {
-		must(tb, clock == clockRealtime, "a clock")
+		must(clock == clockRealtime, "a clock")
 	}
-	e.read(tb, body, d.texts)
+	e.read(body, d.texts)
 	d.events = append(d.events, e)
 }
 
-func (d *decoder) intern(tb testing.TB, entries []byte) {
-	tb.Helper()
-	fields(tb, entries, func(table protowire.Number, _ uint64, b []byte) {
+func (d *decoder) intern(entries []byte) {
+	fields(entries, func(table protowire.Number, _ uint64, b []byte) {
 		var id uint64
 		var text string
-		fields(tb, b, func(field protowire.Number, n uint64, b []byte) {
+		fields(b, func(field protowire.Number, n uint64, b []byte) {
 			if field == entryID {
 				id = n
 			} else {
@@ -180,20 +183,19 @@ func (d *decoder) intern(tb testing.TB, entries []byte) {
 			d.texts[table] = map[uint64]string{}
 		}
 		_, twice := d.texts[table][id]
-		must(tb, !twice, "a number of two texts")
+		must(!twice, "a number of two texts")
 		d.texts[table][id] = text
 	})
 }
 
-func (tr *trace) pair(tb testing.TB, events []event) {
-	tb.Helper()
+func (tr *trace) pair(events []event) {
 	slices.SortStableFunc(events, func(a, b event) int { return cmp.Compare(a.at, b.at) })
 	lanes := map[uint64][]*decoded{}
 	for i := range events {
 		e := &events[i]
 		track := tr.tracks[e.track]
-		must(tb, track != nil, "a track that is not described")
-		must(tb, track.counter == (e.kind == typeCounter), "a counter")
+		must(track != nil, "a track that is not described")
+		must(track.counter == (e.kind == typeCounter), "a counter")
 		e.slice.track, e.slice.start, e.slice.end = track, e.at, e.at
 		open := lanes[e.track]
 		switch e.kind {
@@ -204,7 +206,7 @@ func (tr *trace) pair(tb testing.TB, events []event) {
 			tr.slices = append(tr.slices, &e.slice)
 			lanes[e.track] = append(open, &e.slice)
 		case typeEnd:
-			must(tb, len(open) > 0, "an end without a beginning")
+			must(len(open) > 0, "an end without a beginning")
 			open[len(open)-1].end = e.at
 			lanes[e.track] = open[:len(open)-1]
 		case typeInstant:
@@ -215,19 +217,18 @@ func (tr *trace) pair(tb testing.TB, events []event) {
 		}
 	}
 	for _, open := range lanes {
-		must(tb, len(open) == 0, "slices without an end")
+		must(len(open) == 0, "slices without an end")
 	}
 }
 
-func (e *event) read(tb testing.TB, body []byte, texts map[protowire.Number]map[uint64]string) {
-	tb.Helper()
+func (e *event) read(body []byte, texts map[protowire.Number]map[uint64]string) {
 	e.slice.annotated = map[string]any{}
 	text := func(table protowire.Number, id uint64) string {
 		s, ok := texts[table][id]
-		must(tb, ok, "a text that is not known")
+		must(ok, "a text that is not known")
 		return s
 	}
-	fields(tb, body, func(field protowire.Number, n uint64, b []byte) {
+	fields(body, func(field protowire.Number, n uint64, b []byte) {
 		switch field {
 		case eventType:
 			e.kind = n
@@ -244,18 +245,17 @@ func (e *event) read(tb testing.TB, body []byte, texts map[protowire.Number]map[
 		case eventCounterDouble:
 			e.count.value = math.Float64frombits(n)
 		case eventAnnotations:
-			name, v := annotated(tb, b, text)
+			name, v := annotated(b, text)
 			e.slice.annotated[name] = v
 		default:
-			require.Fail(tb, "a field of an event", "%d", field)
+			panic(fmt.Sprint("a field of an event ", field))
 		}
 	})
 }
 
-func annotated(tb testing.TB, message []byte, text func(table protowire.Number, id uint64) string) (name string, v any) {
-	tb.Helper()
+func annotated(message []byte, text func(table protowire.Number, id uint64) string) (name string, v any) {
 	var list []any
-	fields(tb, message, func(field protowire.Number, n uint64, b []byte) {
+	fields(message, func(field protowire.Number, n uint64, b []byte) {
 		switch field {
 		case annotationNameID:
 			name = text(internedAnnotationNames, n)
@@ -270,10 +270,10 @@ func annotated(tb testing.TB, message []byte, text func(table protowire.Number, 
 		case annotationStringID:
 			v = text(internedStrings, n)
 		case annotationArray:
-			_, element := annotated(tb, b, text)
+			_, element := annotated(b, text)
 			list = append(list, element)
 		default:
-			require.Fail(tb, "a field of an annotation", "%d", field)
+			panic(fmt.Sprint("a field of an annotation ", field))
 		}
 	})
 	if list != nil {
@@ -282,10 +282,9 @@ func annotated(tb testing.TB, message []byte, text func(table protowire.Number, 
 	return name, v
 }
 
-func describedBy(tb testing.TB, message []byte) *described {
-	tb.Helper()
+func describedBy(message []byte) *described {
 	d := new(described)
-	fields(tb, message, func(field protowire.Number, n uint64, b []byte) {
+	fields(message, func(field protowire.Number, n uint64, b []byte) {
 		switch field {
 		case trackUUID:
 			d.uuid = n
@@ -296,7 +295,7 @@ func describedBy(tb testing.TB, message []byte) *described {
 		case trackDescription:
 			d.remark = string(b)
 		case trackProcess:
-			fields(tb, b, func(field protowire.Number, n uint64, b []byte) {
+			fields(b, func(field protowire.Number, n uint64, b []byte) {
 				if field == processPID {
 					d.pid = n
 				} else {
@@ -305,21 +304,20 @@ func describedBy(tb testing.TB, message []byte) *described {
 			})
 		case trackCounter:
 			d.counter = true
-			fields(tb, b, func(_ protowire.Number, _ uint64, b []byte) { d.unit = string(b) })
+			fields(b, func(_ protowire.Number, _ uint64, b []byte) { d.unit = string(b) })
 		}
 	})
 	return d
 }
 
-func originOf(tb testing.TB, message []byte) (origin int64) {
-	tb.Helper()
-	fields(tb, message, func(field protowire.Number, n uint64, b []byte) {
+func originOf(message []byte) (origin int64) {
+	fields(message, func(field protowire.Number, n uint64, b []byte) {
 		if field == snapshotPrimary {
-			require.EqualValues(tb, clockRealtime, n)
+			must(n == clockRealtime, "a primary clock")
 			return
 		}
 		id, at := uint64(0), uint64(0)
-		fields(tb, b, func(field protowire.Number, n uint64, _ []byte) {
+		fields(b, func(field protowire.Number, n uint64, _ []byte) {
 			if field == clockID {
 				id = n
 			} else {
@@ -330,17 +328,16 @@ func originOf(tb testing.TB, message []byte) (origin int64) {
 		case clockRealtime:
 			origin = int64(at)
 		case clockOffset:
-			require.Zero(tb, at)
+			must(at == 0, "an origin")
 		}
 	})
 	return origin
 }
 
-// must is require.True without the time of its arguments, some millions of times.
-func must(tb testing.TB, ok bool, what string) {
-	tb.Helper()
+// must fails the test by decode: require's arguments and Helper would take most of the time of some millions of calls.
+func must(ok bool, what string) {
 	if !ok {
-		require.Fail(tb, "not a trace", what)
+		panic(what)
 	}
 }
 
