@@ -86,9 +86,9 @@ apt:
 test: lint unit e2e
 
 # The race detector makes these ten times as slow and finds nothing: they compute, in one goroutine. It watches what they do in the packages that call them.
-COMPUTING := . $(addprefix ./,$(addprefix cmd/trainbridge/internal/,compare gen lake postmortem report report/document report/records show) \
+COMPUTING := . $(addprefix ./,$(addprefix cmd/trainbridge/internal/,compare gen lake postmortem report report/csv report/document show) \
 	bridge/clock bridge/tail/internal/rows $(addprefix internal/,account bounds collectives $(addprefix collectives/,baseline clocks late partial) flightrecorder \
-	pickle regimes tfevents traces/digest wandb) $(addprefix processors/,stepjoinprocessor/internal/breakdown stepjoinprocessor/internal/why \
+	pickle records regimes tfevents traces/digest wandb) $(addprefix processors/,stepjoinprocessor/internal/breakdown stepjoinprocessor/internal/why \
 	trainperfprocessor/internal/devices) $(addprefix receivers/,internal/megatron internal/step $(addprefix ncclreceiver/internal/,inspector offsets profiler ras vccl) \
 	tqtracereceiver/internal/assemble zmqrpcreceiver/internal/rpclog) $(addprefix test/gen/,nccl tq train zmq) test/sim)
 

@@ -21,8 +21,10 @@ import (
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/gen"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/offline"
+	csvformat "github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/csv"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/format"
-	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/records"
+	layout "github.com/trainbridge/trainbridge/internal/lake"
+	"github.com/trainbridge/trainbridge/internal/records"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 )
 
@@ -59,10 +61,10 @@ func tablesOf(t *testing.T, paths ...string) map[string][][]string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "csv")
 	require.NoError(t, write(t, paths, func(in *offline.Input) format.Writer {
-		return records.Open(format.Request{In: in, Dir: dir, Temporary: t.TempDir(), Conclude: conclude})
+		return csvformat.Open(format.Request{In: in, Dir: dir, Temporary: t.TempDir(), Conclude: conclude})
 	}))
 	out := make(map[string][][]string)
-	for _, table := range tables {
+	for _, table := range layout.Tables {
 		text, err := os.ReadFile(filepath.Join(dir, table+".csv"))
 		require.NoError(t, err)
 		out[table], err = csv.NewReader(bytes.NewReader(text)).ReadAll()
@@ -90,8 +92,8 @@ func rowsOf(t *testing.T, path string) (names []string, rows [][]string) {
 	require.NoError(t, err)
 	file, err := parquet.OpenFile(bytes.NewReader(text), int64(len(text)))
 	require.NoError(t, err)
-	version, _ := file.Lookup(versionKey)
-	require.Equal(t, strconv.Itoa(SchemaVersion), version)
+	version, _ := file.Lookup(layout.VersionKey)
+	require.Equal(t, strconv.Itoa(layout.SchemaVersion), version)
 	fields := file.Schema().Fields()
 	for _, f := range fields {
 		names = append(names, f.Name())
@@ -168,12 +170,12 @@ func TestLakeHasTheTables(t *testing.T) {
 			names, rows := rowsOf(t, path)
 			require.Equal(t, append(slices.Clone(want[parts[0]][0]), "schema_version"), names)
 			for _, row := range rows {
-				assert.Equal(t, parts[2], runName(row[0]))
-				assert.Equal(t, strconv.Itoa(SchemaVersion), row[len(row)-1])
+				assert.Equal(t, parts[2], layout.RunName(row[0]))
+				assert.Equal(t, strconv.Itoa(layout.SchemaVersion), row[len(row)-1])
 				got[parts[0]] = append(got[parts[0]], row[:len(row)-1])
 			}
 		}
-		for _, table := range tables {
+		for _, table := range layout.Tables {
 			columns, rows := records.Columns(table), want[table][1:]
 			require.Len(t, got[table], len(rows), table)
 			slices.SortStableFunc(got[table], func(a, b []string) int { return strings.Compare(a[0], b[0]) })
@@ -183,7 +185,7 @@ func TestLakeHasTheTables(t *testing.T) {
 				}
 			}
 		}
-		assert.Len(t, want[runsTable], 1+len(jobs))
+		assert.Len(t, want[layout.RunsTable], 1+len(jobs))
 		assert.NotEmpty(t, want["lateness"][1:])
 	}
 }
@@ -218,11 +220,11 @@ func TestNamesOfRuns(t *testing.T) {
 		"中文/运行":         "run=中文%2F运行",
 		"nul\x00\x7f":   "run=nul%00%7F",
 	} {
-		assert.Equal(t, want, runName(run))
+		assert.Equal(t, want, layout.RunName(run))
 	}
-	long := runName(strings.Repeat("中", 1000) + "1")
+	long := layout.RunName(strings.Repeat("中", 1000) + "1")
 	assert.LessOrEqual(t, len(long), 255)
-	assert.NotEqual(t, long, runName(strings.Repeat("中", 1000)+"2"))
+	assert.NotEqual(t, long, layout.RunName(strings.Repeat("中", 1000)+"2"))
 }
 
 // A run id in the form of a path stays in the lake.
@@ -234,7 +236,7 @@ func TestRunNamedLikeAPath(t *testing.T) {
 	require.NoError(t, report(t, lake, put(t, t.TempDir(), steps(3, day))))
 	files := filesOf(t, dir)
 	require.Len(t, files, 3)
-	for i, table := range []string{"breakdowns", runsTable, "steps"} {
+	for i, table := range []string{"breakdowns", layout.RunsTable, "steps"} {
 		assert.Equal(t, lake+"/"+table+"/day=2026-11-24/run=..%2F..%2F..%2F%3Dx%2Fy/part-0.parquet", files[i])
 	}
 }
@@ -331,7 +333,7 @@ func TestTooManyRuns(t *testing.T) {
 
 // A long run is one file in several groups of rows, with each step once.
 func TestManySteps(t *testing.T) {
-	const n = groupRows + 4000
+	const n = (1 << 16) + 4000
 	lake := t.TempDir()
 	require.NoError(t, report(t, lake, put(t, t.TempDir(), steps(n, day))))
 	files := filesOf(t, filepath.Join(lake, "steps"))

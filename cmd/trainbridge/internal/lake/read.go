@@ -15,6 +15,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/compare"
+	"github.com/trainbridge/trainbridge/internal/lake"
 	"github.com/trainbridge/trainbridge/internal/outfile"
 )
 
@@ -46,7 +47,7 @@ func History(dir, id string, last time.Duration) (run compare.Past, before []com
 	}
 	at := len(days) - 1 // from the newest day back to the day of the run, and one day further at the end of the loop
 	for ; at >= 0 && run.Run == ""; at-- {
-		if _, err := os.Stat(pathOf(dir, runsTable, days[at], runName(id))); id != "" && err != nil { // the run of the id did not begin on the day
+		if _, err := os.Stat(lake.PathOf(dir, lake.RunsTable, days[at], lake.RunName(id))); id != "" && err != nil { // the run of the id did not begin on the day
 			continue
 		}
 		read(days[at])
@@ -79,7 +80,7 @@ func History(dir, id string, last time.Duration) (run compare.Past, before []com
 
 // daysOf are the partitions of the table runs, in order.
 func daysOf(dir string) (days []string, err error) {
-	entries, err := os.ReadDir(filepath.Join(dir, runsTable))
+	entries, err := os.ReadDir(filepath.Join(dir, lake.RunsTable))
 	if err != nil {
 		return nil, fmt.Errorf("%s is no lake: %w", dir, err)
 	}
@@ -94,9 +95,9 @@ func daysOf(dir string) (days []string, err error) {
 
 // runsOf are the files of a day.
 func runsOf(dir, day string) (paths []string) {
-	entries, _ := os.ReadDir(filepath.Join(dir, runsTable, day))
+	entries, _ := os.ReadDir(filepath.Join(dir, lake.RunsTable, day))
 	for _, e := range entries {
-		path := filepath.Join(dir, runsTable, day, e.Name(), fileName)
+		path := filepath.Join(dir, lake.RunsTable, day, e.Name(), lake.FileName)
 		if _, err := os.Stat(path); err == nil {
 			paths = append(paths, path)
 		}
@@ -126,11 +127,11 @@ func readRuns(path string) (rows []compare.Past, err error) {
 	if err != nil {
 		return nil, err
 	}
-	version, _ := file.Lookup(versionKey)
+	version, _ := file.Lookup(lake.VersionKey)
 	switch n, err := strconv.Atoi(version); {
 	case err != nil:
 		return nil, errRow
-	case n > SchemaVersion:
+	case n > lake.SchemaVersion:
 		return nil, fmt.Errorf("schema_version %d: %w", n, errVersion)
 	}
 	columns := file.Schema().Columns()

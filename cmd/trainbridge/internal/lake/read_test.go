@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	layout "github.com/trainbridge/trainbridge/internal/lake"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -57,10 +58,10 @@ func TestHistory(t *testing.T) {
 func TestHistoryOfOtherFiles(t *testing.T) {
 	lake := t.TempDir()
 	require.NoError(t, report(t, lake, put(t, t.TempDir(), steps(5, day))))
-	good, err := os.ReadFile(filesOf(t, filepath.Join(lake, runsTable))[0])
+	good, err := os.ReadFile(filesOf(t, filepath.Join(lake, layout.RunsTable))[0])
 	require.NoError(t, err)
 	put := func(run string, text []byte) {
-		path := pathOf(lake, runsTable, "day=2026-11-20", "run="+run)
+		path := layout.PathOf(lake, layout.RunsTable, "day=2026-11-20", "run="+run)
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
 		require.NoError(t, os.WriteFile(path, text, 0o600))
 	}
@@ -68,7 +69,7 @@ func TestHistoryOfOtherFiles(t *testing.T) {
 		var out bytes.Buffer
 		w := parquet.NewGenericWriter[any](&out, parquet.NewSchema("runs", parquet.Group{
 			"run": parquet.String(), "time": parquet.Timestamp(parquet.Microsecond),
-		}), parquet.KeyValueMetadata(versionKey, version))
+		}), parquet.KeyValueMetadata(layout.VersionKey, version))
 		start := day.AddDate(0, 0, -4).UnixMicro()
 		_, err := w.WriteRows([]parquet.Row{{parquet.ByteArrayValue([]byte("old")).Level(0, 0, 0), parquet.Int64Value(start).Level(0, 0, 1)}})
 		require.NoError(t, err)

@@ -20,8 +20,8 @@ import (
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/offline"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/format"
-	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/records"
 	"github.com/trainbridge/trainbridge/internal/outfile"
+	"github.com/trainbridge/trainbridge/internal/records"
 )
 
 // options are the flags.

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
-	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/records"
+	"github.com/trainbridge/trainbridge/internal/records"
 )
 
 // report runs the command.

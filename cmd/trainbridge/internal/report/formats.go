@@ -4,11 +4,11 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/csv"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/document"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/format"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/html"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/perfetto"
-	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/records"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/series"
 )
 
@@ -31,7 +31,7 @@ var formats = []kind{
 	{name: textName, ends: []string{".txt"}, open: newText},
 	{name: htmlName, ends: []string{".html", ".htm"}, binary: true, open: html.New},
 	{name: "perfetto", ends: []string{".pftrace", ".perfetto-trace"}, binary: true, open: perfetto.Open},
-	{name: "csv", ends: []string{".csv"}, tables: true, open: records.Open},
+	{name: "csv", ends: []string{".csv"}, tables: true, open: csv.Open},
 	{name: "tfevents", dir: true, open: series.Open},
 	{name: "parquet", dir: true}, // open: in the full build (formats_full.go)
 	{name: "json", ends: []string{".json"}, open: document.Open},

@@ -12,7 +12,7 @@ import (
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/offline"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/format"
-	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/rows"
+	"github.com/trainbridge/trainbridge/internal/rows"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
 )
@@ -53,7 +53,7 @@ func (w *writer) events(td ptrace.Traces) error {
 	defer w.scratch.Put(r)
 	for _, rs := range td.ResourceSpans().All() {
 		r.res.Read(rs.Resource().Attributes())
-		at := format.Place{}
+		at := rows.Place{}
 		for _, ss := range rs.ScopeSpans().All() {
 			for _, s := range ss.Spans().All() {
 				at.Next(s)
@@ -73,7 +73,7 @@ func (w *writer) events(td ptrace.Traces) error {
 }
 
 // verdict keeps a verdict about a span as a row: its JSON, in the order of run, time and span.
-func (w *writer) verdict(r *scratch, s ptrace.Span, at *format.Place, v *view.Verdict) error {
+func (w *writer) verdict(r *scratch, s ptrace.Span, at *rows.Place, v *view.Verdict) error {
 	trace, span := s.TraceID(), s.SpanID()
 	out := Verdict{
 		Evidence: Evidence{What: s.Name(), TraceID: trace.String(), SpanID: span.String(), Time: stamp(int64(s.StartTimestamp()))},
@@ -87,7 +87,7 @@ func (w *writer) verdict(r *scratch, s ptrace.Span, at *format.Place, v *view.Ve
 	if err != nil {
 		return err
 	}
-	r.key = format.Key(r.key[:0], r.res.Run, s.StartTimestamp(), trace, span)
+	r.key = rows.Key(r.key[:0], r.res.Run, s.StartTimestamp(), trace, span)
 	w.verdicts.Add(r.key, text)
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/offline"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
+	"github.com/trainbridge/trainbridge/internal/records"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 )
 
@@ -58,6 +59,33 @@ func Digest(jobs *digest.Jobs) offline.Sink {
 		return nil
 	})
 	return offline.Sink{Traces: traces, Metrics: metrics, GPUs: jobs.GPUs, NoParts: true}
+}
+
+// Records is a sink that fills tables.
+func Records(tables *records.Tables) offline.Sink {
+	traces, _ := consumer.NewTraces(func(_ context.Context, td ptrace.Traces) error {
+		tables.Traces(td)
+		return nil
+	})
+	metrics, _ := consumer.NewMetrics(func(_ context.Context, md pmetric.Metrics) error {
+		tables.Metrics(md)
+		return nil
+	})
+	return offline.Sink{Traces: traces, Metrics: metrics, NoParts: true}
+}
+
+// Concluded makes a job's account complete, as Jobs does, and has the conclusion for the table of runs.
+func (r *Request) Concluded(read *offline.Reading) func(*digest.Job) records.Conclusion {
+	return func(j *digest.Job) records.Conclusion {
+		read.Book(j.Run, &j.Ledger)
+		if r.Conclude == nil {
+			return records.Conclusion{}
+		}
+		c := r.Conclude(j, read)
+		return records.Conclusion{
+			Severity: c.Severity, Sentence: c.Headline, EndKind: c.End.Kind, EndReason: c.End.Sentence, EndRanks: c.End.Ranks, EndHosts: c.End.Hosts,
+		}
+	}
 }
 
 // Jobs are the jobs that were read. Their accounts are made complete: the reading also knows the times of lines without records.

@@ -20,8 +20,8 @@ import (
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/offline"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/format"
-	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/rows"
 	"github.com/trainbridge/trainbridge/internal/outfile"
+	"github.com/trainbridge/trainbridge/internal/rows"
 	"github.com/trainbridge/trainbridge/internal/tfevents"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
 )
@@ -91,7 +91,7 @@ func (w *writer) add(s ptrace.Span, run string, step *view.Step) {
 	for _, f := range figures {
 		text = binary.BigEndian.AppendUint64(text, math.Float64bits(f.of(step)))
 	}
-	w.steps.Add(format.Key(nil, run, s.EndTimestamp(), s.TraceID(), s.SpanID()), text)
+	w.steps.Add(rows.Key(nil, run, s.EndTimestamp(), s.TraceID(), s.SpanID()), text)
 }
 
 // folder is the name of a run's folder: the run's id, of which nothing leads out of the parent's folder.

@@ -3,7 +3,6 @@ package lake
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -16,37 +15,30 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
-	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/offline"
-	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/format"
-	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/records"
 	"github.com/trainbridge/trainbridge/internal/outfile"
+	"github.com/trainbridge/trainbridge/internal/records"
 )
 
 // groupRows is how many rows of a file are compressed together: 60 columns of them take some 30 MB of memory.
 const groupRows = 1 << 16
 
-// errRuns is the error for more runs than a digest tells apart.
-var errRuns = errors.New("there are more than 256 runs in these logs: report them in several commands, some directories at a time")
+// New makes the tables of a lake. temp is the directory of temporary files; name: the name of a log.
+func New(temp string, name func(path string) string) *records.Tables {
+	return records.New(temp, name, Tables...)
+}
 
-// writer is a lake as a format of reports.
+// writer writes the runs of tables into a lake.
 type writer struct {
 	*records.Tables
-	format.Request
+	dir     string
 	days    map[string]string // by run
 	written map[string]bool   // files
 }
 
-// Open makes the writer of the lake req.Dir.
-func Open(req format.Request) format.Writer {
-	return &writer{records.New(req.Temporary, req.In.Name, tables...), req, make(map[string]string), make(map[string]bool)}
-}
-
-// Finish implements format.Writer.
-func (w *writer) Finish(_ context.Context, read *offline.Reading) error {
-	if err := w.finish(read); err != nil {
-		return fmt.Errorf("report: -o %s: %w", w.Dir, short(err))
-	}
-	return nil
+// Write writes all runs of the tables of New, which have their jobs, and removes what earlier writings of the same runs have left.
+func Write(dir string, t *records.Tables) error {
+	w := &writer{t, dir, make(map[string]string), make(map[string]bool)}
+	return short(w.write())
 }
 
 // short is an error about a file without the operation: "PATH: no space left on device".
@@ -57,15 +49,12 @@ func short(err error) error {
 	return err
 }
 
-// finish writes all tables, then removes what earlier reports of the same runs have left (sweep). The rows of runs are read first, for the day of each run, and
+// write writes all tables, then removes what earlier writings of the same runs have left (sweep). The rows of runs are read first, for the day of each run, and
 // kept in memory, because Each can be called once for a table. The first cell of a row is the run.
-func (w *writer) finish(read *offline.Reading) error {
-	if !w.Jobs(read, w.Conclude) {
-		return errRuns
-	}
+func (w *writer) write() error {
 	var runs [][][]byte
-	at := slices.IndexFunc(records.Columns(runsTable), func(c records.Column) bool { return c.Name == "time" })
-	err := w.Each(runsTable, func(cells [][]byte) error {
+	at := slices.IndexFunc(records.Columns(RunsTable), func(c records.Column) bool { return c.Name == "time" })
+	err := w.Each(RunsTable, func(cells [][]byte) error {
 		row := make([][]byte, len(cells))
 		for i, cell := range cells {
 			row[i] = bytes.Clone(cell)
@@ -80,9 +69,9 @@ func (w *writer) finish(read *offline.Reading) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range tables {
+	for _, name := range Tables {
 		each := func(f func(cells [][]byte) error) error { return w.Each(name, f) }
-		if name == runsTable {
+		if name == RunsTable {
 			each = func(f func(cells [][]byte) error) error {
 				for _, row := range runs {
 					if err := f(row); err != nil {
@@ -113,7 +102,7 @@ func (w *writer) table(name string, each func(func(cells [][]byte) error) error)
 			return err
 		}
 		run = string(cells[0])
-		path := pathOf(w.Dir, name, w.days[run], runName(run))
+		path := PathOf(w.dir, name, w.days[run], RunName(run))
 		w.written[path] = true
 		var err error
 		if file, err = create(path, schema); err != nil {
@@ -127,10 +116,10 @@ func (w *writer) table(name string, each func(func(cells [][]byte) error) error)
 	return file.commit()
 }
 
-// sweep removes the files of earlier reports of these runs that this report has not replaced: a run that now begins on another day, or a table without rows.
+// sweep removes the files of earlier writings of these runs that this writing has not replaced: a run that now begins on another day, or a table without rows.
 func (w *writer) sweep() error {
-	for _, name := range tables {
-		days, err := os.ReadDir(filepath.Join(w.Dir, name))
+	for _, name := range Tables {
+		days, err := os.ReadDir(filepath.Join(w.dir, name))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -139,7 +128,7 @@ func (w *writer) sweep() error {
 				continue
 			}
 			for run := range w.days {
-				path := pathOf(w.Dir, name, day.Name(), runName(run))
+				path := PathOf(w.dir, name, day.Name(), RunName(run))
 				if w.written[path] {
 					continue
 				}
@@ -217,7 +206,7 @@ func create(path string, s schema) (*file, error) {
 		return nil, err
 	}
 	w := parquet.NewGenericWriter[any](out, s.Schema, parquet.Compression(&parquet.Zstd), parquet.MaxRowsPerRowGroup(groupRows),
-		parquet.KeyValueMetadata(versionKey, strconv.Itoa(SchemaVersion)), parquet.CreatedBy("trainbridge", "0", ""))
+		parquet.KeyValueMetadata(VersionKey, strconv.Itoa(SchemaVersion)), parquet.CreatedBy("trainbridge", "0", ""))
 	return &file{File: out, w: w, schema: s}, nil
 }
 

@@ -1,4 +1,4 @@
-package format
+package rows
 
 import (
 	"encoding/binary"

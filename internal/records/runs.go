@@ -9,8 +9,6 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
-	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/offline"
-	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/format"
 	"github.com/trainbridge/trainbridge/internal/account"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
@@ -21,21 +19,32 @@ import (
 type job struct {
 	*digest.Job
 	account    *account.Account // nil: no log has steps with times
-	conclusion format.Conclusion
+	conclusion Conclusion
 	facts      *runFacts
+	elsewhere  bool         // see Tables.Labels
 	rank       *digest.Rank // of the rows of lateness
 }
 
-// Jobs adds the rows about whole jobs, when all is read. conclude may be nil. whole: there were no more jobs than a digest tells apart.
-func (t *Tables) Jobs(read *offline.Reading, conclude func(*digest.Job, *offline.Reading) format.Conclusion) (whole bool) {
+// Conclusion is what the reader of all logs says of a job. The zero value: nobody does, and the columns are empty.
+type Conclusion struct {
+	Severity, Sentence string
+	EndKind, EndReason string // how the job ended, and a sentence
+	EndRanks           []int64
+	EndHosts           []string
+}
+
+// Jobs adds the rows about whole jobs, when all is read. conclude completes the ledger of a job, and says what there is to say; nil: nothing. whole: there were
+// no more jobs than a digest tells apart.
+func (t *Tables) Jobs(conclude func(*digest.Job) Conclusion) (whole bool) {
 	if t.jobs == nil {
 		return true
 	}
-	for _, of := range format.Jobs(t.jobs, read) {
-		j := job{Job: of, account: of.Account(), facts: t.facts.of(of.Run)}
-		if conclude != nil && t.rows[runs] != nil {
-			j.conclusion = conclude(of, read)
+	for _, of := range t.jobs.Rows() {
+		j := job{Job: of, facts: t.facts.of(of.Run), elsewhere: t.facts.labels != nil}
+		if conclude != nil {
+			j.conclusion = conclude(of)
 		}
+		j.account = of.Account()
 		r := &scratch{row: row{job: &j}}
 		r.res.Run, r.res.Service = of.Run, strings.Join(of.Services, " ")
 		if t.rows[runs] != nil {
@@ -91,11 +100,16 @@ func (j *job) formats() string {
 	return strings.Join(slices.Compact(names), " ")
 }
 
-// appendLabels writes what the environment says of the run.
+// appendLabels writes the labels of resources, and what the environment says of the run, if the run is this process's.
 func appendLabels(dst []byte, r *row) []byte {
 	labels := make(map[string]any)
-	for name, value := range spans.JobLabels(r.res.Run) {
+	for name, value := range r.job.facts.labels {
 		labels[name] = value
+	}
+	if !r.job.elsewhere {
+		for name, value := range spans.JobLabels(r.res.Run) {
+			labels[name] = value
+		}
 	}
 	return appendObject(dst, labels)
 }
@@ -113,15 +127,21 @@ const mostFacts = 1024
 
 // facts are what resources and steps say of whole runs.
 type facts struct {
-	mu sync.Mutex
-	by map[string]*runFacts
+	labels func(attribute string) bool // see Tables.Labels
+	mu     sync.Mutex
+	by     map[string]*runFacts
 }
+
+// Labels says that the runs are of other processes: the environment tells nothing of them, and their labels are the attributes of resources that label chooses.
+// Called before the first span.
+func (t *Tables) Labels(label func(attribute string) bool) { t.facts.labels = label }
 
 // runFacts has the configuration of a run.
 type runFacts struct {
-	model  map[string]any // by the name of the field; of several values the first in order
-	device string         // likewise
-	batch  float64        // the largest
+	model  map[string]any    // by the name of the field; of several values the first in order
+	labels map[string]string // by attribute; likewise
+	device string            // likewise
+	batch  float64           // the largest
 }
 
 // of is the facts of a run.
@@ -161,8 +181,21 @@ func (f *facts) resource(res *view.Resource, attrs pcommon.Map) {
 			}
 		case name == spans.AttrBatchSize:
 			known.takes(spans.ValueNumber(v))
+		case f.labels != nil && f.labels(name):
+			known.has(name, v.AsString())
 		}
 	}
+}
+
+// has takes note of a label.
+func (k *runFacts) has(name, value string) {
+	if old, before := k.labels[name]; before && old <= value {
+		return
+	}
+	if k.labels == nil {
+		k.labels = make(map[string]string)
+	}
+	k.labels[strings.Clone(name)] = strings.Clone(value)
 }
 
 // step takes note of the facts on a step.

@@ -1,28 +1,20 @@
-// Package records writes finished logs record by record: a table of comma-separated values (RFC 4180) for each kind of record, for pandas and spreadsheets.
+// Package records makes a table of each kind of record, with a row per span of the kind or per job: `report --format csv`, and the tables of a lake.
 // Columns documented by a log's own writer have its names and units; docs/reference/report.md has all.
 package records
 
 import (
 	"bytes"
-	"context"
 	"errors"
-	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 
-	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
-	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/offline"
-	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/format"
-	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/rows"
-	"github.com/trainbridge/trainbridge/internal/outfile"
+	"github.com/trainbridge/trainbridge/internal/rows"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
 	"github.com/trainbridge/trainbridge/spans"
@@ -73,7 +65,7 @@ type Tables struct {
 
 // New makes empty tables. temp is the directory of temporary files; only: the wanted tables, all if empty.
 func New(temp string, name func(path string) string, only ...string) *Tables {
-	t := &Tables{name: name, rows: make(map[*table]*rows.Sorted), roots: make(map[pcommon.SpanID]*inherited), known: make([]pcommon.SpanID, knownRoots)}
+	t := &Tables{name: name, rows: make(map[*table]*rows.Sorted)}
 	t.scratch.New = func() any { return new(scratch) }
 	for _, of := range tables {
 		if len(only) == 0 || slices.Contains(only, of.name) {
@@ -83,18 +75,14 @@ func New(temp string, name func(path string) string, only ...string) *Tables {
 	if t.rows[runs] != nil || t.rows[lateness] != nil {
 		t.jobs = digest.New()
 	}
+	if t.rows[ranks] != nil {
+		t.roots, t.known = make(map[pcommon.SpanID]*inherited), make([]pcommon.SpanID, knownRoots)
+	}
 	return t
 }
 
 // knownRoots bounds the collectives remembered for their ranks, which follow after the roots of a whole batch of reading. They take some 16 MB.
 const knownRoots = 1 << 16
-
-// Sink fills the tables.
-func (t *Tables) Sink() offline.Sink {
-	traces, _ := consumer.NewTraces(t.traces)
-	metrics, _ := consumer.NewMetrics(t.metrics)
-	return offline.Sink{Traces: traces, Metrics: metrics, NoParts: true}
-}
 
 // scratch is the memory of a row in the making, for reuse.
 type scratch struct {
@@ -117,8 +105,8 @@ func tableNamed(name string) *table {
 	return tables[slices.IndexFunc(tables, func(t *table) bool { return t.name == name })]
 }
 
-// traces implements consumer.Traces. The collectives of the message are remembered first, because the rows of their ranks need them.
-func (t *Tables) traces(_ context.Context, td ptrace.Traces) error {
+// Traces adds the rows of the spans of a message. The collectives of the message are remembered first, because the rows of their ranks need them.
+func (t *Tables) Traces(td ptrace.Traces) {
 	r := t.scratch.Get().(*scratch)
 	defer t.scratch.Put(r)
 	r.name = t.name
@@ -129,7 +117,7 @@ func (t *Tables) traces(_ context.Context, td ptrace.Traces) error {
 	for _, rs := range td.ResourceSpans().All() {
 		r.res.Read(rs.Resource().Attributes())
 		t.facts.resource(&r.res, rs.Resource().Attributes())
-		r.at = format.Place{}
+		r.at = rows.Place{}
 		for _, ss := range rs.ScopeSpans().All() {
 			for _, s := range ss.Spans().All() {
 				r.at.Next(s)
@@ -139,7 +127,6 @@ func (t *Tables) traces(_ context.Context, td ptrace.Traces) error {
 		}
 	}
 	r.row = row{slots: r.slots} // keep the memory, not the message
-	return nil
 }
 
 // span adds the rows of a span, r.span: to the tables of its kind, and rows per statistic of a summary, per cause of a breakdown, and per verdict.
@@ -228,10 +215,10 @@ func (t *Tables) rootOf(s ptrace.Span) *inherited {
 	return t.roots[s.ParentSpanID()]
 }
 
-// metrics implements consumer.Metrics: a row per point, but none of estimates (learned).
-func (t *Tables) metrics(_ context.Context, md pmetric.Metrics) error {
+// Metrics adds a row per point, but none of estimates (learned).
+func (t *Tables) Metrics(md pmetric.Metrics) {
 	if t.rows[metrics] == nil {
-		return nil
+		return
 	}
 	r := t.scratch.Get().(*scratch)
 	defer t.scratch.Put(r)
@@ -251,7 +238,6 @@ func (t *Tables) metrics(_ context.Context, md pmetric.Metrics) error {
 		}
 	}
 	r.row = row{slots: r.slots}
-	return nil
 }
 
 // learned says whether a metric is an estimate that the nccl receiver makes anew with each batch. How many points it has depends on the reading, and the same
@@ -311,9 +297,9 @@ func (t *Tables) add(of *table, r *scratch, resource pcommon.Map, at pcommon.Tim
 	// Its key; rows of metrics and of whole jobs have no span.
 	key := r.key[:0]
 	if r.span == (ptrace.Span{}) {
-		key = format.Key(key, r.res.Run, at, pcommon.TraceID{}, pcommon.SpanID{})
+		key = rows.Key(key, r.res.Run, at, pcommon.TraceID{}, pcommon.SpanID{})
 	} else {
-		key = format.Key(key, r.res.Run, at, r.span.TraceID(), r.span.SpanID())
+		key = rows.Key(key, r.res.Run, at, r.span.TraceID(), r.span.SpanID())
 	}
 	r.key, r.text = key, text
 	t.rows[of].Add(key, text)
@@ -386,38 +372,6 @@ func (t *Tables) Write(name string, w io.Writer) error {
 	})
 }
 
-// WriteDir writes each table into a file of a directory, which is made if missing. The files are put in place after all are written.
-func (t *Tables) WriteDir(dir string) error {
-	if err := os.Mkdir(dir, 0o777); err != nil && !errors.Is(err, os.ErrExist) { //nolint:gosec // less the umask, as any new directory
-		return fmt.Errorf("report: -o %s: %w", dir, outfile.Reason(err))
-	}
-	var files []*outfile.File
-	defer func() {
-		for _, f := range files {
-			_ = f.Close()
-		}
-	}()
-	for _, of := range tables {
-		if t.rows[of] == nil {
-			continue
-		}
-		f, err := outfile.Create(filepath.Join(dir, of.name+".csv"))
-		if err != nil {
-			return fmt.Errorf("report: -o %w", err)
-		}
-		files = append(files, f)
-		if err := outfile.Fill(f, func(w io.Writer) error { return t.Write(of.name, w) }); err != nil {
-			return err
-		}
-	}
-	for _, f := range files {
-		if err := f.Commit(); err != nil {
-			return fmt.Errorf("report: -o %w", err)
-		}
-	}
-	return nil
-}
-
 // Close gives temporary files back.
 func (t *Tables) Close() error {
 	var err error
@@ -425,28 +379,4 @@ func (t *Tables) Close() error {
 		err = errors.Join(err, r.Close())
 	}
 	return err
-}
-
-// writer is the tables as a format of reports.
-type writer struct {
-	*Tables
-	format.Request
-}
-
-// Open makes the writer of tables, or of the wanted table, which must exist.
-func Open(req format.Request) format.Writer {
-	var only []string
-	if req.Table != "" {
-		only = []string{req.Table}
-	}
-	return &writer{New(req.Temporary, req.In.Name, only...), req}
-}
-
-// Finish implements format.Writer.
-func (w *writer) Finish(_ context.Context, read *offline.Reading) error {
-	w.Jobs(read, w.Conclude)
-	if w.Table != "" {
-		return w.Write(w.Table, w.Out)
-	}
-	return w.WriteDir(w.Dir)
 }

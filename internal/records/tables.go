@@ -13,9 +13,9 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
-	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/format"
 	"github.com/trainbridge/trainbridge/internal/account"
 	"github.com/trainbridge/trainbridge/internal/collectives"
+	"github.com/trainbridge/trainbridge/internal/rows"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
 	"github.com/trainbridge/trainbridge/spans"
@@ -57,7 +57,7 @@ type column struct {
 type row struct {
 	res   view.Resource
 	span  ptrace.Span // the zero value of a row about no span
-	at    format.Place
+	at    rows.Place
 	name  func(path string) string // of a log
 	slots []pcommon.Value          // the attribute of each column
 	root  *inherited               // of the rank's collective; nil: not known
@@ -543,13 +543,13 @@ var tables = []*table{
 			ofJob("batch_size", "{sample}", "Samples of one step, of all ranks: the most", func(j *job) float64 { return j.facts.batch }),
 			made("labels", "", "OTEL_RESOURCE_ATTRIBUTES, and what Slurm or Kubernetes says of the job (docs/reference/runs.md), a JSON object", appendLabels),
 			said("severity", "Of the conclusion: good, warning, bad", func(r *row) string { return r.job.conclusion.Severity }),
-			said("conclusion", "What there is to say, in a sentence with numbers", func(r *row) string { return r.job.conclusion.Headline }),
+			said("conclusion", "What there is to say, in a sentence with numbers", func(r *row) string { return r.job.conclusion.Sentence }),
 			said("end_kind", "How it ended: silent, healthy, after_end, or what ended it (docs/reference/why-dead.md)", func(r *row) string {
-				return r.job.conclusion.End.Kind
+				return r.job.conclusion.EndKind
 			}),
-			said("end_reason", "A sentence about that", func(r *row) string { return r.job.conclusion.End.Sentence }),
-			said("end_ranks", "The ranks that the evidence names as the cause, between spaces", func(r *row) string { return joinRanks(r.job.conclusion.End.Ranks) }),
-			said("end_hosts", "The hosts, likewise", func(r *row) string { return strings.Join(r.job.conclusion.End.Hosts, " ") }),
+			said("end_reason", "A sentence about that", func(r *row) string { return r.job.conclusion.EndReason }),
+			said("end_ranks", "The ranks that the evidence names as the cause, between spaces", func(r *row) string { return joinRanks(r.job.conclusion.EndRanks) }),
+			said("end_hosts", "The hosts, likewise", func(r *row) string { return strings.Join(r.job.conclusion.EndHosts, " ") }),
 			ofJob("step_time_s_p50", "s", "The time of one step, median of the training log", func(j *job) float64 { return j.usual(digest.StepTime) }),
 			ofJob("tokens_per_sec_p50", "{token}/s", "Tokens per second of all devices, likewise", func(j *job) float64 { return j.usual(digest.TokenThroughput) }),
 			ofJob("mfu_p50", "1", "Model FLOP/s utilization, likewise", func(j *job) float64 { return j.usual(digest.MFU) }),

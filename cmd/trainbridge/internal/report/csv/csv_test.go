@@ -1,16 +1,14 @@
-package records
+package csv
 
 import (
 	"bytes"
 	"encoding/csv"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"io"
 	"math"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,32 +18,15 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/pdata/pcommon"
-	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.uber.org/goleak"
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/gen"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/offline"
-	"github.com/trainbridge/trainbridge/spans"
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/format"
+	"github.com/trainbridge/trainbridge/internal/records"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// Columns of numbers in another unit than the column's are numbers too.
-func TestKinds(t *testing.T) {
-	for table, column := range map[string]string{"metrics": "value", "collective_ranks": "bandwidth_gbps", "verdicts": "value"} {
-		assert.Contains(t, Columns(table), Column{column, Number}, table)
-	}
-}
-
-// The batch size of a run is the largest that was stated, whatever is no number between.
-func TestBatchSize(t *testing.T) {
-	k := runFacts{batch: math.NaN()}
-	for _, batch := range []float64{4, 8, math.NaN(), 2} {
-		k.takes(batch)
-	}
-	assert.InDelta(t, 8, k.batch, 0)
-}
 
 const receivers = "../../../../../receivers/"
 
@@ -55,12 +36,12 @@ func read(t *testing.T, paths ...string) (map[string][]map[string]string, *offli
 	in, err := offline.Open(paths, strings.NewReader(""))
 	require.NoError(t, err)
 	defer in.Close()
-	all := New(t.TempDir(), in.Name)
-	reading, err := offline.Read(t.Context(), in, offline.Options{Positions: true}, all.Sink())
+	all := records.New(t.TempDir(), in.Name)
+	reading, err := offline.Read(t.Context(), in, offline.Options{Positions: true}, format.Records(all))
 	require.NoError(t, err)
-	require.True(t, all.Jobs(reading, nil))
+	require.True(t, all.Jobs((&format.Request{}).Concluded(reading)))
 	out := make(map[string][]map[string]string)
-	for _, name := range Names() {
+	for _, name := range records.Names() {
 		var text bytes.Buffer
 		require.NoError(t, all.Write(name, &text))
 		lines, err := csv.NewReader(&text).ReadAll()
@@ -225,14 +206,14 @@ func TestJob(t *testing.T) {
 	require.Len(t, truths, 1)
 	require.NoError(t, os.Remove(filepath.Join(dir, "truth.json")))
 	tables, reading := read(t, dir)
-	records := make(map[string]int64)
+	counts := make(map[string]int64)
 	for _, f := range reading.Files {
-		records[f.Receiver] += f.Records
+		counts[f.Receiver] += f.Records
 	}
-	assert.Equal(t, records["nccl"], int64(len(tables["collective_ranks"])))
-	assert.Equal(t, records["zmq_rpc"], int64(len(tables["rpc_calls"])))
-	assert.Equal(t, records["tq_trace"], int64(2*(len(tables["tq_functions"])+len(tables["tq_operations"]))), "each has a line for its start and one for its end")
-	assert.Equal(t, records["train_log"], int64(len(tables["steps"])+len(tables["evaluations"])))
+	assert.Equal(t, counts["nccl"], int64(len(tables["collective_ranks"])))
+	assert.Equal(t, counts["zmq_rpc"], int64(len(tables["rpc_calls"])))
+	assert.Equal(t, counts["tq_trace"], int64(2*(len(tables["tq_functions"])+len(tables["tq_operations"]))), "each has a line for its start and one for its end")
+	assert.Equal(t, counts["train_log"], int64(len(tables["steps"])+len(tables["evaluations"])))
 	assert.Len(t, tables["steps"], opt.Steps)
 	assert.Len(t, tables["breakdowns"], opt.Steps)
 	assert.NotEmpty(t, tables["causes"])
@@ -340,42 +321,6 @@ func TestHostileLog(t *testing.T) {
 	}
 }
 
-// A million rows take no more memory than some ten thousand: the rest stands in the temporary file.
-func TestMillion(t *testing.T) {
-	const each = 5000
-	batch := spans.NewBatch("test", "")
-	for i := range each {
-		m := batch.Add(spans.Resource{RunID: "run"}, spans.Span{
-			Trace: pcommon.TraceID{1, byte(i >> 8), byte(i)}, ID: pcommon.SpanID{byte(i >> 8), byte(i)}, Name: "Matmul", Is: spans.KindCall, Kind: ptrace.SpanKindClient,
-			Start: int64(i) * 1e6, End: int64(i+1) * 1e6,
-		}).Attributes()
-		m.PutInt(spans.AttrZMQCallID, int64(i))
-		m.PutDouble(spans.AttrZMQCallDuration, 0.001)
-	}
-	all := New(t.TempDir(), func(path string) string { return path }, "rpc_calls")
-	sink, most := all.Sink().Traces, uint64(0)
-	for i := range 1_000_000 / each {
-		for _, m := range batch.Messages() {
-			require.NoError(t, sink.ConsumeTraces(t.Context(), m.Traces))
-		}
-		if i%20 == 0 {
-			var mem runtime.MemStats
-			runtime.GC() // the amount of garbage depends on how busy the machine is
-			runtime.ReadMemStats(&mem)
-			most = max(most, mem.HeapAlloc)
-		}
-	}
-	assert.Less(t, most, uint64(64<<20))
-	n := 0
-	require.NoError(t, all.Write("rpc_calls", write(func(b []byte) { n += bytes.Count(b, []byte{'\n'}) })))
-	assert.Equal(t, 1_000_001, n)
-	require.NoError(t, all.Close())
-}
-
-type write func([]byte)
-
-func (w write) Write(b []byte) (int, error) { w(b); return len(b), nil }
-
 // FlagScale's iteration_logs and the JSON lines of training jobs by their own names.
 func TestSteps(t *testing.T) {
 	path := receivers + "flagscalereceiver/testdata/douzi/perf_summary_20260411_211530.json"
@@ -455,60 +400,4 @@ func field(line, name string) string {
 	_, rest, _ := strings.Cut(line, name+"=")
 	value, _, _ := strings.Cut(rest, " ")
 	return strings.TrimSpace(value)
-}
-
-var update = flag.Bool("update", false, "write docs/reference/report.md anew")
-
-const (
-	begin = "<!-- Generated from cmd/trainbridge/internal/report/records. Do not edit up to the end of the tables. -->\n"
-	end   = "<!-- End of the tables. -->\n"
-)
-
-// The document has every column of every table.
-func TestDocument(t *testing.T) {
-	const path = "../../../../../docs/reference/report.md"
-	text, err := os.ReadFile(path)
-	require.NoError(t, err)
-	before, rest, ok := strings.Cut(string(text), begin)
-	require.True(t, ok)
-	_, after, ok := strings.Cut(rest, end)
-	require.True(t, ok)
-	var b strings.Builder
-	list := func(columns []column) {
-		b.WriteString("\n| column | unit | |\n|---|---|---|\n")
-		for _, c := range columns {
-			require.NotEmpty(t, c.means, c.name)
-			unit := strings.NewReplacer("{", "", "}", "").Replace(c.unit)
-			if unit == "1" {
-				unit = ""
-			}
-			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", c.name, unit, c.means)
-		}
-	}
-	b.WriteString("\nThe first columns of every table but `metrics`:\n")
-	list(head)
-	b.WriteString("\nThe last columns of tables of spans, which are all but `summaries`, `verdicts` and `metrics`:\n")
-	list(tail)
-	for _, table := range tables {
-		names := make(map[string]bool)
-		for _, c := range table.columns {
-			require.False(t, names[c.name], "%s.%s", table.name, c.name)
-			names[c.name] = true
-		}
-		columns := table.columns
-		if table.columns[2].name == head[2].name {
-			columns = columns[len(head):]
-		}
-		if table.columns[len(table.columns)-1].name == tail[len(tail)-1].name {
-			columns = columns[:len(columns)-len(tail)]
-		}
-		fmt.Fprintf(&b, "\n### %s\n\n%s.\n", table.name, table.means)
-		list(columns)
-	}
-	want := before + begin + b.String() + "\n" + end + after
-	if *update {
-		require.NoError(t, os.WriteFile(path, []byte(want), 0o600))
-		return
-	}
-	assert.Equal(t, want, string(text), "go test ./cmd/trainbridge/internal/report/records -run TestDocument -update")
 }
