@@ -16,7 +16,7 @@ GO_FILES := $(shell find . \( -name '*.go' -o -path '*/report/html/*' \) -type f
 COMPONENTS := receivers/tqtracereceiver receivers/flagscalereceiver receivers/trainlogreceiver receivers/zmqrpcreceiver receivers/ncclreceiver receivers/nvmlreceiver receivers/runeventsreceiver processors/trainperfprocessor processors/stepjoinprocessor connectors/trainmetricsconnector connectors/verdictlogsconnector exporters/otlpackedexporter extensions/statestorage
 TOOL := go tool -modfile=$(CURDIR)/tools/go.mod
 
-.PHONY: build build-full gen ocb dist nfpm share jaeger tempo kafka transferqueue perfetto grafana kubernetes lake apt test release-test unit e2e verl endings torture fleet soak memory lint vuln sbom generate fuzz fr-trace bench run clean new-format
+.PHONY: build build-full gen ocb dist nfpm share jaeger tempo kafka transferqueue perfetto grafana kubernetes lake tables apt test release-test unit e2e verl endings torture fleet soak memory lint vuln sbom generate fuzz fr-trace bench run clean new-format
 
 # The agent, and the build that has all components of builder-full.yaml.
 build: $(BIN)/trainbridge
@@ -71,7 +71,8 @@ transferqueue: $(BIN)/tools/transferqueue
 perfetto: $(BIN)/tools/perfetto
 kubernetes: $(BIN)/tools/kubernetes
 lake: $(BIN)/tools/lake
-$(BIN)/tools/transferqueue $(BIN)/tools/perfetto $(BIN)/tools/kubernetes $(BIN)/tools/lake $(BIN)/tools/endings $(BIN)/tools/ray-endings $(BIN)/tools/zig: $(BIN)/tools/%: tools/%/requirements.txt
+tables: $(BIN)/tools/tables
+$(BIN)/tools/transferqueue $(BIN)/tools/perfetto $(BIN)/tools/kubernetes $(BIN)/tools/lake $(BIN)/tools/tables $(BIN)/tools/endings $(BIN)/tools/ray-endings $(BIN)/tools/zig: $(BIN)/tools/%: tools/%/requirements.txt
 	tools/venv.sh $* $@
 
 # The dashboards of deploy/grafana by the types of npm's @grafana/schema.
@@ -180,7 +181,7 @@ fuzz:
 fr-trace:
 	go test ./internal/flightrecorder -run TestOracle -torch $(abspath $(TORCH))
 
-bench: build build-full gen jaeger
+bench: build build-full gen jaeger tables
 	bench/run.sh
 
 run: build gen # the script makes jaeger and apt, after the report, which needs neither

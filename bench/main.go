@@ -24,7 +24,7 @@ import (
 type options struct {
 	bin, gen, out   string
 	contenders      []contender
-	only            *regexp.Regexp // names of duels, idle, latency, gpus, kafka
+	only            *regexp.Regexp // names of duels, idle, latency, gpus, kafka, offline, files
 	lines, rounds   int
 	idleFiles       int
 	settle, watched time.Duration // of idle contenders
@@ -49,13 +49,14 @@ func main() {
 	flag.DurationVar(&o.settle, "settle", 75*time.Second, "how long what is idle runs before it is measured: the collector gives memory back after up to a minute")
 	flag.DurationVar(&o.watched, "watched", 30*time.Second, "how long it is measured")
 	flag.BoolVar(&o.coldBuild, "cold-build", false, "measure also a build without Go's build cache")
-	only := flag.String("only", "", "`regexp` of what to run: names of logs, idle, latency, gpus, kafka; empty: all")
+	only := flag.String("only", "", "`regexp` of what to run: names of logs, idle, latency, gpus, kafka, offline, files; empty: all")
+	python := flag.String("python", "bin/tools/tables/bin/python", "Python with DuckDB and polars, which make tables installs")
 	which := flag.String("contenders", "", "`regexp` of the contenders to run, such as '^(trainbridge|base)$'; empty: all")
 	flag.Parse()
 	var err error
 	o.only, err = regexp.Compile(*only)
 	if err == nil {
-		err = o.run(os.Stdout, *which, *peerBin, *base, *baseConfig, *rotelBin, *fluentBin, *kafkaLibs)
+		err = o.run(os.Stdout, *which, *peerBin, *base, *baseConfig, *rotelBin, *fluentBin, *kafkaLibs, *python)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -63,15 +64,24 @@ func main() {
 	}
 }
 
+// part is a part of the bench beside the duels.
+type part struct {
+	name string
+	run  func() (printed, error)
+}
+
+// printed is a table that writes itself in Markdown.
+type printed interface{ print(w io.Writer) }
+
 // run runs what o.only asks for, in the order of the tables, and prints each table when done. which is a regular expression of contenders' names; the other
 // arguments are paths, empty for what is left out.
-func (o *options) run(w io.Writer, which, peerBin, base, baseConfig, rotelBin, fluentBin, kafkaLibs string) error {
+func (o *options) run(w io.Writer, which, peerBin, base, baseConfig, rotelBin, fluentBin, kafkaLibs, python string) error {
 	want, err := regexp.Compile(which)
 	if err != nil {
 		return err
 	}
 	// A contender runs in a directory of its own.
-	for _, path := range []*string{&o.bin, &o.gen, &o.out, &peerBin, &base, &rotelBin, &fluentBin, &kafkaLibs} {
+	for _, path := range []*string{&o.bin, &o.gen, &o.out, &peerBin, &base, &rotelBin, &fluentBin, &kafkaLibs, &python} {
 		if *path != "" {
 			*path, err = filepath.Abs(*path)
 			if err != nil {
@@ -105,24 +115,20 @@ func (o *options) run(w io.Writer, which, peerBin, base, baseConfig, rotelBin, f
 		}
 		r.idle.print(w)
 	}
-	if o.only.MatchString("latency") {
-		t, err := o.latency()
-		if err != nil {
-			return fmt.Errorf("latency: %w", err)
-		}
-		t.print(w)
+	parts := []part{
+		{"latency", func() (printed, error) { return o.latency() }},
+		{"gpus", func() (printed, error) { return o.gpus() }},
+		{"kafka", func() (printed, error) { return o.collectives(kafkaLibs) }},
+		{"offline", func() (printed, error) { return o.offline(python) }},
+		{"files", func() (printed, error) { return o.files() }},
 	}
-	if o.only.MatchString("gpus") {
-		t, err := o.gpus()
-		if err != nil {
-			return fmt.Errorf("gpus: %w", err)
+	for _, p := range parts {
+		if _, err := os.Stat(kafkaLibs); !o.only.MatchString(p.name) || p.name == "kafka" && err != nil {
+			continue
 		}
-		t.print(w)
-	}
-	if _, err := os.Stat(kafkaLibs); o.only.MatchString("kafka") && err == nil {
-		t, err := o.collectives(kafkaLibs)
+		t, err := p.run()
 		if err != nil {
-			return fmt.Errorf("kafka: %w", err)
+			return fmt.Errorf("%s: %w", p.name, err)
 		}
 		t.print(w)
 	}
