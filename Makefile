@@ -108,10 +108,11 @@ unit:
 	go -C tools test -count=1 ./semconv ./wheel ./newformat # its cache does not know the golden files of this module
 	CGO_ENABLED=0 go test -vet=off ./receivers/nvmlreceiver
 
-# The tests with a broker run after the others. Each has a broker of its own, because it kills it; beside the others that is too much for two cores.
+# Most tests wait for half of their time: for scrapes, for the shipped ports, for memory that is given back. The tests with a broker run after the others. Each has
+# a broker of its own, because it kills it; beside the others that is too much for two cores.
 e2e: build build-full gen ocb jaeger tempo perfetto kubernetes lake kafka apt sbom nfpm share
-	go test -vet=off -tags e2e -count=1 -parallel 8 -timeout 30m -v -skip '$(KAFKA_TESTS)' ./test/e2e/...
-	go test -vet=off -tags e2e -count=1 -parallel 4 -timeout 30m -v -run '$(KAFKA_TESTS)|^TestPerfetto' ./test/e2e ./cmd/trainbridge/internal/report/perfetto
+	go test -vet=off -tags e2e -count=1 -parallel 12 -timeout 30m -v -skip '$(KAFKA_TESTS)' ./test/e2e/...
+	go test -vet=off -tags e2e -count=1 -parallel 6 -timeout 30m -v -run '$(KAFKA_TESTS)|^TestPerfetto' ./test/e2e ./cmd/trainbridge/internal/report/perfetto
 
 # The files of `make dist` installed and run: a deb and an rpm in a chroot, wheels, the image by runc, arm64 by qemu; a day of the
 # service, jobs of a real Slurm; and all of them made again in a clone. It needs root and what is committed. The dashboards are here for their check needs node.
