@@ -13,7 +13,7 @@ BIN := $(CURDIR)/bin
 FUZZTIME ?= 30s
 KAFKA_TESTS := ^(TestKafka|TestFleet)
 GO_FILES := $(shell find . \( -name '*.go' -o -path '*/report/html/*' \) -type f -not -path './bin/*') go.mod go.sum otelcol-config.yaml otelcol-verdicts.yaml
-COMPONENTS := receivers/tqtracereceiver receivers/flagscalereceiver receivers/trainlogreceiver receivers/zmqrpcreceiver receivers/ncclreceiver receivers/nvmlreceiver receivers/runeventsreceiver processors/trainperfprocessor processors/stepjoinprocessor connectors/trainmetricsconnector connectors/verdictlogsconnector exporters/otlpackedexporter extensions/statestorage
+COMPONENTS := receivers/tqtracereceiver receivers/flagscalereceiver receivers/trainlogreceiver receivers/zmqrpcreceiver receivers/ncclreceiver receivers/nvmlreceiver receivers/runeventsreceiver processors/trainperfprocessor processors/stepjoinprocessor connectors/trainmetricsconnector connectors/verdictlogsconnector exporters/otlpackedexporter exporters/runlakeexporter extensions/statestorage
 TOOL := go tool -modfile=$(CURDIR)/tools/go.mod
 
 .PHONY: build build-full gen ocb dist nfpm share jaeger tempo kafka transferqueue perfetto grafana kubernetes lake tables apt test release-test unit e2e verl endings torture fleet soak memory lint vuln sbom generate fuzz fr-trace bench run clean new-format

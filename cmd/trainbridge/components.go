@@ -49,7 +49,7 @@ const version = "0.1.0"
 var onlyFull = map[string][]string{
 	"receivers":  {"file_log"},
 	"processors": {"resource_detection", "transform", "filter", "tail_sampling"},
-	"exporters":  {"prometheus_remote_write", "load_balancing"},
+	"exporters":  {"prometheus_remote_write", "load_balancing", "run_lake"},
 }
 
 // full are the factories of onlyFull; nil in the agent.

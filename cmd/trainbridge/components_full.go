@@ -13,6 +13,8 @@ import (
 	"go.opentelemetry.io/collector/exporter"
 	"go.opentelemetry.io/collector/processor"
 	"go.opentelemetry.io/collector/receiver"
+
+	"github.com/trainbridge/trainbridge/exporters/runlakeexporter"
 )
 
 // init gives the full build its further components; `make build-full` sets the build tag.
@@ -29,5 +31,6 @@ func init() {
 	full.exporters = []exporter.Factory{
 		prometheusremotewriteexporter.NewFactory(),
 		loadbalancingexporter.NewFactory(),
+		runlakeexporter.NewFactory(),
 	}
 }

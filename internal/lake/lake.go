@@ -1,4 +1,5 @@
-// Package lake keeps what reports and gateways say of all runs as tables of Parquet files: LAKE/<table>/day=YYYY-MM-DD/run=<run>/part-0.parquet, as Hive partitions tables.
+// Package lake keeps what reports and gateways say of all runs as tables of Parquet files:
+// LAKE/<table>/day=YYYY-MM-DD/run=<run>/part-0.parquet, as Hive partitions tables.
 // The columns are those of package records. day is the day, in UTC, on which the run began. The files of a run hold the whole of the run: a later writing of
 // the run replaces them.
 package lake
@@ -18,9 +19,10 @@ const SchemaVersion = 1
 // VersionKey names the version in the metadata of files.
 const VersionKey = "schema_version"
 
+// The table with a row per run, and the file of each run in each table.
 const (
-	RunsTable = "runs"           // the table with a row per run
-	FileName  = "part-0.parquet" // of each run in each table
+	RunsTable = "runs"
+	FileName  = "part-0.parquet"
 )
 
 // Tables are the tables of a lake. runs comes last: a run that stands in runs stands in the others.
