@@ -121,6 +121,20 @@ func TestDamageIsSaidOnce(t *testing.T) {
 	r.want(numberedLines(1, 5000)...)
 }
 
+// A compressed file that was read whole, with less content than packed bytes, is gone after a restart: nothing of the file is lost.
+func TestCompressedGoneOnceRead(t *testing.T) {
+	r := newRig(t, every)
+	r.write("a.log.gz", gz("a\n"))
+	r.step(0)
+	r.rest()
+	r.want("a")
+	r.checkpoint()
+	r.remove("a.log.gz")
+	r.restart()
+	r.rest()
+	assert.Zero(t, r.tl.Counts().LostFiles)
+}
+
 // NULs in a compressed file are skipped, and its end is final.
 func TestCompressedHole(t *testing.T) {
 	r := newRig(t, every)

@@ -92,7 +92,7 @@ type judged struct {
 	closed
 
 	undrawn             bool       // by SampleRate
-	state               string     // tracestate of its spans; empty: all are drawn
+	state               string     // tracestate of its spans; empty: all are drawn, or a late record
 	baseline, deviation float64    // median of earlier bandwidths, By/s, and how far below (baseline.Judgement); NaN: the bandwidth is not low
 	latest              int        // index in parts of the last to arrive; -1: none
 	lateMax, lateCost   int64      // how late the last came, ns, and the time lost by the others, rank-ns

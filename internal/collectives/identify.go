@@ -23,8 +23,8 @@ type record struct {
 	known bool  // sent before a restart: Input.Known
 }
 
-// identify finds the communicator of a record and the sequence of its operation's number, and copies the fields of the record. false: a repeated record of a
-// remote collector, to be dropped.
+// identify completes a record before it joins a collective: its communicator learns from the record (note), the sequence in which the operation is numbered is
+// found, and the fields of the operation are copied into the record's part. false: a repeated record of a remote collector, to be dropped.
 func (j *joiner) identify(in *input, r *record) bool {
 	j.note(r)
 	o := r.op
@@ -43,7 +43,8 @@ func (j *joiner) identify(in *input, r *record) bool {
 	return true
 }
 
-// note takes over into the communicator what a record says about it: size, name, and how its ranks log.
+// note takes over into the communicator what a record says about it: size, name, and how its ranks log. A communicator dropped since the input
+// found it is found or made again.
 func (j *joiner) note(r *record) {
 	if r.comm.forgotten { // the input still has the dropped one
 		r.comm = j.find(r.comm.run, commKey{r.comm.family, r.comm.id})

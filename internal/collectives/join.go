@@ -187,7 +187,7 @@ func (c *open) put(r *record) {
 	c.logged = max(c.logged, o.End)
 	c.parts = append(c.parts, r.part)
 	c.bytes += cameBytes
-	if len(c.parts) > usualParts { // the room for the first was counted by open
+	if len(c.parts) > usualParts { // the room for fewer is small; open counted most of it
 		c.bytes += partBytes
 	}
 	if r.more != nil {

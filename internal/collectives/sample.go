@@ -41,8 +41,8 @@ func (s *sampler) draws(c *closed) (state string, ok bool) {
 	return s.chosen + ";rv:" + rnd.RValue(), s.threshold.ShouldSample(rnd)
 }
 
-// draw decides whether a collective is drawn, with its ranks, and sets the tracestate of its spans. If not drawn (undrawn), its root leaves alone, for
-// components that join and count.
+// draw decides whether a collective is drawn, with its ranks, and sets the tracestate of its spans, but of a late record's, whose root has left. If not drawn
+// (undrawn), its root leaves alone, for components that join and count.
 func (j *joiner) draw(c *judged) {
 	if j.set.SampleRate >= 1 {
 		return

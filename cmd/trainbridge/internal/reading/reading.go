@@ -207,7 +207,7 @@ func ReadAny(ctx context.Context, cmd *cobra.Command, in *offline.Input, opt off
 
 // Unreadable is nil if some file is in a known format. Otherwise the error counts the files by the reason: "nothing to read: of 3 files 1 binary, 2 empty; …".
 func Unreadable(read *offline.Reading) error {
-	binary, empty := 0, 0
+	binary, empty, closed := 0, 0, 0
 	for _, f := range read.Files {
 		switch {
 		case f.Receiver != "":
@@ -216,13 +216,15 @@ func Unreadable(read *offline.Reading) error {
 			empty++
 		case f.Binary:
 			binary++
+		case f.Err != nil:
+			closed++
 		}
 	}
 	var why []string
 	for _, kind := range []struct {
 		files int
 		name  string
-	}{{binary, "binary"}, {empty, "empty"}, {len(read.Files) - binary - empty, "text in no format that is known"}} {
+	}{{binary, "binary"}, {empty, "empty"}, {closed, "unreadable"}, {len(read.Files) - binary - empty - closed, "text in no format that is known"}} {
 		if kind.files > 0 {
 			why = append(why, fmt.Sprintf("%d %s", kind.files, kind.name))
 		}

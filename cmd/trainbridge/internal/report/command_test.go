@@ -54,6 +54,7 @@ func TestErrors(t *testing.T) {
 		{[]string{nonLogs}, nonLogs + ": no file to read; passed over by name, as no logs: 1 .bin, 1 .so"},
 		{[]string{text}, "report: nothing to read: the file is text in no format that is known; trainbridge check says more"},
 		{[]string{write1(t, "empty.log", "")}, "report: nothing to read: the file is empty; "},
+		{[]string{write1(t, "damaged.log.gz", "no gzip")}, "report: nothing to read: the file is unreadable; "},
 		{[]string{binaries, text}, "report: nothing to read: of 3 files 2 binary, 1 text in no format that is known; "},
 		{[]string{"-"}, "report: -: standard input is empty"},
 		{[]string{"/nothing/here"}, "/nothing/here"},

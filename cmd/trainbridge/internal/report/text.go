@@ -10,6 +10,7 @@ import (
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/format"
 	"github.com/trainbridge/trainbridge/internal/human"
+	"github.com/trainbridge/trainbridge/internal/outfile"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 )
 
@@ -135,6 +136,9 @@ func (p *page) unread(read *offline.Reading) {
 			foreign = append(foreign, []string{called, p.in("binary", "二进制")})
 		case f.Receiver == "" && f.Size == 0:
 			foreign = append(foreign, []string{called, p.in("empty", "空")})
+		case f.Receiver == "" && f.Err != nil:
+			why := outfile.Reason(f.Err).Error()
+			foreign = append(foreign, []string{called, p.in("cannot be read: "+why, "无法读取："+why)})
 		case f.Receiver == "":
 			foreign = append(foreign, []string{called, p.in("no format that is known", "格式未知")})
 		}

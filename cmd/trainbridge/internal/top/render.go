@@ -182,7 +182,7 @@ func (m *model) header(j *job, now time.Time) line {
 	return append(l, piece{"  q quits", faint})
 }
 
-// left is how long the remaining steps take at the median step time on the screen, such as "  2 h 6 min left"; "": unknown.
+// left is how long the remaining steps take at the median step time on the screen, such as "  2 h 6 min left"; "": unknown, or none remain.
 func (j *job) left() string {
 	var times []float64
 	for i := range j.steps {

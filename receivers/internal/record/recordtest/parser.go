@@ -40,7 +40,8 @@ func (p Parser) Line(text string) string {
 	return ""
 }
 
-// Samples checks that each line of the sample logs in a folder is a record, where the logs are available. The test's package must be five folders deep.
+// Samples checks that each line of the sample logs in a folder of ../shared/logs, beside the repository, is a record. Without the logs nothing is checked. The
+// test's package must be four folders deep in the repository.
 func (p Parser) Samples(t *testing.T, folder string) {
 	t.Helper()
 	files, err := filepath.Glob("../../../../../shared/logs/" + folder + "/*.log")

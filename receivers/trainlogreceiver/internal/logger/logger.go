@@ -301,8 +301,8 @@ func name(b []byte, p *Prefix) ([]byte, bool) {
 }
 
 // stern removes the names of a pod and a container: "train-worker-0 pytorch text" (stern/stern, cmd/cmd.go, its default template). pod is the first word, b the
-// text behind. Pods of sets end in a number, those of deployments in five letters of Kubernetes, which leave out vowels and what looks like a vowel
-// (apimachinery, pkg/util/rand).
+// text behind, from its blank on. Pods of a StatefulSet or a training operator end in a number, those of a Deployment or DaemonSet in five characters of
+// Kubernetes: letters and digits, without vowels and what looks like a vowel (apimachinery, pkg/util/rand).
 func stern(pod, b []byte) ([]byte, bool) {
 	if len(b) < 3 || b[0] != ' ' || b[1] < 'a' || b[1] > 'z' {
 		return nil, false

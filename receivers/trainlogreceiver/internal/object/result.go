@@ -22,7 +22,7 @@ func about(name string, of flags) flags {
 				return epochal
 			}
 		}
-	case strings.Contains(name, "loss") && of&evaluation == 0:
+	case isLoss(name) && of&evaluation == 0:
 		return momentary
 	}
 	return 0
