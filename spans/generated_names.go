@@ -527,6 +527,9 @@ const (
 	AttrNCCLWatermarkNumber = "trainbridge.nccl.watermark.number"
 	// int, ns. When the reading of the partition began, Unix ns. Numbers begin anew with it.
 	AttrNCCLWatermarkEpoch = "trainbridge.nccl.watermark.epoch"
+	// int, ns. The latest end of records that the source could not read, Unix ns: collectives until then may lack ranks.
+	// Absent: none.
+	AttrNCCLWatermarkUnreadable = "trainbridge.nccl.watermark.unreadable"
 )
 
 // Collectives · Packed records. On spans named nccl.partial, which go from the collectors on the hosts to those that
@@ -931,6 +934,8 @@ const (
 const (
 	// A collector was started anew, or took over from another, and knows less than the one before.
 	PartialRestart = "restart"
+	// Records of collectives could not be read: they were broken, or a collector of a later version had sent them.
+	PartialUnreadable = "unreadable"
 	// There was no room to wait, or to keep what may belong here.
 	PartialRoom = "room"
 	// A source that was at work had not come to its end in time, or not all collectives of its time were sent.

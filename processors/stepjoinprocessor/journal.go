@@ -65,7 +65,7 @@ func (n need) and(g *facts.Group) need {
 const (
 	journalKey     = "journal"       // the numbers of the stored entries, and their form
 	stateKey       = "journal-state" // of the runs, as the deleted entries left the state
-	journalVersion = 1
+	journalVersion = 2
 	mostEntries    = 1 << 20 // of a range that can be used: a larger range is damage
 )
 

@@ -220,6 +220,7 @@ func (r *reader) watermark(span ptrace.Span) {
 		Source: strings.Clone(spans.AttrText(m, spans.AttrNCCLWatermarkSource)), First: first.Bool(),
 		Epoch: integer(m, spans.AttrNCCLWatermarkEpoch), Number: integer(m, spans.AttrNCCLWatermarkNumber),
 		Until: integer(m, spans.AttrNCCLWatermarkUntil), Sent: integer(m, spans.AttrNCCLWatermarkSent),
+		Unreadable: integer(m, spans.AttrNCCLWatermarkUnreadable),
 	}
 	r.run.Watermark(&w)
 	r.write(factWatermark, 0, w.Append)

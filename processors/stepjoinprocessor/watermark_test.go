@@ -18,7 +18,7 @@ import (
 )
 
 // watermark says how far the collectives of a partition were sent.
-func (j *job) watermark(source string, epoch, number, until, sent int64, first bool) {
+func (j *job) watermark(source string, epoch, number, until, sent int64, first bool) ptrace.Span {
 	trace := spans.KeyTraceID(j.run, spans.SpanNCCLWatermark)
 	s := j.out.Add(spans.Resource{Service: "nccl", RunID: j.run, RecordOnly: true}, spans.Span{
 		Trace: trace, ID: spans.SpanID(trace, source), Name: spans.SpanNCCLWatermark, Kind: ptrace.SpanKindInternal, Start: until, End: until,
@@ -31,6 +31,7 @@ func (j *job) watermark(source string, epoch, number, until, sent int64, first b
 	if first {
 		s.Attributes().PutBool(spans.AttrNCCLWatermarkFirst, true)
 	}
+	return s
 }
 
 // The step of TestWatermark.
@@ -54,6 +55,13 @@ func first(source string, until, sent int64) arrival {
 
 func later(after time.Duration, source string, epoch, number, until, sent int64) arrival {
 	return arrival{after, func(j *job) { j.watermark(source, epoch, number, until, sent, false) }}
+}
+
+// unreadable is the second watermark of a source, which could not read records until a time.
+func unreadable(source string, until, end int64) arrival {
+	return arrival{0, func(j *job) {
+		j.watermark(source, 1, 2, until, 0, false).Attributes().PutInt(spans.AttrNCCLWatermarkUnreadable, end)
+	}}
 }
 
 var watermarks = map[string]struct {
@@ -88,6 +96,12 @@ var watermarks = map[string]struct {
 	"a watermark comes again": {
 		[]arrival{first("a/0", 0, 0), later(0, "a/0", 1, 2, stepEnd, stepEnd), first("a/0", 0, 0), later(0, "a/0", 1, 2, stepEnd, stepEnd)},
 		10 * time.Second, "", false,
+	},
+	"records of its time were unreadable": {[]arrival{first("a/0", 0, 0), unreadable("a/0", stepEnd, stepStart)}, 10 * time.Second, spans.PartialUnreadable, false},
+	"records before were unreadable":      {[]arrival{first("a/0", 0, 0), unreadable("a/0", stepEnd, stepStart-1)}, 10 * time.Second, "", false},
+	"the topic was made anew": {
+		[]arrival{first("a/0", stepEnd, stepStart), {0, func(j *job) { j.watermark("a/0", 2, 1, 0, 0, true) }}, later(0, "a/0", 2, 2, stepEnd, stepStart+second)},
+		10 * time.Second, spans.PartialRestart, false,
 	},
 	"another goes on": {
 		[]arrival{first("a/0", stepEnd, stepStart), later(0, "a/0", 2, 1, 0, stepStart-second), later(0, "a/0", 2, 2, stepEnd, stepStart+second)},

@@ -27,6 +27,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/receiver/receivertest"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -490,6 +492,42 @@ func TestGatewayHang(t *testing.T) {
 			g.stop()
 		})
 	}
+}
+
+// Records of a later version, or broken ones, are refused by name. The rest of the message is joined, nobody is accused of a hang, and the watermarks say so.
+func TestGatewayUnreadable(t *testing.T) {
+	c, out := newCluster(t, 1), new(rootsOf)
+	var end atomic.Int64
+	g := c.start(func(ctx context.Context, td ptrace.Traces) error {
+		for _, s := range filereceivertest.Spans([]ptrace.Traces{td}, spans.SpanNCCLWatermark) {
+			if v, ok := s.Attributes().Get(spans.AttrNCCLWatermarkUnreadable); ok {
+				end.Store(v.Int())
+			}
+		}
+		return out.take(ctx, td)
+	}, nil)
+	core, logged := observer.New(zap.WarnLevel)
+	g.r.Set.Logger = zap.New(core)
+	newer := ranked(1, 2, 1)
+	newer.Records[0]++
+	c.says(0, ranked(0, 2, 0), ranked(1, 2, 0), newer, ranked(0, 2, 1))
+	wait(t, "the whole one", out.has(1))
+	g.ahead(4 * time.Minute)
+	c.says(0, heartbeatOf(1))
+	wait(t, "the heartbeat", func() bool { return g.metric("trainbridge.nccl.kafka.read") == c.sent })
+	g.ahead(3 * time.Minute)
+	wait(t, "the other", out.has(2))
+	wait(t, "a watermark", func() bool { return end.Load() == newer.End })
+	root := out.roots["1"]
+	assert.Equal(t, spans.NCCLIncompleteUnheard, attr(root, spans.AttrIncompleteReason))
+	assert.Empty(t, attr(root, spans.AttrNCCLHang))
+	assert.Equal(t, "[1]", attr(root, spans.AttrNCCLRanksUnheard))
+	newest := ranked(1, 2, 2)
+	c.says(0, newest, ranked(0, 2, 2))
+	wait(t, "the last", out.has(3))
+	g.stop()
+	require.Equal(t, 1, logged.Len())
+	assert.Contains(t, logged.All()[0].Message, "in a form that this version does not know: update trainbridge here")
 }
 
 // A gateway after another sends nothing again that was given up, even if the missing rank comes at last.

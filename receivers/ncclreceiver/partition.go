@@ -79,6 +79,7 @@ type logInput struct {
 	*collectives.Input[int64]
 	lastRead time.Time
 	until    int64 // all records of operations that began before have come, as far as known: the start of the last record, or the time of a heartbeat, Unix ns
+	deaf     bool  // the last records could not be read: heartbeats do not say that the log's ranks do nothing
 }
 
 // commKey identifies a communicator.
@@ -311,6 +312,9 @@ func (p *partition) partials(r *kgo.Record) (n int, err error) {
 				if failed == nil {
 					failed = p.join(&s, r.Offset)
 				}
+				if failed != nil {
+					p.misses(&s)
+				}
 				err = errors.Join(err, failed)
 			}
 		}
@@ -329,7 +333,10 @@ func (p *partition) join(s *partial.Stretch, offset int64) error {
 	in.lastRead, in.Known = now, offset < p.floor // Known: sent in an earlier life, and read again to complete others
 	p.mark(s)
 	if s.Count == 0 {
-		in.Alive(now.UnixNano())
+		in.Heard()
+		if !in.deaf {
+			in.Alive(now.UnixNano())
+		}
 		in.until = max(in.until, s.ReadTo-heartbeat.Nanoseconds()) // logs are written in batches: younger records may still come
 		return nil
 	}
@@ -355,7 +362,21 @@ func (p *partition) join(s *partial.Stretch, offset int64) error {
 	for kind, n := range counts {
 		add(p.ctx, p.t.r.tel.TrainbridgeNcclKafkaRecords, n, recordOptions[kind])
 	}
+	in.deaf = in.deaf && err != nil
 	return err
+}
+
+// misses notes that packed records could not be read. Their ranks are not accused of a hang, and the run's watermark says until when collectives may lack ranks.
+func (p *partition) misses(s *partial.Stretch) {
+	in := p.input(s)
+	in.Heard()
+	in.deaf = true
+	if s.Start > 0 { // the log is read on: steps need not wait for it
+		in.lastRead, in.until = p.t.now(), max(in.until, s.Start)
+	}
+	p.mark(s)
+	m := p.marks[s.From.Run]
+	m.unreadable, m.fresh = max(m.unreadable, s.End), true
 }
 
 // unsized notes a communicator whose logs do not state the number of ranks. At the first record only one collector has been heard of: the others are waited for

@@ -19,6 +19,7 @@ type watermark struct {
 	sent                 int64 // latest end of the collectives sent, also in an earlier life, Unix ns
 	epoch, number        int64 // of the watermark itself: the start of this reading, Unix ns, and a count; of two watermarks the later one holds
 	until                int64 // all collectives that began before were sent, Unix ns; 0: unknown so far
+	unreadable           int64 // latest end of unreadable records, Unix ns; 0: none
 
 	reported time.Time // zero: not yet
 	fresh    bool      // something changed since
@@ -116,7 +117,7 @@ func (m *watermark) add(out *spans.Batch) {
 	out.From(spans.NoOrigin)
 	s := out.Add(spans.Resource{Service: m.service, RunID: m.run, RecordOnly: true}, spans.Span{
 		Trace: trace, ID: spans.SpanID(trace, spans.SpanNCCLWatermark, []byte(m.source)), Name: spans.SpanNCCLWatermark, Kind: ptrace.SpanKindInternal,
-		Start: m.until, End: m.until, Attributes: 6,
+		Start: m.until, End: m.until, Attributes: 7,
 	})
 	a := s.Attributes()
 	a.PutStr(spans.AttrNCCLWatermarkSource, m.source)
@@ -124,6 +125,9 @@ func (m *watermark) add(out *spans.Batch) {
 	a.PutInt(spans.AttrNCCLWatermarkNumber, m.number)
 	a.PutInt(spans.AttrNCCLWatermarkUntil, m.until)
 	a.PutInt(spans.AttrNCCLWatermarkSent, m.sent)
+	if m.unreadable > 0 {
+		a.PutInt(spans.AttrNCCLWatermarkUnreadable, m.unreadable)
+	}
 	if m.whole && m.reported.IsZero() { // the first watermark of a run that begins here
 		a.PutBool(spans.AttrNCCLWatermarkFirst, true)
 	}

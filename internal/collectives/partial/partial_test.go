@@ -260,6 +260,10 @@ func TestSpan(t *testing.T) {
 	list.At(0).Attributes().PutInt(spans.AttrNCCLPartialCount, 6)
 	_, _, err = FromSpan(rs.Resource().Attributes(), list.At(0))
 	require.ErrorContains(t, err, "6 records and has 5")
+	records, _ := list.At(0).Attributes().Get(spans.AttrNCCLPartialRecords)
+	records.Bytes().SetAt(0, version+1)
+	_, _, err = FromSpan(rs.Resource().Attributes(), list.At(0))
+	require.ErrorIs(t, err, errVersion)
 }
 
 // Any bytes from the network are read or refused, and a Joiner can take the records.

@@ -92,6 +92,9 @@ func FromSpan(res pcommon.Map, span ptrace.Span) (s Stretch, ok bool, err error)
 		return s, true, errNoRecords
 	}
 	s.Records = v.Bytes().AsRaw()
+	if len(s.Records) > 0 && s.Records[0] != version {
+		return s, true, errVersion
+	}
 	if n := count(s.Records); n != s.Count {
 		return s, true, fmt.Errorf("a span nccl.partial says that it has %d records and has %d: it was changed on the way", s.Count, n)
 	}

@@ -13,6 +13,7 @@ type Watermark struct {
 	First         bool   // the first of the run: nothing was sent before
 	Until         int64  // everything that began before is sent; 0: unknown yet
 	Sent          int64  // the latest end sent, also in earlier epochs
+	Unreadable    int64  // the latest end of records that the source could not read; 0: none
 }
 
 // mark is what the watermarks of a source have said so far.
@@ -35,15 +36,20 @@ func (r *Run) Watermark(w *Watermark) {
 		return
 	case !known:
 		m.midway = !w.First && (r.takenOver || r.Partition == "")
+	case w.First: // the first a second time: the topic was made anew, and what waited for other ranks is gone with the old one
+		m.midway = true
 	case r.Partition != "": // a gap in the partition is told by Misses
 	case w.Epoch != m.epoch: // the source was restarted
-		m.midway = !w.First
+		m.midway = true
 	case w.Number != m.number+1: // a watermark, and spans, went elsewhere
 		r.Loses(w.Sent, spans.PartialRestart)
 	}
 	if m.midway {
 		r.Loses(w.Sent, spans.PartialRestart)
 		m.midway = w.Until == 0 // else the watermark says how much went elsewhere
+	}
+	if w.Unreadable > 0 {
+		r.Loses(w.Unreadable, spans.PartialUnreadable)
 	}
 	m.epoch, m.number, m.until = w.Epoch, w.Number, max(m.until, w.Until)
 	r.setMark(w.Source, m)

@@ -129,12 +129,12 @@ func ReadShares(c *wire.Cursor) (s Shares) {
 
 // Append appends a watermark.
 func (w *Watermark) Append(b []byte) []byte {
-	return appendBool(wire.AppendVarints(wire.AppendBytes(b, w.Source), w.Epoch, w.Number, w.Until, w.Sent), w.First)
+	return appendBool(wire.AppendVarints(wire.AppendBytes(b, w.Source), w.Epoch, w.Number, w.Until, w.Sent, w.Unreadable), w.First)
 }
 
 // ReadWatermark is the inverse of Watermark.Append.
 func ReadWatermark(c *wire.Cursor) Watermark {
-	w := Watermark{Source: string(c.Bytes()), Epoch: c.Varint(), Number: c.Varint(), Until: c.Varint(), Sent: c.Varint()}
+	w := Watermark{Source: string(c.Bytes()), Epoch: c.Varint(), Number: c.Varint(), Until: c.Varint(), Sent: c.Varint(), Unreadable: c.Varint()}
 	readBools(c, &w.First)
 	return w
 }
