@@ -936,7 +936,7 @@ const (
 	PartialRestart = "restart"
 	// Records of collectives could not be read: they were broken, or a collector of a later version had sent them.
 	PartialUnreadable = "unreadable"
-	// There was no room to wait, or to keep what may belong here.
+	// There was no room to wait, or to keep what may belong here, or a step came more than keep (15 min) after it.
 	PartialRoom = "room"
 	// A source that was at work had not come to its end in time, or not all collectives of its time were sent.
 	PartialBehind = "behind"

@@ -73,7 +73,7 @@ func (r *renewing[E]) send(ctx context.Context, by func(E) error) error {
 	made := r.made // which exporter sends
 	err := by(r.of)
 	r.mu.RUnlock()
-	if errors.Is(err, kerr.ClusterAuthorizationFailed) {
+	if errors.Is(err, kerr.ClusterAuthorizationFailed) || errors.Is(err, kerr.UnknownTopicID) { // a client knows a topic by its first id for ever
 		r.renew(ctx, made)
 	}
 	err = judged(err)

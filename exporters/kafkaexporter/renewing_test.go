@@ -12,8 +12,10 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
+	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componentstatus"
 	"go.opentelemetry.io/collector/config/configoptional"
+	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
 	"go.opentelemetry.io/collector/exporter/exportertest"
@@ -74,6 +76,28 @@ func TestRightsComeLate(t *testing.T) {
 	assert.Equal(t, 1, of.made)
 	assert.Equal(t, []componentstatus.Status{componentstatus.StatusRecoverableError, componentstatus.StatusOK}, host.Seen())
 	require.NoError(t, e.Shutdown(t.Context()))
+}
+
+// idle is an exporter that does nothing.
+type idle struct {
+	component.StartFunc
+	component.ShutdownFunc
+}
+
+func (idle) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
+
+// An exporter of a topic that was deleted and created again is replaced: its client knows the topic by the first id.
+func TestTopicMadeAnew(t *testing.T) {
+	n := 0
+	r, err := newRenewing(func() (*idle, error) { n++; return &idle{}, nil }, exportertest.NewNopSettings(NewFactory().Type()))
+	require.NoError(t, err)
+	clock := time.Unix(1000, 0)
+	r.now = func() time.Time { return clock }
+	require.NoError(t, r.Start(t.Context(), healthtest.NewHost()))
+	clock = clock.Add(renewEvery)
+	require.Error(t, r.send(t.Context(), func(*idle) error { return fmt.Errorf("error exporting: %w", kerr.UnknownTopicID) }))
+	assert.Equal(t, 2, n)
+	require.NoError(t, r.Shutdown(t.Context()))
 }
 
 // Only errors about the data are permanent.

@@ -31,7 +31,7 @@ func (j *joiner) close() {
 func (j *joiner) seal(c *closed) {
 	slices.SortStableFunc(c.parts, func(x, y part) int { return cmp.Compare(x.rank, y.rank) })
 	j.findOut(c)
-	c.nameRanks()
+	j.nameRanks(c)
 	c.identify()
 	c.run.closed++
 	c.comm.closed++
@@ -49,14 +49,18 @@ func (j *joiner) findOut(c *closed) {
 	}
 }
 
-// nameRanks gives the ranks' spans their names.
-func (c *closed) nameRanks() {
+// nameRanks gives the ranks' spans their names. A rank that comes late for the first time is none of the communicator yet.
+func (j *joiner) nameRanks(c *closed) {
 	c.commName, c.commSize = c.comm.name, c.comm.size
 	for i := range c.parts {
 		p := &c.parts[i]
 		p.name = spans.SpanNCCLRank
-		if c.joined && int(p.rank) < len(c.comm.rows) {
+		switch {
+		case !c.joined:
+		case c.comm.seen.has(p.rank):
 			p.name = c.comm.rows[p.rank]
+		default:
+			p.name = j.row(p.rank, p.src.host)
 		}
 	}
 }

@@ -146,6 +146,18 @@ func TestLateID(t *testing.T) {
 	}
 }
 
+// A rank that comes late for the first time, as from a host whose collector was away, is named like the others.
+func TestLateName(t *testing.T) {
+	r := newRig(t, 2, remote)
+	r.say(numbered(0, 0), numbered(0, 1))
+	r.pass(time.Hour)
+	r.say(numbered(1, 0))
+	require.Contains(t, r.lines[len(r.lines)-1], "0: late")
+	root, tooLate := r.left[0], r.left[len(r.left)-1]
+	assert.Equal(t, spans.NCCLRankName(0, root.parts[0].src.host), root.parts[0].name)
+	assert.Equal(t, spans.NCCLRankName(1, tooLate.parts[0].src.host), tooLate.parts[0].name)
+}
+
 // Origins are taken once, in order, and their slots are recycled.
 func TestHolds(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))

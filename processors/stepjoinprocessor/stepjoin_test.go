@@ -593,7 +593,7 @@ func TestCrashAfterAStepWasTold(t *testing.T) {
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel() // one attempt
-			first.sweep(ctx, first.now().Add(time.Hour), true)
+			first.sweep(ctx, first.now().Add(time.Minute), true)
 
 			other := new(consumertest.TracesSink)
 			second := start(other)

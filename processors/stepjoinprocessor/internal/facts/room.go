@@ -40,7 +40,7 @@ func (r *Run) Forget(before time.Time) {
 		n += r.arrived[0].n
 		r.arrived = r.arrived[1:]
 	}
-	r.drop(n)
+	r.lose(n)
 	old := slices.IndexFunc(r.plain, func(p plain) bool { return !p.at.Before(before) })
 	if old < 0 {
 		old = len(r.plain)
@@ -77,13 +77,9 @@ func (r *Run) Loses(end int64, why string) {
 	}
 }
 
-// Shed drops the oldest leaves, for lack of room, and marks the windows that may have needed them.
+// Shed drops the oldest leaves, for lack of room.
 func (r *Run) Shed(n int) {
-	r.Sort() // leaves may have come since the sweep has sorted them
 	n = min(n, len(r.leaves))
-	for i := range r.leaves[:n] {
-		r.Loses(r.leaves[i].End, spans.PartialRoom)
-	}
 	// The dropped leaves are no longer counted as arrived: Forget would drop as many again.
 	for left := n; left > 0 && len(r.arrived) > 0; {
 		take := min(left, r.arrived[0].n)
@@ -92,16 +88,19 @@ func (r *Run) Shed(n int) {
 			r.arrived = r.arrived[1:]
 		}
 	}
-	r.drop(n)
+	r.lose(n)
 }
 
-// drop drops the n leaves that begin first; they are about those that came first.
-func (r *Run) drop(n int) {
+// lose drops the n leaves that begin first, which are about those that came first, and marks the windows that may need them: of late steps.
+func (r *Run) lose(n int) {
 	if n <= 0 {
 		return
 	}
 	r.Sort()
 	n = min(n, len(r.leaves))
+	for i := range r.leaves[:n] {
+		r.Loses(r.leaves[i].End, spans.PartialRoom)
+	}
 	r.forgetShares(r.leaves[:n])
 	r.leaves = r.leaves[:copy(r.leaves, r.leaves[n:])]
 	r.ordered = len(r.leaves)
