@@ -366,7 +366,8 @@ func (p *partition) join(s *partial.Stretch, offset int64) error {
 	return err
 }
 
-// misses notes that packed records could not be read. Their ranks are not accused of a hang, and the run's watermark says until when collectives may lack ranks.
+// misses notes that packed records could not be read. Their ranks are not accused of a hang, and the run's watermark says until when
+// collectives may lack ranks.
 func (p *partition) misses(s *partial.Stretch) {
 	in := p.input(s)
 	in.Heard()

@@ -36,11 +36,16 @@ func stepFleet(t *testing.T, b *broker, name, backend, limit string, flags ...st
 		f.files = append(f.files, &grownFile{text: string(text), to: filepath.Join(to, filepath.Base(log))})
 	}
 	f.agent("TRAINBRIDGE_RUN_ID="+tr.RunID, "TRAINBRIDGE_LOGS="+to+"/*")
-	b.topics(t, "spans-"+name, "nccl-"+name)
-	f.gateway(quiet{t})
-	f.gateway(quiet{t})
-	b.shared(t, 2, "spans-"+name, "nccl-"+name)
 	return f, tr
+}
+
+// gate creates the topics and starts two gateways.
+func (f *fleet) gate() {
+	f.Helper()
+	f.broker.topics(f, f.topics()...)
+	f.gateway(quiet{f})
+	f.gateway(quiet{f})
+	f.broker.shared(f, 2, f.topics()...)
 }
 
 // breakdowns waits until all steps have a breakdown, stops the fleet, and compares each breakdown that is not partial with the truth of its
@@ -87,6 +92,7 @@ func TestFleetLateAgent(t *testing.T) {
 	t.Parallel()
 	sink := startSpanSink(t)
 	f, tr := stepFleet(t, startKafka(t, 4), "late", sink.addr, "90s", "--steps", "30")
+	f.gate()
 	f.grow(rand.New(rand.NewPCG(1, 19)), 1)
 	late := f.agents[1]
 	for _, a := range f.agents {
@@ -115,6 +121,7 @@ func TestFleetStepFaults(all *testing.T) {
 			// The log begins now, and is written faster: where a log grows further behind its own times than heartbeats are apart, nobody knows that more is to come.
 			f, tr := stepFleet(t, b, "steps-"+strconv.FormatUint(seed, 10), sink.addr, "40s", "--steps", "60", "--seed", strconv.FormatUint(seed, 10),
 				"--start", time.Now().Format(time.RFC3339Nano))
+			f.gate()
 			for _, a := range f.agents {
 				a.up(quiet{t})
 			}
