@@ -100,7 +100,7 @@ var watermarks = map[string]struct {
 	"records of its time were unreadable": {
 		[]arrival{first("a/0", 0, 0), unreadable("a/0", stepEnd, stepStart)}, 10 * time.Second, spans.PartialUnreadable, false,
 	},
-	"records before were unreadable":      {[]arrival{first("a/0", 0, 0), unreadable("a/0", stepEnd, stepStart-1)}, 10 * time.Second, "", false},
+	"records before were unreadable": {[]arrival{first("a/0", 0, 0), unreadable("a/0", stepEnd, stepStart-1)}, 10 * time.Second, "", false},
 	"the topic was made anew": {
 		[]arrival{
 			first("a/0", stepEnd, stepStart), {0, func(j *job) { j.watermark("a/0", 2, 1, 0, 0, true) }}, later(0, "a/0", 2, 2, stepEnd, stepStart+second),

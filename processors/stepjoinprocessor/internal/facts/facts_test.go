@@ -289,3 +289,14 @@ func BenchmarkLateLeaf(b *testing.B) {
 		r.Sort()
 	}
 }
+
+// A run whose first word of a source is none of its beginning came by another partition before: partitions were added.
+func TestPartitionsAdded(t *testing.T) {
+	b := newBuilt()
+	b.Partition = "otlp_spans/7"
+	b.Watermark(&Watermark{Source: "otlp_nccl/1", Epoch: 1, Number: 1, First: true})
+	assert.Zero(t, b.Lost)
+	b.Watermark(&Watermark{Source: "otlp_nccl/0", Epoch: 1, Number: 9, Until: 20 * second, Sent: 10 * second})
+	assert.Equal(t, 10*second, b.Lost)
+	assert.Equal(t, spans.PartialRestart, b.LostBy)
+}

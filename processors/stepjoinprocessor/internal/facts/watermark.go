@@ -35,7 +35,7 @@ func (r *Run) Watermark(w *Watermark) {
 	case !known && len(r.marks) >= maxMarks, isRepeat:
 		return
 	case !known:
-		m.midway = !w.First && (r.takenOver || r.Partition == "")
+		m.midway = !w.First // the run was another's, or comes by another partition since partitions were added
 	case w.First: // the first a second time: the topic was made anew, and what waited for other ranks is gone with the old one
 		m.midway = true
 	case r.Partition != "": // a gap in the partition is told by Misses
