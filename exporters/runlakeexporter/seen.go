@@ -7,7 +7,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 )
 
-// mostSeen is how many spans of a run are known at least: two maps have as many each, 80 MB, and the older is dropped when the newer is full.
+// mostSeen is how many spans of a run are known at least: two maps have as many each, and the older is dropped when the newer is full.
 const mostSeen = 1 << 22
 
 // seen are the last spans of a run, by hashes of their ids.
