@@ -31,7 +31,7 @@ type fleetChange struct {
 	start    time.Duration // of the job, before now
 	patience time.Duration // as in fleet
 	limit    string        // how long steps wait for their collectives, and more of step_join
-	mixed    bool   // breakdowns have no truth
+	mixed    bool          // breakdowns have no truth
 	do       func(f *fleet, rnd *rand.Rand) (lost *atomic.Int64)
 }
 
