@@ -201,7 +201,9 @@ func (r *relay) start() {
 // change has the packed records in a message be of a later version: their first byte says so.
 func (r *relay) change(value []byte) []byte {
 	td, err := new(ptrace.ProtoUnmarshaler).UnmarshalTraces(value)
-	assert.NoError(r.f, err)
+	if !assert.NoError(r.f, err) { // in a goroutine of its own, which require must not end
+		return value
+	}
 	records := int64(0)
 	for _, rs := range td.ResourceSpans().All() {
 		for _, ss := range rs.ScopeSpans().All() {
