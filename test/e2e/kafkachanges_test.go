@@ -201,7 +201,8 @@ func (r *relay) start() {
 // change has the packed records in a message be of a later version: their first byte says so.
 func (r *relay) change(value []byte) []byte {
 	td, err := new(ptrace.ProtoUnmarshaler).UnmarshalTraces(value)
-	if !assert.NoError(r.f, err) { // in a goroutine of its own, which require must not end
+	if err != nil { // require must not end this goroutine
+		r.f.Errorf("a message without spans: %v", err)
 		return value
 	}
 	records := int64(0)
