@@ -5,6 +5,7 @@ package e2e
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -313,4 +314,47 @@ func checkHistory(t *testing.T, runs []historyRun, answers [][][]any) {
 func median(values []float64) float64 {
 	sorted := slices.Sorted(slices.Values(values))
 	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
+}
+
+// A gateway's lake has the rows that `report` has of the same logs. Gateways know no ends of runs.
+func TestRunLake(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	job, lake, reported := filepath.Join(dir, "job"), filepath.Join(dir, "lake"), filepath.Join(dir, "reported")
+	run(t, nil, trainbridgeBin(t), "gen", "run", job)
+	require.NoError(t, os.Mkdir(lake, 0o700))
+	p := start(t, "trainbridge-full", fullBin(t), nil, "--config", write(t, "lake.yaml", fmt.Sprintf(`
+receivers:
+  train_log: {include: [%[1]s/train/*], run_id: job, start_at: beginning}
+  tq_trace: {include: [%[1]s/tq/*], run_id: job, start_at: beginning}
+  zmq_rpc: {include: [%[1]s/zmq/*], run_id: job, start_at: beginning}
+  nccl: {include: [%[1]s/nccl/*], run_id: job, start_at: beginning}
+processors: {train_perf: {}, step_join: {wait: 2s}}
+exporters: {run_lake: {directory: %[2]s}}
+service:
+  telemetry: {metrics: {level: none}}
+  pipelines: {traces: {receivers: [train_log, tq_trace, zmq_rpc, nccl], processors: [train_perf, step_join], exporters: [run_lake]}}
+`, job, lake)))
+	eventually(t, func() error {
+		if !strings.Contains(p.output(t), "All is read") {
+			return errors.New("the logs are not read yet")
+		}
+		return nil
+	})
+	p.stop(t) // what has come is written then
+	run(t, []string{"TRAINBRIDGE_RUN_ID=job"}, fullBin(t), "report", "--format", "parquet", "-o", reported, job)
+	const summary = `SELECT (SELECT (step_time_s_p50, steps, ranks, round(goodput, 6)) FROM '%[1]s/runs/**/*.parquet'),
+		(SELECT (count(*), round(sum(step_time_s), 6)) FROM '%[1]s/steps/**/*.parquet'),
+		(SELECT (count(*), round(sum(duration_us), 3)) FROM '%[1]s/collectives/**/*.parquet'),
+		(SELECT (count(*), sum(times_last)) FROM '%[1]s/lateness/**/*.parquet'), (SELECT count(*) FROM '%[1]s/verdicts/**/*.parquet')`
+	python := filepath.Join(repoRoot, "bin/tools/lake/bin/python")
+	ask := func(lake string) string {
+		out, err := exec.CommandContext(t.Context(), python, "-c", "import duckdb, sys; print(duckdb.sql(sys.argv[1]).fetchall())", fmt.Sprintf(summary, lake)).CombinedOutput()
+		require.NoError(t, err, string(out))
+		return string(out)
+	}
+	want := ask(reported)
+	assert.Contains(t, want, "(16, ") // ranks of lateness
+	assert.Equal(t, want, ask(lake))
+	assert.Empty(t, complaint.FindAllString(p.output(t), -1))
 }
