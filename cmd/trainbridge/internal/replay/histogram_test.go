@@ -100,8 +100,8 @@ func TestAsExplicit(t *testing.T) {
 	}
 }
 
-// quantile is Prometheus' histogram_quantile over buckets by bound.
-func quantile(q float64, buckets map[float64]float64) float64 {
+// quantileOf is Prometheus' histogram_quantile over buckets by bound.
+func quantileOf(q float64, buckets map[float64]float64) float64 {
 	bounds := slices.Sorted(maps.Keys(buckets))
 	rank := q * buckets[math.Inf(1)]
 	i := slices.IndexFunc(bounds, func(b float64) bool { return buckets[b] >= rank })
@@ -190,7 +190,7 @@ func TestQuantiles(t *testing.T) {
 			slices.Sort(times)
 			require.InDelta(t, len(times), came[math.Inf(1)], 0)
 			for _, q := range []float64{0.5, 0.95, 0.99} {
-				assert.InEpsilon(t, times[int(math.Ceil(q*float64(len(times))))-1], quantile(q, came), 0.1, "quantile %v of %d", q, len(times))
+				assert.InEpsilon(t, times[int(math.Ceil(q*float64(len(times))))-1], quantileOf(q, came), 0.1, "quantile %v of %d", q, len(times))
 			}
 		}
 	}
