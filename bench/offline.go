@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"syscall"
 	"time"
 )
 
@@ -19,7 +18,7 @@ type offlineTable struct {
 	rows  []offlineRow
 }
 
-// offlineRow is the least of the rounds of a command on a log.
+// offlineRow is what a command on a log takes: the least times of the rounds, and the most memory.
 type offlineRow struct {
 	log, command string
 	size         int64 // bytes
@@ -29,7 +28,7 @@ type offlineRow struct {
 // cost is what a command takes.
 type cost struct {
 	cpu, wall time.Duration
-	peak      int64 // bytes, of memory
+	peak      float64 // MiB, of memory
 }
 
 // cores are those of the commands. Only with one is the CPU time the wall time: with two the garbage collector may run beside.
@@ -122,7 +121,7 @@ func (o *options) dealt(lines [][]byte, n int, f func(dir string) error) error {
 	return f(dir)
 }
 
-// add runs a command in rounds and adds a row with the least of each cost.
+// add runs a command in rounds and adds a row with the least times and the most memory.
 func (t *offlineTable) add(o *options, log, name string, size int64, cores string, command []string) error {
 	row := offlineRow{log: log, command: name, size: size}
 	for round := range o.rounds {
@@ -133,23 +132,40 @@ func (t *offlineTable) add(o *options, log, name string, size int64, cores strin
 		if round == 0 {
 			row.cost = c
 		}
-		row.cost = cost{min(row.cpu, c.cpu), min(row.wall, c.wall), min(row.peak, c.peak)}
+		row.cost = cost{min(row.cpu, c.cpu), min(row.wall, c.wall), max(row.peak, c.peak)}
 	}
 	t.rows = append(t.rows, row)
 	return nil
 }
 
-// once runs a command on some cores to its end.
-func once(cores string, command []string) (cost, error) {
+// once runs a command on some cores to its end. Its memory is looked at every few milliseconds: what the system tells at the end includes that of the bench,
+// whose child the command is.
+func once(cores string, command []string) (c cost, err error) {
 	cmd := exec.Command("taskset", append([]string{"-c", cores}, command...)...)
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
 	begin := time.Now()
-	said, err := cmd.CombinedOutput()
-	if problems := command[1] == "check" && cmd.ProcessState.ExitCode() == 1; err != nil && !problems {
-		return cost{}, fmt.Errorf("%w: %s", err, said[max(0, len(said)-400):])
+	if err := cmd.Start(); err != nil {
+		return c, err
 	}
-	used := cmd.ProcessState
-	peak := used.SysUsage().(*syscall.Rusage).Maxrss << 10
-	return cost{used.UserTime() + used.SystemTime(), time.Since(begin), peak}, nil
+	p, ended := &process{cmd: cmd}, make(chan error)
+	go func() { ended <- cmd.Wait() }()
+	for running := true; running; {
+		select {
+		case err = <-ended:
+			running = false
+		case <-time.After(5 * time.Millisecond):
+			if m, gone := p.memory(); gone == nil {
+				c.peak = m.peak
+			}
+		}
+	}
+	c.cpu, c.wall = cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime(), time.Since(begin)
+	if problems := command[1] == "check" && cmd.ProcessState.ExitCode() == 1; err != nil && !problems {
+		text := said.Bytes()
+		return c, fmt.Errorf("%w: %s", err, text[max(0, len(text)-400):])
+	}
+	return c, nil
 }
 
 // print writes the table in Markdown.
@@ -157,7 +173,7 @@ func (t *offlineTable) print(w io.Writer) {
 	fmt.Fprintf(w, "| %s | MB | command | CPU s | MB/s of CPU | wall ÷ CPU | peak MiB |\n|---|---|---|---|---|---|---|\n", t.title)
 	for _, r := range t.rows {
 		mb, cpu := float64(r.size)/1e6, r.cpu.Seconds()
-		fmt.Fprintf(w, "| %s | %.0f | %s | %.2f | %.0f | %.2f | %d |\n", r.log, mb, r.command, cpu, mb/cpu, r.wall.Seconds()/cpu, r.peak>>20)
+		fmt.Fprintf(w, "| %s | %.0f | %s | %.2f | %.0f | %.2f | %.0f |\n", r.log, mb, r.command, cpu, mb/cpu, r.wall.Seconds()/cpu, r.peak)
 	}
 	fmt.Fprintln(w)
 }

@@ -1,7 +1,6 @@
 package lake
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
@@ -86,7 +85,7 @@ func same(t *testing.T, want, got, what string) {
 	switch {
 	case err == nil && err2 == nil:
 		assert.InDelta(t, x, y, 1e-9*max(1, x, -x), what)
-	case json.Valid([]byte(want)) && want != "":
+	case strings.HasPrefix(want, "{"): // an id such as 6164737795e28375 is JSON, too
 		assert.JSONEq(t, want, got, what)
 	default:
 		assert.Equal(t, want, got, what)
