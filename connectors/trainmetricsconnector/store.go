@@ -4,8 +4,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/trainbridge/trainbridge/connectors/internal/seen"
 	"github.com/trainbridge/trainbridge/internal/bounds"
+	"github.com/trainbridge/trainbridge/internal/seen"
 	"github.com/trainbridge/trainbridge/spans"
 )
 

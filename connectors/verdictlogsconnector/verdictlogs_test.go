@@ -26,9 +26,9 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/trainbridge/trainbridge/connectors/internal/seen"
 	"github.com/trainbridge/trainbridge/connectors/verdictlogsconnector/internal/metadata"
 	"github.com/trainbridge/trainbridge/connectors/verdictlogsconnector/internal/metadatatest"
+	"github.com/trainbridge/trainbridge/internal/seen"
 	"github.com/trainbridge/trainbridge/spans"
 )
 

@@ -19,13 +19,15 @@ import (
 
 	"github.com/trainbridge/trainbridge/exporters/runlakeexporter/internal/metadata"
 	"github.com/trainbridge/trainbridge/internal/lake"
+	"github.com/trainbridge/trainbridge/internal/seen"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
 const (
 	mostRuns    = 10_000 // with spans on disk
 	mostRefused = 10 * mostRuns
-	looks       = 10 // within Config.Silence
+	looks       = 10      // within Config.Silence
+	mostSeen    = 1 << 22 // spans of a run in the writing, of which each counts once
 )
 
 var errRoom = errors.New("'max_bytes' of spans are kept")
@@ -277,10 +279,10 @@ func (e *runLake) rows(s spool, paths []string, size int64) (err error) {
 	tables.Labels(func(attribute string) bool {
 		return spans.IsJobAttribute(attribute) || slices.Contains(e.cfg.Labels, attribute)
 	})
-	var met seen
+	met := seen.Last(mostSeen)
 	for _, path := range paths {
 		err := each(path, unpacker, func(td ptrace.Traces) {
-			met.remove(td)
+			removeKnown(td, &met)
 			tables.Traces(td)
 		})
 		if err != nil {
@@ -300,4 +302,13 @@ func (e *runLake) rows(s spool, paths []string, size int64) (err error) {
 		err = s.write(size)
 	}
 	return err
+}
+
+// removeKnown removes the spans that are known, and makes all others known: a message that was not confirmed comes again, also to another gateway.
+func removeKnown(td ptrace.Traces, met *seen.Seen) {
+	for _, rs := range td.ResourceSpans().All() {
+		for _, ss := range rs.ScopeSpans().All() {
+			ss.Spans().RemoveIf(func(s ptrace.Span) bool { return met.Known(seen.ID(s.TraceID(), s.SpanID()), 0) })
+		}
+	}
 }

@@ -1,8 +1,9 @@
-// Package seen remembers the spans that a connector took, to recognise a batch sent again.
+// Package seen remembers the spans that a component took, to recognise a batch sent again.
 package seen
 
 import (
 	"encoding/binary"
+	"math"
 	"math/bits"
 	"time"
 
@@ -29,6 +30,9 @@ type Seen struct {
 func New(window time.Duration, now time.Time) Seen {
 	return Seen{window: int64(window), since: now.UnixNano(), max: maxIDs}
 }
+
+// Last remembers at least the last most ids, for any time.
+func Last(most int) Seen { return Seen{window: math.MaxInt64, max: most} }
 
 // Begin has the window of all ids begin now, Unix ns.
 func (s *Seen) Begin(now int64) { s.since = now }
