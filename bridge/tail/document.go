@@ -28,7 +28,7 @@ type document struct {
 }
 
 // lookDocument is look for a document: it has a content read that differs from the last in size or time, once two looks in a row have found the same. A
-// document that is gone is forgotten when all of it was accepted.
+// document that is gone, or no regular file any more, is forgotten when all of it was accepted.
 func (w *sweeper) lookDocument(s *Stream, now time.Time) {
 	d := &s.doc
 	fi, err := w.t.stat(s.path)
@@ -55,7 +55,7 @@ func (w *sweeper) lookDocument(s *Stream, now time.Time) {
 	}
 	s.noteCaughtUp()
 	w.expire(s, now)
-	w.rest(s, now) // documents keep their handler
+	w.rest(s, now) // looks again later; a document keeps its handler (suspends)
 }
 
 // readDocument reads the file whole and passes its content on as one line, unless the content is empty, was passed on before, or is too long (rejected). A file

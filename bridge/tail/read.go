@@ -288,10 +288,11 @@ func (s *Stream) lines(f *file, data []byte, base int64, skip *bool, final bool)
 }
 
 // readHole reads the next part of a file's first hole again: lines that were not accepted before a restart, with the times at which they were read first, where
-// those are recorded. The end of a hole is a line end.
+// those are recorded. A hole, and a part with one arrival, ends at a line end.
 func (s *Stream) readHole(f *file, buf *[]byte, size int) error {
 	s.line.Live = false
-	if !f.compressed { // a compressed file cannot go back: reading at head detects a rewrite
+	// The bytes before head must be as remembered, else the file was rewritten. A compressed file cannot go back: reading at head detects a rewrite.
+	if !f.compressed {
 		check := grow(buf, f.tail.Len())
 		if n, _ := f.src.ReadAt(check, f.head-int64(f.tail.Len())); n < f.tail.Len() || !f.tail.Matches(check) {
 			return errTruncated
@@ -305,7 +306,7 @@ func (s *Stream) readHole(f *file, buf *[]byte, size int) error {
 		b := grow(buf, n)
 		if got, err := f.src.ReadAt(b, r.Begin); got < n {
 			if err == unpack.ErrAgain { //nolint:errorlint // ReadAt returns it itself
-				return nil
+				return nil // the next turn decompresses on
 			}
 			if err != nil && !errors.Is(err, io.EOF) {
 				return err
@@ -315,7 +316,7 @@ func (s *Stream) readHole(f *file, buf *[]byte, size int) error {
 		f.failed = false
 		used := s.lines(f, b, r.Begin, new(bool), r.Begin+int64(n) == end)
 		if used == 0 {
-			size *= 2 // a long line; a hole is never longer than its lines
+			size *= 2 // a long line; it ends at end at the latest, where the rest counts as a line (final)
 			continue
 		}
 		if s.arrival.End == 0 { // without a recorded arrival: the first reading is now

@@ -131,7 +131,8 @@ func (a *Account) savedBefore(i int) (int64, bool) {
 
 // ETTR is the effective training time ratio of Meta, 0..1 (Revisiting Reliability in Large-Scale Machine Learning Research Clusters, arXiv 2410.21680):
 // productive runtime by the available wall-clock time of all attempts, R / (Q + R + U). Here Q is the time between attempts, and U the start-up of each, the
-// repeated steps, and blocking checkpoints. NaN: no log has a clock or a time.
+// repeated steps, and blocking checkpoints. R is all the rest, not Productive: the paper leaves open what is productive, so evaluations, stalls and the time
+// after the last step count. NaN: no log has a clock or a time.
 func (a *Account) ETTR() float64 {
 	if !a.Clock || a.Wall <= 0 {
 		return math.NaN()

@@ -45,7 +45,7 @@ func (c *Collective) fit() {
 		a, b := &c.parts[x], &c.parts[y]
 		return cmp.Or(cmp.Compare(b.late, a.late), cmp.Compare(b.duration, a.duration))
 	})
-	room -= len(c.parts) // below 0: neither phases nor details have room
+	room -= len(c.parts) // once room is below 0, all further ranks are plain and bare
 	for n, i := range order {
 		p := &c.parts[i]
 		if n >= MaxSpans-maxAround {

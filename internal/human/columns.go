@@ -52,7 +52,8 @@ func fitting(text string, width int) int {
 	return len(text)
 }
 
-// Wrap breaks a text into lines of at most width columns: at blanks, in words longer than a line, and in Chinese anywhere. An empty text is one empty line.
+// Wrap breaks a text into lines of at most width columns: at blanks, in words longer than a line, and in Chinese behind any character (but see words). An empty
+// text is one empty line.
 func Wrap(text string, width int) (lines []string) {
 	var line strings.Builder
 	used := 0 // columns of line
@@ -89,14 +90,14 @@ func firstLen(text string) int {
 	return n
 }
 
-// words are the pieces of a text between possible line breaks: words, each with the blank behind, and Chinese characters, each with what must stay on
-// the same line: the opening bracket before, the punctuation or the blank behind.
+// words are the pieces of a text between possible line breaks: words, each with the blank behind, and Chinese characters, each with what must stay on the same
+// line: the opening bracket or the Latin word directly before, the punctuation or the blank behind.
 func words(text string) (out []string) {
 	begin := 0
 	for i, r := range text {
 		next := i + utf8.RuneLen(r)
-		chinese := columns(r) == 2 && r != '（' // no line ends with an opening bracket
-		breaks := r == ' ' || chinese && next < len(text) && text[next] != ' ' && !closes(text[next:])
+		mayEnd := columns(r) == 2 && !strings.ContainsRune("（《〈「『【〔", r) // no line ends with an opening bracket
+		breaks := r == ' ' || mayEnd && next < len(text) && text[next] != ' ' && !closes(text[next:])
 		if !breaks {
 			continue
 		}
@@ -109,5 +110,5 @@ func words(text string) (out []string) {
 // closes says whether a text begins with a character that must not begin a line.
 func closes(text string) bool {
 	r, _ := utf8.DecodeRuneInString(text)
-	return strings.ContainsRune("，。；：、）％", r)
+	return strings.ContainsRune("，。；：、！？）》〉」』】〕％”’…,.;:!?)]}%", r)
 }

@@ -191,7 +191,8 @@ func (t *Tables) collectives(td ptrace.Traces) {
 	}
 }
 
-// remember keeps a collective's values for the rows of its ranks, in place of those of the oldest collective. Texts are copied: they are parts of the message.
+// remember keeps a collective's values for the rows of its ranks, in place of those of the oldest collective. A collective that comes again is as new: only its
+// last place is of its values. Texts are copied: they are parts of the message.
 func (t *Tables) remember(s ptrace.Span) {
 	var c view.Collective
 	c.Read(s)
@@ -202,8 +203,10 @@ func (t *Tables) remember(s ptrace.Span) {
 	_, root.retries = s.Attributes().Get(spans.AttrNCCLRetries)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	delete(t.roots, t.known[t.next])
-	t.known[t.next] = s.SpanID()
+	if oldest := t.roots[t.known[t.next]]; oldest != nil && oldest.place == t.next {
+		delete(t.roots, t.known[t.next])
+	}
+	root.place, t.known[t.next] = t.next, s.SpanID()
 	t.next = (t.next + 1) % len(t.known)
 	t.roots[s.SpanID()] = root
 }

@@ -2,6 +2,7 @@ package records
 
 import (
 	"bytes"
+	"encoding/binary"
 	"flag"
 	"fmt"
 	"math"
@@ -35,6 +36,33 @@ func TestBatchSize(t *testing.T) {
 		k.takes(batch)
 	}
 	assert.InDelta(t, 8, k.batch, 0)
+}
+
+// A collective that comes again, as after an error, is remembered as long as any: its first place takes nothing of it.
+func TestCollectiveAgain(t *testing.T) {
+	all := New(t.TempDir(), func(path string) string { return path }, "collective_ranks")
+	see := func(id uint32) {
+		s := ptrace.NewSpan()
+		s.SetSpanID(idOf(id))
+		all.remember(s)
+	}
+	see(1)
+	see(1)
+	for i := range uint32(knownRoots - 1) {
+		see(2 + i)
+	}
+	rank := ptrace.NewSpan()
+	rank.SetParentSpanID(idOf(1))
+	assert.NotNil(t, all.rootOf(rank))
+	see(knownRoots + 1)
+	assert.Nil(t, all.rootOf(rank))
+	assert.Len(t, all.roots, knownRoots)
+	require.NoError(t, all.Close())
+}
+
+func idOf(n uint32) (id pcommon.SpanID) {
+	binary.BigEndian.PutUint32(id[:], n)
+	return id
 }
 
 // A million rows take no more memory than some ten thousand: the rest stands in the temporary file.

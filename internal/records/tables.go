@@ -78,6 +78,7 @@ type inherited struct {
 	sequence                   view.Int
 	size                       float64 // By; NaN: not known
 	errors, retries            bool    // the log counts them
+	place                      int     // in Tables.known
 }
 
 // text, number and made are columns of an attribute that is a text, of an attribute that is a number, and of what write makes of the row: a number if there is

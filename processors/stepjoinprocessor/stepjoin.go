@@ -164,7 +164,7 @@ func (p *stepJoin) Shutdown(ctx context.Context) error {
 	return p.promises.close(ctx)
 }
 
-// run is the state of a run, new where absent. p.mu is held.
+// run is the state of a run, new where absent. Beyond maxRuns an idle run is forgotten, if one has no open groups. p.mu is held.
 func (p *stepJoin) run(id string, now time.Time) *facts.Run {
 	r := p.runs[id]
 	if r == nil {

@@ -177,6 +177,29 @@ func TestSaveRestore(t *testing.T) {
 	assert.Nil(t, r.handle(&noLines{}).Save())
 }
 
+// The process that prints most lines is of those used last, whatever it has in common with the last lines: its anchor is stored.
+func TestSaveKeepsTheBusiest(t *testing.T) {
+	r := prepared(t, consumertest.NewNop(), nil)
+	h := r.handle(&noLines{})
+	put := func(pid int) {
+		text := fmt.Sprintf("(Worker pid=%d) 2026-03-05 09:30:10,000:[TQ-TRACE] trace_id=x | func=f | stage=FUNCTION_END | total_duration=1.0s | timestamp=15.0", pid)
+		v, reason := h.Line(&tail.Line{Text: []byte(text), Observed: observed, ModTime: observed})
+		require.Equal(t, tail.Record, v, reason)
+	}
+	const busiest = 16 // its place in recent is its own
+	put(busiest)
+	for pid := busiest + 1; pid < 500; pid++ {
+		if pid%len(h.recent) != 0 {
+			put(pid)
+			put(busiest)
+		}
+	}
+	next := r.handle(&noLines{})
+	next.Restore(h.Save())
+	_, known := next.anchors.Get("", busiest).Offset()
+	assert.True(t, known)
+}
+
 // A reboot in the middle of a file: open calls are given up, and the new counter gets its own anchor.
 func TestCounterStartsAnew(t *testing.T) {
 	b := read(t, nil, write(t, "x.log",

@@ -178,7 +178,7 @@ func (h *handler) peelGlued(head []byte) {
 	}
 }
 
-// process finds or makes the process that printed the line: by pid and IP of Ray's prefix, else by the pid in the file's name. 0: neither is known.
+// process finds or makes the process that printed the line: by pid and IP of Ray's prefix, else by the pid in the file's name. The pid is 0 where neither is known.
 // Mostly one of the last lines was of the same process: recent is tried first.
 func (h *handler) process() *assemble.Proc {
 	pid := h.prefix.PID
@@ -186,12 +186,13 @@ func (h *handler) process() *assemble.Proc {
 		pid = h.filePID
 	}
 	if p := h.recent[pid&15]; p != nil && p.PID == pid && p.Host == string(h.prefix.IP) {
+		h.anchors.Touch(p.Anchor)
 		return p
 	}
 	p, ok := h.procs[procKey{string(h.prefix.IP), pid}]
 	if !ok {
 		if len(h.procs) >= maxProcs {
-			clear(h.procs) // open functions keep their process
+			clear(h.procs) // makes room; open functions keep their process
 		}
 		host := spans.Name(h.prefix.IP)
 		p = assemble.NewProc(host, pid, h.anchors.Get(host, pid))

@@ -169,7 +169,8 @@ func (w *Window) named() []Slow {
 	return w.slow
 }
 
-// interval is the median of the ranks' work times, ns; −1: known for less than half of n ranks. starts is the number of ranks with a start time.
+// interval is the median of the ranks' work times, ns; −1: known for less than half of n ranks. starts is the number of ranks with a
+// duration and a start time. See step 1 of the package comment.
 func (w *Window) interval(a []Arrival, n int) (median float64, starts int) {
 	w.times = w.times[:0]
 	for i := range a {

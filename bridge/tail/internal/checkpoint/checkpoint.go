@@ -14,7 +14,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/wire"
 )
 
-// A checkpoint is a version byte, varints and length-prefixed bytes, and the xxh3 hash of all before it, little-endian.
+// A checkpoint is a version byte, then varints, length-prefixed bytes and 8-byte hashes, and the xxh3 hash of all before; hashes are little-endian.
 const version = 1
 
 // IndexKey is where the list of all keys is stored.

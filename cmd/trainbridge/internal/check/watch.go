@@ -257,7 +257,7 @@ func (f *facts) step(span ptrace.Span, res pcommon.Map, made bool) {
 }
 
 // collective notes whether a collective could be matched between ranks, how far the clocks of its hosts are apart, and whether its times are synthetic. made is
-// what the resource says of the times.
+// whether the resource says synthetic; the span's own source has priority.
 func (f *facts) collective(span ptrace.Span, made bool) {
 	file, at, unconfirmed, apart := "", int64(0), false, 0.0
 	for name, v := range span.Attributes().All() {

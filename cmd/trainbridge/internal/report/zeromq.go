@@ -167,7 +167,8 @@ func (p *page) bottlenecks(c *digest.Calls) {
 	}
 }
 
-// advice writes the recommendations of the script's document, by its limits: serialization or transport over 30 % of the time, over 50 calls.
+// advice writes the recommendations of the document of TSQP's analyze_zmq_performance.py, by its limits: serialization, or sending and receiving (here with the
+// server's time, unlike view.RPCTransport), over 30 % of the time; over 50 calls.
 func (p *page) advice(c *digest.Calls, transports map[string]int) {
 	total := c.Took.Sum()
 	serialize, transport := c.Total(view.RPCSerialize)/total, (c.Total(view.RPCSend)+c.Total(view.RPCReceive))/total

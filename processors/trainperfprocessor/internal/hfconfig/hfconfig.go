@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -59,10 +60,7 @@ func Parse(raw []byte) (spans.Model, error) {
 	} else {
 		m.FFNHiddenSize = f.need("intermediate_size")
 	}
-	m.NumExperts = f.number("num_local_experts", "num_experts", "n_routed_experts")
-	if m.NumExperts > 0 {
-		f.experts(&m)
-	}
+	f.experts(&m)
 	if kind == "qwen3_next" {
 		f.delta(&m)
 	}
@@ -78,9 +76,20 @@ func Parse(raw []byte) (spans.Model, error) {
 	return m, nil
 }
 
-// experts reads a mixture of experts: the size and number of experts per token, shared experts, and which layers have experts: those at a
-// frequency, behind the dense layers at the beginning. Another pattern is an error.
+// experts reads a mixture of experts: the number of experts, of all and per token, their size, shared experts, and which layers have experts: those at a
+// frequency, behind the dense layers at the beginning. Another pattern is an error. Of a family with experts their number must be there, if only as 0: for its
+// absence transformers and the models' own code have different defaults.
 func (f *file) experts(m *spans.Model) {
+	keys := []string{"num_local_experts", "num_experts", "n_routed_experts"}
+	m.NumExperts = f.number(keys...)
+	if m.NumExperts == 0 {
+		isStated := slices.ContainsFunc(keys, func(key string) bool { return f.text(key) != "" })
+		hasExperts := m.Type == "mixtral" || m.Type == "moe" || m.Type == "deepseek"
+		if hasExperts && !isStated {
+			f.fail(strings.Join(keys, "' or '"), errMissing)
+		}
+		return
+	}
 	m.RouterTopK = f.need("num_experts_per_tok")
 	m.MoEFFN = f.number("moe_intermediate_size")
 	m.SharedExpertFFN = f.number("shared_expert_intermediate_size", "moe_shared_expert_intermediate_size")

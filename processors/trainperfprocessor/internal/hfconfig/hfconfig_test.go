@@ -117,6 +117,11 @@ func TestParse(t *testing.T) {
 				SwiGLU: true, NumExperts: 8, RouterTopK: 2,
 			},
 		},
+		"qwen3_moe without experts": {
+			`{"model_type": "qwen3_moe", "hidden_size": 2, "intermediate_size": 6, "num_attention_heads": 1, "num_hidden_layers": 4, "num_experts": 0, ` +
+				`"vocab_size": 8}`,
+			spans.Model{Type: "moe", NumLayers: 4, HiddenSize: 2, AttentionHeads: 1, FFNHiddenSize: 6, VocabSize: 8, SwiGLU: true},
+		},
 		"qwen2_moe": {
 			`{"model_type": "qwen2_moe", "hidden_size": 2048, "intermediate_size": 5632, "moe_intermediate_size": 1408,
 		"shared_expert_intermediate_size": 5632, "num_attention_heads": 16, "num_hidden_layers": 24,
@@ -182,7 +187,11 @@ func TestErrorsNameTheKey(t *testing.T) {
 		"dense elsewhere": {moe(`"mlp_only_layers": [0, 5]`), "'mlp_only_layers' describes", errLayers},
 		"dense text":      {moe(`"mlp_only_layers": "none"`), "'mlp_only_layers' describes", errLayers},
 		"no latent rank": {`{"model_type": "deepseek_v2", "hidden_size": 1, "intermediate_size": 1, "num_attention_heads": 1, "num_hidden_layers": 1, ` +
-			`"vocab_size": 1}`, "'kv_lora_rank' is missing", errMissing},
+			`"vocab_size": 1, "n_routed_experts": 0}`, "'kv_lora_rank' is missing", errMissing},
+		"no number of experts": {
+			strings.Replace(deepseek, "n_routed_experts", "x", 1), "'num_local_experts' or 'num_experts' or 'n_routed_experts' is missing", errMissing,
+		},
+		"no number of experts in layers with experts": {strings.Replace(nano, "n_routed_experts", "x", 1), "'n_routed_experts' is missing", errMissing},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Parse([]byte(tt.json))

@@ -79,7 +79,8 @@ func (p *Parser) micros(b []byte, i int) (ns int64, end int) {
 	return int64(v) * 1000, i
 }
 
-// oddMicros reads microseconds in any other form: with a fraction, in quotes, with an exponent.
+// oddMicros reads microseconds in any other form: with a fraction, in quotes, with an exponent. Results as micros; a
+// negative time marks the line as bad.
 func (p *Parser) oddMicros(b []byte, i int) (int64, int) {
 	text, end := p.scalar(b, i)
 	if len(text) == 0 {

@@ -116,7 +116,7 @@ func readHeader(b []byte) (h header, ok bool) {
 	return h, true
 }
 
-// row splits a row into p.v by the columns; false: the row has fewer or more cells.
+// row splits a row into p.v by the columns; false: the row has fewer or more cells, or a quote is wrong.
 func (p *CSVParser) row(b []byte, columns []key) bool {
 	p.v = values{}
 	i, more := 0, true

@@ -131,7 +131,7 @@ func (a *Assembler) clientEnd(g *group, l *tqline.Line, at *At, name string) Fat
 // clientStart takes the START of an operation. An operation whose END came first gets its START. Any other waits for its END: in its function, if one has a
 // stage for it now (TooMany: with maxOps operations already), else on its own.
 func (a *Assembler) clientStart(g *group, l *tqline.Line, at *At, name string) Fate {
-	if g.startless > 0 && g.base != None {
+	if g.startless > 0 && g.base != None { // without a clock (None) the order of the lines is the order of the events: no END comes first
 		o := g.unstarted(l, at.T, name)
 		if o != nil { // its END came first
 			g.startless--
@@ -146,7 +146,7 @@ func (a *Assembler) clientStart(g *group, l *tqline.Line, at *At, name string) F
 		}
 	}
 	o := a.newOp(g, l, name, at)
-	if !l.Log { // else of no function
+	if !l.Log { // a [TQ-LOG] is of no function
 		o.f = g.during(l.Op, at.T, at.T, name, l.PID)
 	}
 	if o.f != nil && len(o.f.ops) >= maxOps {

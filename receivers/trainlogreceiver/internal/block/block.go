@@ -30,7 +30,7 @@
 //	│ ppo_actor/update/actor_loss/avg │ -1.2000e-03 │ timeperf/rollout │ 2.0600e+01 │
 //
 // A header alone is no record: the record begins at the line with the loss, or with the time of the step, and takes the values before and behind. The record's
-// time is the header's, if any.
+// time is the header's, if any; of ROLL and of boxes that of a later line.
 package block
 
 import (

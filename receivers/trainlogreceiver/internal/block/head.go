@@ -117,7 +117,8 @@ func (p *Parser) olmo(b []byte, pre *line.Prefix) bool {
 	return true
 }
 
-// roll reads ROLL's "pipeline step 1 start...", which opens a block, and "pipeline step 1 finished", which ends the block. false: another line.
+// roll reads ROLL's "pipeline step 1 start...", which opens a block, and "pipeline step 1 finished", perhaps with dots, which ends the block. false: another
+// line.
 func (p *Parser) roll(b []byte, pre *line.Prefix) bool {
 	rest, ok := bytes.CutPrefix(b, rollMark)
 	if !ok {
@@ -138,7 +139,7 @@ func (p *Parser) roll(b []byte, pre *line.Prefix) bool {
 	if begins {
 		p.state.In, p.state.Step = roll, n
 		p.state.from(pre)
-		p.state.Stamp = nil // the metrics' line is at the end of the step
+		p.state.Stamp = nil // not the header's time: the line of the metrics has that of the step's end
 	}
 	return true
 }

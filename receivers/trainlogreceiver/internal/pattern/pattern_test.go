@@ -166,7 +166,23 @@ func TestPropose(t *testing.T) {
 		"no names": {"1/60: 2.5\n2/60: 2.4\n3/60: 2.25", "{iteration}/{iterations}: {loss}"},
 		"the same": {"layer 3 has 5 heads\nlayer 3 has 5 heads\nlayer 3 has 5 heads", ""},
 		"braces":   {"{1} x=2.5\n{2} x=2.4\n{3} x=2.3", "{{{iteration}}} x={x}"},
-		"prose":    {"In 2024 there were 5 of them.\nNothing.\n", ""},
+		"time of steps": {
+			"it 1 loss 2.5 time: 20.5 sec/100 iters\nit 2 loss 2.4 time: 20.4 sec/100 iters\nit 3 loss 2.3 time: 20.3 sec/100 iters",
+			"it {iteration} loss {loss} time: {*} sec/100 iters",
+		},
+		"time without a name, of steps": {
+			"it 1 loss 2.5 20.5 secs / 100 iters\nit 2 loss 2.4 20.4 secs / 100 iters\nit 3 loss 2.3 20.3 secs / 100 iters",
+			"it {iteration} loss {loss} {*} secs / 100 iters",
+		},
+		"other time alone": {
+			"step 1: load took 0.5\nstep 2: load took 0.4\nstep 3: load took 0.3", "step {iteration}: load took {*}",
+		},
+		"share of time": {"it 1 loss 2.5 time 50 %\nit 2 loss 2.4 time 51 %\nit 3 loss 2.3 time 52 %", "it {iteration} loss {loss} time {*} %"},
+		"other time before": {
+			"it 1 loss 2.5 data time 0.1 s time 1.5 s\nit 2 loss 2.4 data time 0.2 s time 1.4 s\nit 3 loss 2.3 data time 0.3 s time 1.3 s",
+			"it {iteration} loss {loss} data time {*} s time {step_time:s} s",
+		},
+		"prose": {"In 2024 there were 5 of them.\nNothing.\n", ""},
 	} {
 		got := Propose(strings.Split(tt.log, "\n"))
 		assert.Equal(t, tt.want, got, name)

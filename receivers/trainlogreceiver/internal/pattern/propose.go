@@ -118,7 +118,8 @@ func write(texts []string, rows [][]string) string {
 		case "*":
 			out.WriteString("{*}")
 		default:
-			out.WriteString("{" + names[i] + unitBehind(texts[i+1]) + "}")
+			unit, _ := unitBehind(texts[i+1])
+			out.WriteString("{" + names[i] + unit + "}")
 		}
 	}
 	return out.String()
@@ -127,7 +128,7 @@ func write(texts []string, rows [][]string) string {
 // namesOf chooses the names of the placeholders, without units. The counting number is the iteration, a constant behind a slash the planned iterations or
 // epochs, the first duration of a step (isTimed) step_time. Other numbers have the word before them as name; one may become the loss (lossOf). "" stands for
 // the number itself: the first constant that has no name, or no fraction. "*" stands for any text: a number without a name, with a name that another number has
-// already, with a step's name and no count, or a further constant.
+// already, with a step's name and no count, with the name of a time and not the time of a step, or a further constant.
 func namesOf(texts []string, rows [][]string) []string {
 	step := counting(texts, rows)
 	names := make([]string, len(rows[0]))
@@ -150,6 +151,8 @@ func namesOf(texts []string, rows [][]string) []string {
 			name = ""
 		case name == "step" || name == "iteration" || name == "iter": // not the number that counts
 			name = "*"
+		case name == "step_time": // another time than a step's, or a second one
+			name = "*"
 		case name == "" || taken[name]:
 			name = "*"
 		}
@@ -167,14 +170,18 @@ func namesOf(texts []string, rows [][]string) []string {
 // lossOf is the index of the loss where no number is called loss: by a name of its own, by the word before or behind, or as the only number with a fraction;
 // -1: none.
 func lossOf(texts []string, rows [][]string, names []string) int {
+	isFree := func(i int) bool { // a fraction without a name, and no time
+		return names[i] == "*" && strings.ContainsAny(rows[0][i], ".eE") && nameBefore(texts[i]) != "step_time"
+	}
 	free, last := 0, -1
 	for i, name := range names {
+		unit, _ := unitBehind(texts[i+1])
 		switch {
 		case strings.Contains(name, "loss"):
 			return -1
 		case losses[name]:
 			return i
-		case name == "*" && strings.ContainsAny(rows[0][i], ".eE") && unitBehind(texts[i+1]) == "":
+		case isFree(i) && unit == "":
 			free, last = free+1, i
 		}
 	}
@@ -184,7 +191,7 @@ func lossOf(texts []string, rows [][]string, names []string) int {
 		lossBehind := strings.HasSuffix(wordsOf(texts[i+1]), "loss") // "2.31 train loss,"
 		fraction := strings.ContainsAny(rows[0][i], ".eE")
 		counts := name == "iteration" || name == "iterations"
-		if fraction && (lossBehind && !counts || lossBefore && name == "*") {
+		if fraction && lossBehind && !counts || lossBefore && isFree(i) {
 			return i
 		}
 	}
@@ -225,10 +232,10 @@ func nameBefore(text string) string {
 	}
 }
 
-// isTimed says whether a number is a step's duration: by its name, or without a name by its unit. before and behind are the texts around the number. Other
-// times are not, nor is a time of several steps ("20 s/100 iters").
+// isTimed says whether a number is a step's duration: by its name, or without a name by its unit. before and behind are the texts around the number. A name
+// counts only with a unit or a fraction. Other times are not, nor is a time of several steps ("20 s/100 iters").
 func isTimed(before, behind, number string) bool {
-	words := strings.ToLower(before) // of the number alone
+	words := strings.ToLower(before) // behind the number or the clause before
 	if i := strings.LastIndexAny(words, ",;|)]"); i >= 0 {
 		words = words[i+1:]
 	}
@@ -237,29 +244,28 @@ func isTimed(before, behind, number string) bool {
 			return false
 		}
 	}
-	unit := unitBehind(behind)
-	rest := strings.TrimLeft(strings.TrimPrefix(strings.TrimLeft(behind, " "), strings.TrimPrefix(unit, ":")), " ") // behind the unit
-	perConstant := strings.HasSuffix(unit, "s") && len(rest) > 1 && rest[0] == '/' && ascii.IsDigit(rest[1])
-	perNumber := rest == "/" // another number of the line follows
+	unit, rest := unitBehind(behind)
+	isTime := unit == ":s" || unit == ":ms"
 	fraction := strings.Contains(number, ".")
+	perSteps := strings.TrimSpace(rest) == "/" // "20 s/100 iters": cut has taken the 100 out of the text
 	switch {
-	case perConstant, perNumber:
+	case perSteps:
 		return false
 	case nameBefore(before) == "step_time", strings.Contains(words, "time"):
-		return unit != "" || fraction
+		return isTime || unit == "" && fraction
 	}
-	return nameBefore(before) == "" && (unit == ":s" || unit == ":ms") && fraction
+	return nameBefore(before) == "" && isTime && fraction
 }
 
-// unitBehind is the unit at the beginning of a text, as written in a placeholder: ":ms" of " ms, ". "": none.
-func unitBehind(text string) string {
+// unitBehind is the unit at the beginning of a text, as written in a placeholder, and the text behind the unit: ":ms" and ", " of " ms, ". "": none.
+func unitBehind(text string) (unit, rest string) {
 	word := strings.TrimLeft(text, " ")
 	for _, unit := range [...]struct{ word, name string }{
 		{"ms", "ms"}, {"s", "s"}, {"seconds", "s"}, {"secs", "s"}, {"sec", "s"}, {"%", "%"}, {"GiB", "GiB"}, {"GB", "GB"}, {"MiB", "MiB"}, {"MB", "MB"},
 	} {
 		if rest, ok := strings.CutPrefix(word, unit.word); ok && (rest == "" || !ascii.IsLetter(rest[0])) {
-			return ":" + unit.name
+			return ":" + unit.name, rest
 		}
 	}
-	return ""
+	return "", text
 }

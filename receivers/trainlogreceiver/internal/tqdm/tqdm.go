@@ -16,8 +16,8 @@ import (
 
 // Bar is one drawing of a bar. Slices point into the line.
 type Bar struct {
-	Desc    []byte // "Epoch 0", without its colon
-	Done    float64
+	Desc    []byte  // "Epoch 0", without its colon
+	Done    float64 // with unit_scale rounded to three digits, as Total
 	Total   float64 // 0: unknown
 	Elapsed float64 // seconds since the bar was first drawn
 	// Per is the seconds per iteration: a mean, over the whole bar or the last iterations, depending on tqdm's smoothing. 0: unknown.
@@ -71,33 +71,39 @@ func Parse(b []byte) (bar Bar, n int) {
 // description takes off the characters behind a description: NeMo 1 writes "Epoch 0: : ", and a bar without a total "Epoch 0: |          |".
 func description(b []byte) []byte { return bytes.TrimSpace(bytes.TrimRight(b, "|: ")) }
 
-// count reads "1/8", "1/?" and "17it". false: another text. decimal.Leading refuses digits before a letter, so digits are tried by themselves.
+// count reads "1/8", "1/?", "17it" with any unit, and the counts of unit_scale, "1.25k/8.00k" and "1.25kit". false: another text. decimal.Leading takes an e for
+// an exponent, and refuses "17ex": then the digits are tried by themselves.
 func (bar *Bar) count(b []byte) bool {
 	done, n := decimal.Leading(b)
 	if n == 0 {
-		for n < len(b) && (ascii.IsDigit(b[n]) || b[n] == '.') {
-			n++
-		}
-		v, ok := decimal.Float(b[:n])
-		if !ok {
+		done, n = digits(b)
+		if n == 0 {
 			return false
 		}
-		done = v
 	}
-	bar.Done = done
 	rest := b[n:]
 	if len(rest) == 0 {
 		return false
 	}
-	if rest[0] == '/' {
-		v, ok := decimal.Float(rest[1:])
-		if ok {
-			bar.Total = v
-		}
-		return ok || len(rest) == 2 && rest[1] == '?'
+	if by := scale(rest[0]); by > 1 && (bytes.HasPrefix(rest[1:], []byte("/")) || string(rest[1:]) == "it") {
+		done, rest = math.Round(done*by), rest[1:]
 	}
-	return true
+	bar.Done = done
+	total, ok := bytes.CutPrefix(rest, []byte("/"))
+	if !ok || string(total) == "?" {
+		return true
+	}
+	if last := len(total) - 1; last > 0 && scale(total[last]) > 1 {
+		v, ok := decimal.Float(total[:last])
+		bar.Total = math.Round(v * scale(total[last]))
+		return ok
+	}
+	bar.Total, ok = decimal.Float(total)
+	return ok
 }
+
+// scale is the factor of the letter that unit_scale puts behind a number: 1000 of k, a million of M; 1 of any other.
+func scale(c byte) float64 { return math.Pow10(3 * (1 + bytes.IndexByte([]byte("kMGT"), c))) }
 
 // times reads the text in a bar's brackets, "00:12<20:31, 1.24s/it, loss=2.3": the elapsed time, the seconds per iteration with half a last digit as their
 // possible error, and the postfix. The result is n, the length of the bar, or 0 if the text has no elapsed time.
@@ -116,7 +122,7 @@ func (bar *Bar) times(in []byte, n int) int {
 		return n
 	}
 	bar.Postfix = bytes.TrimSpace(postfix)
-	number, length := rateNumber(rate)
+	number, length := digits(rate)
 	unit, off := rate[length:], 0.5
 	if i := bytes.IndexByte(rate[:length], '.'); i >= 0 {
 		off = 0.5 * math.Pow10(i+1-length)
@@ -126,17 +132,18 @@ func (bar *Bar) times(in []byte, n int) int {
 	case bytes.HasPrefix(unit, []byte("s/")):
 		bar.Per, bar.Err = number, off
 	case bytes.HasSuffix(unit, []byte("/s")): // the error of 1/x is the error of x divided by x²
-		if len(unit) == len("kit/s") && bytes.HasSuffix(unit, []byte("it/s")) { // unit_scale: thousands, millions
-			scale := math.Pow10(3 * (1 + bytes.IndexByte([]byte("kMGT"), unit[0])))
-			number, off = number*scale, off*scale
+		if string(unit[1:]) == "it/s" { // unit_scale
+			by := scale(unit[0])
+			number, off = number*by, off*by
 		}
 		bar.Per, bar.Err = 1/number, off/number/number
 	}
 	return n
 }
 
-// rateNumber reads the digits at the beginning of b: "41.65it/s" is no number to decimal.Leading where the unit looks like an exponent.
-func rateNumber(b []byte) (float64, int) {
+// digits reads the digits at the beginning of b as a number, and returns their length; 0: none. decimal.Leading takes an e for an exponent, and refuses
+// "41.65ex/s".
+func digits(b []byte) (float64, int) {
 	n := 0
 	for n < len(b) && (ascii.IsDigit(b[n]) || b[n] == '.') {
 		n++

@@ -101,8 +101,8 @@ func (c *composer) bandwidth(j *digest.Job, operations []*digest.Collective) *se
 	return out
 }
 
-// sizes is the number of messages by size, a bar for each power of two from the smallest to the largest, with a part for each operation that
-// has a colour.
+// sizes is the number of messages by size, a bar for each power of two from the smallest to the largest, with a part for each operation that has a colour; the
+// messages of other operations are left out.
 func (c *composer) sizes(operations []*digest.Collective) *bars {
 	out := &bars{head: head{Kind: "bars", Title: c.t("Messages by size", "消息大小分布")}}
 	low, high := 64, -1 // exponents of two

@@ -350,8 +350,8 @@ func (b bins) edge(i int) float64 { return math.Pow(b.base, float64(i)/b.each) }
 // mostBins bounds the bins of a histogram: the smallest values are left out beyond.
 const mostBins = 160
 
-// distribution draws histograms of several distributions over a logarithmic axis: the share of values in each bin. The values themselves are not kept, so the
-// shares come from their quantiles (below). Distributions of a single value, or of none above 0, are left out.
+// distribution draws histograms of several distributions over a logarithmic axis: the share of values in each bin, by the function below: exact where all
+// values are kept, else from their quantiles. Distributions of fewer than two values, or of none above 0, are left out.
 func (c *composer) distribution(title, label, unit string, all []named) *series {
 	out := &series{
 		head: head{Kind: "series", Title: title}, XLabel: label, XUnit: unit, LogX: true,

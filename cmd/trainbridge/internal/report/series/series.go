@@ -75,7 +75,7 @@ func (w *writer) Sink() offline.Sink {
 		}
 		return nil
 	})
-	return offline.Sink{Traces: traces, NoParts: true}
+	return offline.Sink{Traces: traces, NoParts: true, NoJoins: true}
 }
 
 // add keeps a step as the text of a row: the run and a 0, then 8 bytes each: the end in ns, the number of the step, the values of figures. Steps without a

@@ -141,7 +141,7 @@ func (p *page) read(ctx context.Context, began time.Time) error {
 	if seen == p.seen {
 		return errors.Join(in.Missing...)
 	}
-	passed := int64(0) // in the first reading
+	passed := int64(0) // bytes of the first reading, once it is over
 	// The logs are read twice, for the figures and for the drawn traces.
 	tell := func(done, total int64) {
 		p.change(func(s *state) { s.Reading, s.Done, s.Total = true, passed+min(done, total), 2*total })
