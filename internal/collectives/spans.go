@@ -11,8 +11,8 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// MaxSpans bounds a trace: Jaeger's page and Tempo handle 2,000 spans well. maxAround of them are the root, the lateness of the last rank, and the aggregates of
-// spans without room.
+// MaxSpans bounds a trace: Jaeger's page and Tempo handle 2,000 spans well. maxAround of them are the root, the lateness of the last rank, and the aggregates
+// of spans without room.
 const (
 	MaxSpans  = 2_000
 	maxAround = 10

@@ -358,7 +358,8 @@ func (g *gpus) throttled(d *device, bits uint64, ret nvml.Return) nvml.Return {
 }
 
 // pcieCounters reads the bytes over PCIe in both directions. Some GPUs have counters of 32 bits (A100, by reports), which wrap several times between scrapes
-// and are useless, whatever type NVML gives them: the answer DEPRECATED, by the type or by the first wrap seen, makes pcieThroughput take over.
+// and are useless, whatever type NVML gives them: the answer DEPRECATED, by the type or by the first wrap seen, makes pcieThroughput take over. A restart below
+// 4 GiB looks like a wrap: pcieThroughput serves then, too.
 func (g *gpus) pcieCounters(d *device) nvml.Return {
 	v := []nvml.FieldValue{receive: {FieldId: nvml.FI_DEV_PCIE_COUNT_RX_BYTES}, transmit: {FieldId: nvml.FI_DEV_PCIE_COUNT_TX_BYTES}}
 	if ret := fieldValues(d, v); ret != nvml.SUCCESS {

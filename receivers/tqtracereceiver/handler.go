@@ -178,8 +178,8 @@ func (h *handler) peelGlued(head []byte) {
 	}
 }
 
-// process finds or makes the process that printed the line: by pid and IP of Ray's prefix, else by the pid in the file's name. The pid is 0 where neither is known.
-// Mostly one of the last lines was of the same process: recent is tried first.
+// process finds or makes the process that printed the line: by pid and IP of Ray's prefix, else by the pid in the file's name. The pid is 0 where neither is
+// known. Mostly one of the last lines was of the same process: recent is tried first.
 func (h *handler) process() *assemble.Proc {
 	pid := h.prefix.PID
 	if pid == 0 {

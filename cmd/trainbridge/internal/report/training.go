@@ -72,8 +72,8 @@ func (p *page) lossAt(l *digest.LossAt) string {
 	return p.sf("%s at step %s", "%s（第 %s 步）", lossText(l), human.Thousands(l.Step.N))
 }
 
-// session writes the statistics of a whole run of FlagScale's perf_monitor under the names of its final_statistics, and a table of its series, by their names in
-// TensorBoard. They are recomputed from the rows, because a killed run has written none.
+// session writes the statistics of a whole run of FlagScale's perf_monitor under the names of its final_statistics, and a table of its series, by their names
+// in TensorBoard. They are recomputed from the rows, because a killed run has written none.
 func (p *page) session(l *digest.Log) {
 	p.value("total_iterations", human.Thousands(l.Records))
 	var rows [][]string

@@ -71,8 +71,8 @@ func Parse(b []byte) (bar Bar, n int) {
 // description takes off the characters behind a description: NeMo 1 writes "Epoch 0: : ", and a bar without a total "Epoch 0: |          |".
 func description(b []byte) []byte { return bytes.TrimSpace(bytes.TrimRight(b, "|: ")) }
 
-// count reads "1/8", "1/?", "17it" with any unit, and the counts of unit_scale, "1.25k/8.00k" and "1.25kit". false: another text. decimal.Leading takes an e for
-// an exponent, and refuses "17ex": then the digits are tried by themselves.
+// count reads "1/8", "1/?", "17it" with any unit, and the counts of unit_scale, "1.25k/8.00k" and "1.25kit". false: another text. decimal.Leading takes an e
+// for an exponent, and refuses "17ex": then the digits are tried by themselves.
 func (bar *Bar) count(b []byte) bool {
 	done, n := decimal.Leading(b)
 	if n == 0 {
