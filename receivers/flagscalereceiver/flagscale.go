@@ -45,7 +45,8 @@ func newParts(r *filereceiver.Receiver, config component.Config) (filereceiver.P
 	}, nil
 }
 
-// detect recognizes a file by a line that is a record of one of the formats, or the start of a session. A line of a format without a record decides nothing.
+// detect recognizes a file by a line that is a record of one of the formats, or of perf_monitor's lines around a table (reasonSession). Another line without a
+// record decides nothing.
 func detect(string) tail.Detect {
 	p := newParser("", nil)
 	return step.Detect(func(text []byte, out step.Out) tail.Reads {
@@ -128,9 +129,9 @@ type document struct {
 func (d *document) Line(text []byte, out step.Out) (tail.Verdict, string) {
 	dir, name := filepath.Split(d.path)
 	// perf_summary_20260612_103000.json is of the session whose table is perf_metrics_20260612_103000.log.
-	stamp, ok := strings.CutPrefix(strings.TrimSuffix(name, ".json"), summaryPrefix)
+	stamp := strings.TrimPrefix(strings.TrimSuffix(name, ".json"), summaryPrefix)
 	// Where the rows are also in a table, only this check finds, after a restart of the collector, that they were counted before.
-	d.summary.Rows = !ok || !tableIsRead(d.files, dir, stamp)
+	d.summary.Rows = !tableIsRead(d.files, dir, stamp)
 	if !d.summary.Read(text, out) {
 		return tail.Rejected, "bad_summary"
 	}

@@ -16,7 +16,7 @@ import (
 // format is a format of FlagScale's jobs.
 type format struct {
 	name string
-	// reads is the receiver of a line, for include_by_content.
+	// reads is the answer for a record of the format, for include_by_content.
 	reads tail.Reads
 	// open makes the reader of the file at path, one of files.
 	open func(path string, files *tail.Config) reader
@@ -25,7 +25,7 @@ type format struct {
 // perfMonitor is the format of the tables of FlagScale's perf_monitor.
 const perfMonitor = "perf_monitor"
 
-// formats are tried in order. Megatron's lines are train_log's first, the reader of any trainer. To add a format, add its line.
+// formats are tried in order. Megatron's lines belong to train_log first (ReadsToo), the receiver of any trainer's log. To add a format, add its line.
 var formats = []format{
 	{name: perfMonitor, reads: tail.ReadsOwn, open: openTable},
 	{name: "megatron", reads: tail.ReadsToo, open: func(string, *tail.Config) reader { return new(megatronstep.Parser) }},
@@ -71,7 +71,7 @@ func (d *discard) Record() *record.Record {
 
 func (*discard) Emit(*record.Record) {}
 
-// reasonSession is the reason of the line at the start of a session.
+// reasonSession is the reason of the lines around the table of a session, and of the header.
 const reasonSession = "session"
 
 // Line reads a line of a table. The start of a session means that the job was started again. Rows are read also where they are dropped, so that lines after a
@@ -99,8 +99,8 @@ func (t *tableReader) Line(text []byte, out step.Out) (v tail.Verdict, reason st
 	return tail.Ignored, "", false
 }
 
-// session is called for the first line of a session, "Performance Monitor Session Started: 2026-06-12 10:30:00", and finds out whether perf_realtime.log only
-// repeats the rows of a table that is read, too (t.copied). The table is preferred: it has the breakdown as well. Rows that are read from a single file are not
+// session is called for the first line of a session, "Performance Monitor Session Started: 2026-06-12 10:30:00" (and for a header, which says nothing about
+// the session), and finds out whether perf_realtime.log only repeats the rows of a table that is read, too (t.copied). The table is preferred: it has the breakdown as well. Rows that are read from a single file are not
 // counted again after a restart of the collector.
 func (t *tableReader) session(header []byte) {
 	started, ok := bytes.CutPrefix(bytes.TrimSpace(header), perfmonitor.Started)

@@ -31,7 +31,7 @@ type Peeler struct {
 	outer line.Peeler       // of the line as read
 	inner *[MaxDepth]opened // by depth; nil until an envelope is met: most streams have none
 	exp   *export           // nil until an entry of journalctl -o export is met
-	// Opened says that the line stood in an object: the text may hold several lines, as a carriage return ends none within an object.
+	// Opened says that the line stood in an object or an entry of the journal: the text may hold several lines, as a carriage return ends none within them.
 	Opened bool
 }
 
@@ -44,13 +44,13 @@ type opened struct {
 }
 
 // Peel returns the program's own text of a line and fills pre, as line.Peeler does: Peel also opens envelopes, and envelopes in envelopes. The envelope's time
-// becomes the container's time of pre. In journalctl -o export a line without the message gives an empty text.
+// becomes the container's time of pre. In journalctl -o export a line without the message gives an empty text, and no object in the message is opened.
 func (p *Peeler) Peel(b []byte, pre *line.Prefix) []byte {
-	// Cheap: before the first entry of a journal (exp), only lines that begin as an entry's field does (MESSAGE, __REALTIME_TIMESTAMP) are looked at.
-	if len(b) > 7 && (b[0] == '_' || b[0] == 'M') || p.exp != nil {
+	// Cheap: before the first entry of a journal (exp), only lines that begin as its time does (__REALTIME_TIMESTAMP) are looked at.
+	if len(b) > 0 && b[0] == '_' || p.exp != nil {
 		if text, ok := p.journal(b); ok {
 			b = p.outer.Peel(text, pre)
-			if pre.Container == nil && len(p.exp.stamp) > 0 {
+			if pre.Container == nil {
 				pre.Container = p.exp.stamp
 			}
 			p.Opened = true // a message may have carriage returns
@@ -65,8 +65,8 @@ func (p *Peeler) Peel(b []byte, pre *line.Prefix) []byte {
 	return p.open(b, pre)
 }
 
-// open opens up to MaxDepth nested envelopes, and returns the innermost text, peeled. An object that is no envelope after all is returned as the text. The
-// outermost time counts: an inner one is the program's.
+// open opens up to MaxDepth nested envelopes, and returns the innermost text, peeled. An object that is no envelope after all is returned as the text. Of the
+// objects' times the outermost counts: an inner one is the program's.
 func (p *Peeler) open(b []byte, pre *line.Prefix) []byte {
 	for depth := 0; depth < MaxDepth && len(b) > 1 && b[0] == '{' && carries(b); depth++ {
 		var f found
@@ -88,7 +88,7 @@ func (p *Peeler) open(b []byte, pre *line.Prefix) []byte {
 }
 
 // Logger opens the object of a program's own logger ({"level":"info","ts":…,"msg":"text"}), and returns the message, peeled. The object's time becomes the
-// logger's time of pre, if pre has none. ok is false where b is no such object.
+// logger's time of pre, if neither pre nor the message's own prefix has one. ok is false where b is no such object.
 //
 // depth (0 to MaxDepth-1) counts objects in objects. The message is valid until another object of the same depth is opened.
 func (p *Peeler) Logger(b []byte, pre *line.Prefix, depth int) (message []byte, ok bool) {
@@ -154,11 +154,11 @@ func carries(b []byte) bool {
 type found struct {
 	raw   []byte // the text, as printed: "…", […] or {…}; nil: none
 	stamp []byte // a time in letters
-	clock []byte // a time as a number
+	clock []byte // a time as a number, or as loguru's object with the number
 
-	// The member with the text: log (docker, Fluent Bit), MESSAGE (journalctl), textPayload or jsonPayload (Cloud Logging), line (logcli), message, msg or event
-	// (vector, loggers), record (loguru's object, whose text member has the whole line).
-	log, journal, cloud, loki, vector, loguruRecord bool
+	log          bool // the member log has a text
+	logger       bool // a member message, msg or event has a text: loggers write these, and vector
+	loguruRecord bool // raw is the message in loguru's record
 
 	proof bool // a member that only log transports write, such as "stream"
 	level bool // a level, as loggers write
@@ -199,18 +199,16 @@ func (f *found) read(b []byte) bool {
 func (f *found) member(name, raw, text []byte) {
 	quoted := raw[0] == '"'
 	switch string(name) {
-	case "log":
-		f.keep(&f.log, raw, quoted)
-	case "MESSAGE":
-		f.keep(&f.journal, raw, quoted || raw[0] == '[')
-	case "textPayload":
-		f.keep(&f.cloud, raw, quoted)
-	case "jsonPayload":
-		f.keep(&f.cloud, raw, raw[0] == '{')
-	case "line":
-		f.keep(&f.loki, raw, quoted)
+	case "log": // docker, Fluent Bit
+		f.log = f.keep(raw, quoted) || f.log
+	case "MESSAGE": // journalctl
+		f.keep(raw, quoted || raw[0] == '[')
+	case "jsonPayload": // Cloud Logging
+		f.keep(raw, raw[0] == '{')
+	case "textPayload", "line": // Cloud Logging, logcli
+		f.keep(raw, quoted)
 	case "message", "msg", "event":
-		f.keep(&f.vector, raw, quoted)
+		f.logger = f.keep(raw, quoted) || f.logger
 	case "record":
 		f.loguru(raw)
 	case "stream", "kubernetes", "source_type", "insertId", "logName", "_p":
@@ -226,14 +224,17 @@ func (f *found) member(name, raw, text []byte) {
 	}
 }
 
-// keep takes raw as the object's text, if isText, and sets the flag of the member that has the text. The message in loguru's record is not replaced.
-func (f *found) keep(member *bool, raw []byte, isText bool) {
-	if isText && !f.loguruRecord {
-		f.raw, *member = raw, true
+// keep takes raw as the object's text, if isText: the last such member counts. The message in loguru's record is not replaced. The result says whether raw was
+// taken.
+func (f *found) keep(raw []byte, isText bool) bool {
+	if !isText || f.loguruRecord {
+		return false
 	}
+	f.raw = raw
+	return true
 }
 
-// time takes the first time in letters ("2026-08-03T09:14:22Z"), and the first value that is none: a number, or loguru's object.
+// time takes the first time in letters ("2026-08-03T09:14:22Z"), and the first value without any at its beginning: a number, or loguru's object.
 func (f *found) time(text []byte) {
 	switch n := line.StampLen(text); {
 	case n > 0 && n == len(text) && f.stamp == nil:
@@ -250,7 +251,7 @@ func (f *found) loguru(raw []byte) {
 	if raw[0] != '{' || !in.read(raw) || in.raw == nil {
 		return
 	}
-	f.raw, f.loguruRecord, f.vector = in.raw, true, true
+	f.raw, f.loguruRecord, f.logger = in.raw, true, true
 	// The time is an object, with the number in "timestamp".
 	if len(in.clock) > 0 && in.clock[0] == '{' {
 		var at found
@@ -261,20 +262,15 @@ func (f *found) loguru(raw []byte) {
 }
 
 // carrier says whether the object is the envelope of a log transport, not an object of the program's own logger: the name of the text's member alone is no
-// proof, as programs use the same names.
+// proof, as programs use the same names. docker's and Fluent Bit's "log" needs a time only.
 func (f *found) carrier() bool {
-	switch {
-	case f.raw == nil || f.loguruRecord:
+	if f.raw == nil || f.loguruRecord {
 		return false
-	case f.log:
-		return f.proof || f.stamp != nil || f.clock != nil
-	case f.vector, f.journal, f.cloud, f.loki:
-		return f.proof
 	}
-	return false
+	return f.proof || f.log && (f.stamp != nil || f.clock != nil)
 }
 
-// logged says whether the object is a logger's, with a level or a time beside the message: a program's own objects may have a message, too.
+// logged says whether the object is a logger's, with a level or a time beside the message, or a transport's: a program's own objects may have a message, too.
 func (f *found) logged() bool {
 	return f.loguruRecord || f.level || f.proof || f.stamp != nil || f.clock != nil
 }
@@ -285,7 +281,7 @@ func (f *found) message(own *jsonlike.Texts) (text []byte, ok bool) {
 	switch f.raw[0] {
 	case '{': // The payload is the object of a logger ({"message":"text"}), or a program's own JSON, which is the text.
 		var in found
-		if in.read(f.raw) && in.raw != nil && in.raw[0] == '"' && in.vector {
+		if in.read(f.raw) && in.raw != nil && in.raw[0] == '"' && in.logger {
 			text, end := lexer.Text(in.raw, 0, own)
 			return text, end >= 0
 		}

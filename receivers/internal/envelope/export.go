@@ -23,8 +23,8 @@ var (
 
 const lengthBytes = 8
 
-// journal returns the message in a line of an entry, nil for another field of the entry. ok is false for a line of another format. An entry begins with its
-// time: other fields are only looked for after the first time.
+// journal returns the message in a line of an entry, nil for another field of the entry. ok is false for a line of another format. An entry's time comes before
+// its other fields (but __CURSOR), so other fields are only looked for after the first time.
 func (p *Peeler) journal(b []byte) (text []byte, ok bool) {
 	e := p.exp
 	switch {

@@ -11,12 +11,12 @@ import (
 // Pieces joins the pieces of long lines that container runtimes split, 16 KiB each: CRI marks all pieces but the last with P (kubelet's log format, CRI-O's
 // conmon, containerd), and docker's json-file leaves the line's end to the last. The zero value is ready. Fields are exported for checkpoints.
 type Pieces struct {
-	Out []byte `json:"out,omitempty"` // of standard output: the pieces so far, with the first piece's time
+	Out []byte `json:"out,omitempty"` // of standard output: the whole line as far as read, from CRI's time or docker's {"log":"
 	Err []byte `json:"err,omitempty"`
 }
 
 const (
-	maxPieces   = 256 << 10 // bytes of a line: more is cut off
+	maxPieces   = 256 << 10 // bytes of a line before the last piece: more is cut off
 	dockerPiece = 16 << 10  // bytes of text in a piece of docker's
 )
 
@@ -27,10 +27,10 @@ var (
 )
 
 // Join returns the whole line that ends with b: b itself, if b is no piece. more says that b is a piece with more to follow: the caller waits for the next
-// line. A line of under 32 bytes is no piece: time, stream and mark alone take 30.
+// line. A line of under 30 bytes is no piece: time, stream and mark alone take 30.
 func (p *Pieces) Join(b []byte) (whole []byte, more bool) {
 	switch {
-	case len(b) < 32:
+	case len(b) < 30:
 		return b, false
 	case ascii.IsDigit(b[0]):
 		return p.cri(b)

@@ -8,7 +8,7 @@ func Blanks(b []byte, i int) int {
 	return i
 }
 
-// Punctuation is read with the blanks before, in functions that are inlined.
+// The functions for punctuation are small, so that the compiler inlines them.
 
 // Begin passes over the opening bracket at b[i] and the blanks behind. more says that an element may follow: the object or list is not empty.
 func Begin(b []byte, i int, closing byte) (end int, more bool) {

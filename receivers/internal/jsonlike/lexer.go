@@ -52,7 +52,8 @@ func (t *Texts) Reset() {
 	*t = (*t)[:0]
 }
 
-// Text reads the text in quotes at b[i]. The text is a part of b, or of own if escapes were resolved. An escape unknown to the notation has no end.
+// Text reads the text in quotes at b[i]. The text is a part of b, or of own if escapes were resolved. A text with an escape that is unfinished, or unknown to the
+// notation, has no end (-1).
 func (x *Lexer) Text(b []byte, i int, own *Texts) (text []byte, end int) {
 	text, escaped, end := String(b, i)
 	if escaped && end >= 0 {
@@ -64,7 +65,7 @@ func (x *Lexer) Text(b []byte, i int, own *Texts) (text []byte, end int) {
 	return text, end
 }
 
-// resolve appends a text with its escapes resolved to own, and returns the appended part. nil: an escape is unknown to the notation.
+// resolve appends a text with its escapes resolved to own, and returns the appended part. nil: as unescape's false.
 func (x *Lexer) resolve(text []byte, own *Texts) []byte {
 	from := len(*own)
 	all, ok := unescape(*own, text, x.Notation)

@@ -12,7 +12,7 @@ import (
 // Source is record.Record's Source of everything here.
 const Source = "megatron"
 
-// Out takes the records of a line; step.Out implements Out. Emit is called before Record is called again.
+// Out takes the records of a line; step.Out implements Out. A record is emitted before Record is called again, or not at all.
 type Out interface {
 	Record() *record.Record
 	Emit(*record.Record)
@@ -211,7 +211,7 @@ func iterationOf(b []byte) (n, total int64, rest []byte) {
 }
 
 // records reads the record at the beginning of t, and the records behind it that have lost the line end before them, as several processes write into one file.
-// Malformed: no record had a column with a value.
+// Malformed: none was emitted.
 func (p *Parser) records(t []byte, out Out) (Result, string) {
 	found := false
 	for len(t) > 0 {
@@ -270,7 +270,7 @@ func (p *Parser) iteration(t []byte, out Out) (rest []byte, ok bool) {
 	return t, fields
 }
 
-// column is a column "key: value |" of a line. key is empty where a column has no colon.
+// column is a column "key: value |" of a line. key and value are empty where a column has no colon.
 type column struct {
 	key, value []byte
 	at         int    // where value begins in the text given to next
@@ -300,7 +300,7 @@ func (c *column) next(t []byte) bool {
 	return len(c.key) == 0 || !begins(c.key)
 }
 
-// begins says whether a record begins with b, not empty: with the bracket of a time or of "[Rank ", or with the word iteration and a blank.
+// begins says whether a record begins with b, not empty: with a bracket (of a time, or "[Rank "), or with the word iteration and a blank.
 func begins(b []byte) bool {
 	return b[0] == '[' || bytes.HasPrefix(b, wordIteration) && len(b) > 9 && b[9] == ' '
 }

@@ -45,8 +45,8 @@ type Record struct {
 
 	// Start is the start of the record, ns since the epoch, if the log has it. 0: unknown.
 	Start int64
-	// Key is the natural key of the record beside its time, where a step may have several at one time: raw text of the log. nil: the time alone, or without one
-	// the text of the line.
+	// Key is the natural key of the record beside its time, where a step may have several at one time: raw text of the log. nil: the time alone; evaluations,
+	// records without a time and records in a trace by id have the text of the line for Key.
 	Key []byte
 
 	// IDs are the trace ids in the record.
@@ -56,7 +56,7 @@ type Record struct {
 	Open bool
 	// Unnumbered: as Open, and the next line states the iteration: only then the record has its place in time and trace.
 	Unnumbered bool
-	// Join: the record joins the waiting record of the same rank and iteration, else it is independent.
+	// Join: the record joins the waiting record of the same source, rank and iteration, else it is independent.
 	Join bool
 	// Dedup: the same record may be in another file of the receiver, and then counts once.
 	Dedup bool
@@ -183,7 +183,7 @@ func (r *Record) UnitOf(f Field) Unit { return r.units[f] }
 // Has says whether a field is set.
 func (r *Record) Has(f Field) bool { return r.has&(1<<f) != 0 }
 
-// Empty says that no field, stage or extra is set.
+// Empty says that no field, stage, extra or value of a GPU is set.
 func (r *Record) Empty() bool {
 	return r.has == 0 && len(r.Stages) == 0 && len(r.Extra) == 0 && len(r.GPUs) == 0 && len(r.Samples) == 0
 }

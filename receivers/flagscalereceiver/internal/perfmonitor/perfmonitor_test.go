@@ -141,6 +141,11 @@ func TestOddRows(t *testing.T) {
 				text: "2026-06-12 10:30:57  10  74.83  n/a  6.6  13442  4875.4  52.31", result: Records,
 				records: []string{strings.Replace(want, " flop/s=5.9866e+14(TFLOP/s)", "", 1) + ` extra:TFLOPS="n/a"`},
 			},
+			{
+				text: "2026-06-12 10:30:57  10  n/a  598.66  6.6  13442  4875.4  52.31", result: Records,
+				records: []string{strings.Replace(want, " device_flop/s=7.483e+13(TFLOP/s)", "", 1) + ` extra:TFLOPS/GPU="n/a"`},
+			},
+			{text: "2026-06-12 10:30:57  10  n/a  n/a  6.6  13442  4875.4  52.31"},
 		},
 		"broken rows": {
 			{text: "2026-06-12 10:30:57  10       74.83        598.6", result: Malformed, reason: "row_cut_short"},

@@ -30,7 +30,7 @@ type Summary struct {
 type document struct {
 	session, statistics map[string]json.RawMessage
 	rows                []json.RawMessage
-	others              map[string]json.RawMessage // values without a field, or of a wrong type
+	others              map[string]json.RawMessage // the other members, also one of the three above with a wrong type
 }
 
 // parse reads a summary. false: the text is no JSON object with any of the three keys session_info, final_statistics and iteration_logs.
@@ -160,8 +160,8 @@ func readRow(row map[string]json.RawMessage, stamps *clock.Stamps, out Out) {
 	}
 }
 
-// setID takes a value whose name is that of an id. true: the id is all of the value, a UUID, and nothing is to be kept beside; another id text is kept as a
-// value, too.
+// setID takes a value whose name is that of an id. true: the value is a trace id written as a UUID, and nothing is to be kept beside; another id text is kept
+// as a value, too.
 func setID(rec *record.Record, name string, raw json.RawMessage) bool {
 	f := logids.Named(strings.ToLower(name))
 	if f == logids.None || raw[0] == '{' || raw[0] == '[' {
@@ -172,7 +172,7 @@ func setID(rec *record.Record, name string, raw json.RawMessage) bool {
 	return f == logids.Trace && logids.IsUUID(text)
 }
 
-// addExtra keeps a value, as a number or as printed. null is no value.
+// addExtra keeps a value, as a number or as its plain text. null is no value.
 func addExtra(rec *record.Record, name string, raw json.RawMessage) {
 	e := record.Extra{Name: []byte(name)}
 	if v, ok := number(raw); ok {
@@ -261,7 +261,7 @@ func sortedKeys(m map[string]json.RawMessage) []string {
 	return keys
 }
 
-// totals are the sums and extremes of all rows.
+// totals are the totals of all rows, by column.
 type totals struct{ columns map[string]*total }
 
 // total is the number, sum, extremes and last of a column's values.
@@ -290,7 +290,7 @@ func (t *totals) add(row map[string]json.RawMessage) {
 
 // recomputed is the value of a final statistic, computed from the rows; false: not known, or not compared. means: averages are means of the rows.
 //
-// In a normal run the averages are no means: the job passes the values of its next row, so the averages are compared with the last row. Only without values
+// In a normal run the averages are no means: the job passes the values of its next row, so the averages are compared with the last row, the nearest. Only without values
 // from the job does perf_logger.py compute mean, minimum and maximum itself (_calculate_statistics), and then max_tflops_per_gpu is present. min_step_time_ms
 // and max_step_time_ms are of single steps, but rows are medians: these two are not compared.
 func (t *totals) recomputed(name string, means bool) (float64, bool) {

@@ -13,7 +13,7 @@ import (
 // Source is record.Record's Source of everything here.
 const Source = "perf_monitor"
 
-// Out takes the records; step.Out implements Out. Emit is called before Record is called again.
+// Out takes the records; step.Out implements Out. A record is emitted before Record is called again, or not at all.
 type Out interface {
 	Record() *record.Record
 	Emit(*record.Record)
@@ -126,7 +126,7 @@ func (p *Parser) Line(b []byte, stamped bool, out Out) (Result, string) {
 		return Session, ""
 	case c == 'P' || c == 'S' || c == '[': // the first bytes of Started and session
 		if bytes.HasPrefix(t, Started) {
-			p.columns, p.block = nil, noBlock
+			p.columns, p.header, p.block = nil, "", noBlock
 			return Session, ""
 		}
 		for _, s := range session {
@@ -138,7 +138,7 @@ func (p *Parser) Line(b []byte, stamped bool, out Out) (Result, string) {
 	if p.title(t) {
 		return Ignored, "breakdown_title"
 	}
-	if stamped && ascii.IsDigit(t[len(t)-1]) { // perhaps a row with a corrupt step: it ends with a digit
+	if stamped && ascii.IsDigit(t[len(t)-1]) { // perhaps a row with a corrupt step: rows end with a digit
 		if result, reason := p.row(t, 0, out); result != Other {
 			return result, reason
 		}
@@ -208,8 +208,8 @@ func (p *Parser) setHeader(text string) {
 }
 
 // row reads a row of the table, "2026-06-12 10:30:05 100 210.51 1684.1 31.2 63897.6 1025.31 61.20". t begins with its stamp of n bytes, or behind a stamp
-// already peeled off (n is 0). Fields are separated by blanks: a value wider than its column pushes the rest to the right. Other: no row, but another line with
-// a time. The string is the reason of Malformed.
+// already peeled off (n is 0). Fields are separated by blanks: a value wider than its column pushes the rest to the right. A value that is no number is kept
+// as a text. Other: no row, but another line with a time. The string is the reason of Malformed.
 func (p *Parser) row(t []byte, n int, out Out) (Result, string) {
 	if p.columns == nil {
 		p.setHeader(defaultHeader)
@@ -287,8 +287,8 @@ func (p *Parser) split(t []byte) {
 	}
 }
 
-// looksLikeRow distinguishes rows from other lines that begin with a time, by p.tokens. A row begins with two numbers, the first of which is the step: the rest
-// may be cut short or corrupt. If one of these two is corrupt, a row has as many tokens as columns, and numbers in all known columns.
+// looksLikeRow distinguishes rows from other lines that begin with a time, by p.tokens. A row begins with two numbers, the first an integer (the step): the rest
+// may be cut short or corrupt. Without two numbers, a row has as many tokens as columns, and of the step and the known values at most one is corrupt.
 func (p *Parser) looksLikeRow() bool {
 	numbers := 0
 	for numbers < len(p.tokens) && p.tokens[numbers].isNumber {
@@ -300,20 +300,19 @@ func (p *Parser) looksLikeRow() bool {
 	if len(p.tokens) != p.width {
 		return false
 	}
-	numbers, values, i := 0, 0, 0 // known columns with a number; all known columns; the token of the column at hand
+	values, corrupt, i := 0, 0, 0 // known values that are numbers; corrupt ones, or a corrupt step; the token of the column at hand
 	for _, c := range p.columns {
-		if c.kind == stampColumn {
+		switch {
+		case c.kind == stampColumn:
 			continue
-		}
-		if c.kind == valueColumn {
+		case c.kind == stepColumn && !isInteger(p.tokens[i].text), c.kind == valueColumn && !p.tokens[i].isNumber:
+			corrupt++
+		case c.kind == valueColumn:
 			values++
-			if p.tokens[i].isNumber {
-				numbers++
-			}
 		}
 		i++
 	}
-	return numbers > 0 && numbers == values
+	return values > 0 && corrupt <= 1
 }
 
 // isInteger says whether a text is digits, and few enough for an int64.

@@ -20,7 +20,7 @@ type Parser struct {
 type state struct {
 	Model spans.Model `json:"model"`
 	Dump  bool        `json:"dump"` // within the dump: megatron.Parser.Dump
-	Open  bool        `json:"open"` // arguments may still come: from the beginning of the dump to the first record
+	Open  bool        `json:"open"` // arguments may still come: from the beginning of the dump to the first record behind it
 }
 
 // Line is as in step.Parser: the records of a Megatron line go to out, and the argument dump becomes out.Model. mine is false for a line of another program,
@@ -29,7 +29,7 @@ func (p *Parser) Line(text []byte, out step.Out) (v tail.Verdict, reason string,
 	result, reason := p.lines.Line(text, out)
 	switch result {
 	case megatron.Records:
-		p.state.Open = p.state.Open && p.lines.Dump // a memory line within the dump ends nothing; an iteration has ended the dump
+		p.state.Open = p.state.Open && p.lines.Dump // a memory line or a timer within the dump ends nothing; an iteration has ended the dump
 		return tail.Record, "", true
 	case megatron.Ignored:
 		return tail.Ignored, reason, true

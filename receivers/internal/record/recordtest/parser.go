@@ -19,7 +19,8 @@ type Parser struct {
 	Parse  func(b []byte, rec *record.Record) (found bool, reason string)
 }
 
-// Line shows the result for a line, after its prefixes were peeled as in the receiver: the record, "!" and the reason, or "".
+// Line shows the result for a line, after its prefixes were peeled as in the receiver: the record, "!" and the reason, or "". A result against the contract of
+// Parse is "both" (a record and a reason), "not empty" (no record, but values) or "no source".
 func (p Parser) Line(text string) string {
 	var peeler line.Peeler
 	var prefix line.Prefix
