@@ -48,7 +48,7 @@ type otlpExporter struct {
 	since   time.Time // start of the current failure; zero while the backend accepts
 	logged  time.Time // time of the last log entry about the failure
 	failing bool      // the current failure was logged
-	noted   time.Time // when rejected items were last logged
+	noted   time.Time // when a message of the backend about accepted requests was last logged (warn)
 }
 
 // newExporter is an exporter without a connection.
@@ -161,8 +161,9 @@ func (e *otlpExporter) pushMetrics(ctx context.Context, md pmetric.Metrics) erro
 // trimmed counts a span that was trimmed to be accepted.
 func (e *otlpExporter) trimmed() { e.tel.ExporterOtlpAckedTrimmed.Add(context.Background(), 1) }
 
-// judge classifies the answer to an attempt, and tells health and log. An error is permanent only when the data itself is invalid. After any other error, be it
-// an expired token, a proxy's error page or an unreachable backend, the request is sent again, after the delay that the backend asks for, if any.
+// judge classifies the answer to an attempt, and tells health and log. An error is permanent only when the data itself is invalid, or too large. After any
+// other error, be it an expired token, a proxy's error page or an unreachable backend, the request is sent again, after the delay that the backend asks for, if
+// any.
 func (e *otlpExporter) judge(ctx context.Context, rejected *refusal.Partial, err error) error {
 	if rejected != nil {
 		e.rejects(ctx, rejected)

@@ -9,17 +9,17 @@ import (
 // drawn is a message without its record-only resources, whose spans are joined and counted by other components, but not for a backend. The message may be
 // shared with other exporters: if there is something to leave out, the rest is copied.
 func drawn(td ptrace.Traces) ptrace.Traces {
-	left := 0
+	leftOut := 0
 	for _, rs := range td.ResourceSpans().All() {
 		if recordOnly(rs) {
-			left++
+			leftOut++
 		}
 	}
-	if left == 0 {
+	if leftOut == 0 {
 		return td
 	}
 	out := ptrace.NewTraces()
-	out.ResourceSpans().EnsureCapacity(td.ResourceSpans().Len() - left)
+	out.ResourceSpans().EnsureCapacity(td.ResourceSpans().Len() - leftOut)
 	for _, rs := range td.ResourceSpans().All() {
 		if !recordOnly(rs) {
 			rs.CopyTo(out.ResourceSpans().AppendEmpty())

@@ -43,7 +43,7 @@ type runLake struct {
 
 	mu      sync.Mutex
 	runs    map[string]*run     // by the name of the run's directory
-	refused map[string]struct{} // runs beyond mostRuns: a run that got room later would be a part of itself
+	refused map[string]struct{} // runs that are not kept (room): a run that got room later would be a part of itself
 	bytes   int64               // of all spans on disk, as of the last look, and what this process added since
 
 	writing sync.Mutex // held while runs are written: one at a time
@@ -55,7 +55,7 @@ type runLake struct {
 type run struct {
 	last    time.Time // when the last span came
 	size    int64     // By, of the spans of all gateways, at the last look
-	spans   int64     // of this process
+	spans   int64     // number of spans that this process has kept
 	dropped bool      // has the mark droppedName
 }
 
@@ -145,7 +145,7 @@ func (e *runLake) ConsumeTraces(ctx context.Context, td ptrace.Traces) error {
 	return nil
 }
 
-// keep appends n spans to those of a run, and returns how many spans are dropped instead.
+// keep appends n spans to those of a run, and returns how many spans are dropped instead: of a run that is left out from now on, the spans kept before too.
 func (e *runLake) keep(name string, td ptrace.Traces, n int64) (dropped int64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -178,8 +178,8 @@ func (e *runLake) keep(name string, td ptrace.Traces, n int64) (dropped int64) {
 	return dropped
 }
 
-// room says whether the spans of a run new to this process are kept: runs are not too many, and the lake does not have the run already, from removed spans or
-// from logs.
+// room says whether the spans of a run new to this process are kept: runs are not too many, and the lake does not have rows of the run without its spans on
+// disk: such rows are of removed spans, or of logs. Once refused is full, any new run may be one that was refused, so none is kept.
 func (e *runLake) room(name string, s spool) bool {
 	if _, known := e.refused[name]; known {
 		return false
@@ -215,14 +215,20 @@ func (e *runLake) look(ctx context.Context) {
 	}
 }
 
-// lookAt looks at the spans of a run: their size on disk, and whether the run is due to be written. Spans kept for long enough are removed.
+// lookAt looks at the spans of a run: their size on disk, and whether the run is due to be written. Spans kept for long enough are removed, but not before the
+// run is written.
 func (e *runLake) lookAt(name string) (size int64, due bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	s := spoolOf(e.cfg.Directory, name, e.writer)
+	r := e.runs[name]
+	if r != nil && !r.dropped && s.has(droppedName) { // by another gateway: the spans kept here will be in no row
+		e.tel.ExporterRunLakeDropped.Add(context.Background(), r.spans)
+		r.spans, r.dropped = 0, true
+		_ = s.drop()
+	}
 	_, size = s.files()
 	now := e.now()
-	r := e.runs[name]
 	if r == nil {
 		if len(e.runs) >= mostRuns {
 			return size, false
@@ -235,6 +241,7 @@ func (e *runLake) lookAt(name string) (size int64, due bool) {
 	}
 	silence := now.Sub(r.last)
 	due = silence >= e.cfg.Silence && !r.dropped && s.written() != size
+	// A due run is still to be written; a foreign one never is, although due.
 	if silence >= e.cfg.Keep && (!due || e.foreign(name, s)) {
 		if err := os.RemoveAll(s.dir); err == nil {
 			delete(e.runs, name)
@@ -249,7 +256,7 @@ func (e *runLake) foreign(name string, s spool) bool {
 	return s.written() < 0 && lake.Has(e.cfg.Directory, name)
 }
 
-// write writes a run into the lake, unless its rows are as new as its spans, or are of its logs.
+// write writes a run into the lake, unless its rows are as new as its spans, or are of its logs, or spans of the run were dropped.
 func (e *runLake) write(ctx context.Context, name string) {
 	e.writing.Lock()
 	defer e.writing.Unlock()
@@ -289,7 +296,7 @@ func (e *runLake) rows(s spool, paths []string, size int64) (err error) {
 			e.log.Warn("A file of spans is not whole", zap.String("file", path), zap.Error(err))
 		}
 	}
-	if tables.Jobs(nil); tables.Rows(lake.RunsTable) == 0 {
+	if tables.Jobs(nil); tables.Rows(lake.RunsTable) == 0 { // nothing to write; the mark lets the run be due no more
 		return s.write(size)
 	}
 	if s.written() < 0 {

@@ -217,6 +217,23 @@ func TestNoRoom(t *testing.T) {
 	again.dropped(t, 10)
 }
 
+// A run that another gateway leaves out is left out by all, with its spans counted, and is removed in time.
+func TestNoRoomElsewhere(t *testing.T) {
+	lake := t.TempDir()
+	g, other := newGateway(t, lake), newGateway(t, lake)
+	g.takes(t, steps("a", 0, 10))
+	other.cfg.MaxBytes = 1
+	other.passes(0)
+	other.takes(t, steps("a", 10, 20))
+	other.dropped(t, 10)
+	g.passes(time.Minute)
+	g.dropped(t, 10)
+	g.takes(t, steps("a", 20, 30))
+	g.dropped(t, 20)
+	g.passes(g.cfg.Keep)
+	assert.NoDirExists(t, filepath.Join(lake, spansDir, "run=a"))
+}
+
 // Spans of more runs than are known at a time are counted, and spans without a run.
 func TestManyRuns(t *testing.T) {
 	lake := t.TempDir()

@@ -84,7 +84,7 @@ func (s spool) files() (paths []string, size int64) {
 	return paths, size
 }
 
-// written is how many bytes of spans the rows in the lake were made of; -1: there are none.
+// written is how many bytes of spans the rows in the lake were made of; 0: a gateway has begun to write the rows; -1: no gateway has.
 func (s spool) written() (size int64) {
 	text, err := os.ReadFile(filepath.Join(s.dir, writtenName))
 	if _, scanned := fmt.Sscan(string(text), &size); err != nil || scanned != nil {

@@ -35,7 +35,7 @@ type writer struct {
 	written map[string]bool   // files
 }
 
-// Write writes all runs of the tables of New, which have their jobs, and removes what earlier writings of the same runs have left.
+// Write writes all runs of the tables of New, after their Jobs, and removes what earlier writings of the same runs have left.
 func Write(dir string, t *records.Tables) error {
 	w := &writer{t, dir, make(map[string]string), make(map[string]bool)}
 	return short(w.write())
@@ -158,7 +158,7 @@ func schemaOf(table string) schema {
 	return s
 }
 
-// nodeOf is the type of a column in Parquet: texts with a dictionary, unless each is unique.
+// nodeOf is the type of a column in Parquet: texts with a dictionary, unless nearly each is unique.
 func nodeOf(c records.Column) parquet.Node {
 	switch c.Kind {
 	case records.Number:
@@ -169,7 +169,7 @@ func nodeOf(c records.Column) parquet.Node {
 		return parquet.Timestamp(parquet.Microsecond)
 	case records.Text:
 	}
-	if strings.HasSuffix(c.Name, "_id") { // no text comes twice
+	if strings.HasSuffix(c.Name, "_id") { // hardly any text comes twice
 		return parquet.String()
 	}
 	return parquet.Encoded(parquet.String(), &parquet.RLEDictionary)

@@ -168,6 +168,7 @@ func (d *delivery) sendTraces(ctx context.Context) error {
 				return err
 			}
 		}
+		d.sifting = false // the message is finished: the next one is sifted anew
 	}
 	return nil
 }
@@ -324,6 +325,10 @@ func (d *delivery) sift(ctx context.Context, m spans.Message, total int, cause e
 		switch {
 		case err == nil:
 			d.r.accepted.Add(1)
+		case isPartial && partial.Rejected >= int64(p.to-p.from): // all of the part: nothing is accepted, and the records are known
+			for i := p.from; i < p.to; i++ {
+				bad = append(bad, i)
+			}
 		case isPartial:
 			d.r.accepted.Add(1)
 			partials = append(partials, partial)
@@ -341,7 +346,6 @@ func (d *delivery) sift(ctx context.Context, m spans.Message, total int, cause e
 	if d.r.accepted.Load() == d.acceptedBefore {
 		return nothing(cause)
 	}
-	d.sifting = false
 	for _, partial := range partials {
 		d.partly(partial, total)
 	}
@@ -477,8 +481,8 @@ func (d *delivery) passGPUs(b Valued) {
 	})
 }
 
-// joinPoints returns the redacted points of the batches from first up to end (excluded): batches are added until there are maxPoints, or more by the last batch
-// (cutPoints).
+// joinPoints returns the redacted points of the batches from first up to end (excluded): batches are added until there are maxPoints, or more by the last batch;
+// the caller cuts them (cutPoints).
 func (d *delivery) joinPoints(first int) (md pmetric.Metrics, end int, redacted redact.Counts) {
 	md = pmetric.NewMetrics()
 	points := 0

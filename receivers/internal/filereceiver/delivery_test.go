@@ -281,6 +281,42 @@ func TestPartialWhileSifting(t *testing.T) {
 	}
 }
 
+// A part whose spans are all rejected is no sign that the backend accepts anything.
+func TestAllRejectedWhileSifting(t *testing.T) {
+	r, n := with(t, func(names []string) error {
+		if len(names) == 100 {
+			return bad("tenant")
+		}
+		return consumererror.NewPermanent(&refusal.Partial{Rejected: int64(len(names))})
+	})
+	d := r.Deliver(&counted{to: 100})
+	var refused *tail.Refused
+	require.False(t, errors.As(d.Send(t.Context()), &refused))
+	n.answer = func([]string) error { return nil }
+	require.NoError(t, d.Send(t.Context()))
+	assert.Len(t, n.got, 100)
+}
+
+// Each refused message is sifted anew: a message accepted before, after a search of its own that failed, says nothing of the next.
+func TestSiftedAnew(t *testing.T) {
+	r, n := with(t, func([]string) error { return bad("tenant") })
+	d := r.Deliver(&counted{to: spans.MaxMessageSpans + 100}) // two messages
+	var refused *tail.Refused
+	require.False(t, errors.As(d.Send(t.Context()), &refused))
+	n.answer = func(names []string) error {
+		if len(names) > spans.MaxMessageSpans/2 { // the first message, whole
+			return nil
+		}
+		return bad("tenant")
+	}
+	err := d.Send(t.Context())
+	require.Error(t, err)
+	require.False(t, errors.As(err, &refused))
+	n.answer = func([]string) error { return nil }
+	require.NoError(t, d.Send(t.Context()))
+	assert.Len(t, n.got, spans.MaxMessageSpans+100)
+}
+
 // Spans rejected by a partial success are only counted, not sent again.
 func TestPartial(t *testing.T) {
 	for rejected, want := range map[int64]float64{1: 0.001, 500: 0.5, 999: 0.999} {

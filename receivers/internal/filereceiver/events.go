@@ -70,7 +70,10 @@ type eventful struct {
 	found  []event              // events for the next batch
 	seen   map[uint64]bool      // keys of the events found, at most mostSeen: take
 	counts map[*events.Form]int // spans of a form
-	last   time.Time            // when the last line came while an event waited for more lines
+
+	// Of the last line that came while an event waited for more lines: when it came, and its writing, for events that no line ends.
+	last    time.Time
+	lastWas writing
 }
 
 // event is an event with the position of its line.
@@ -78,8 +81,21 @@ type event struct {
 	events.Event
 	place  tail.Place // of the event's first line; valid if placed
 	placed bool
-	wrote  int64 // ns: when the log was written, as good as known: for an event without a time of its own
-	live   bool  // the line was read as it was written: wrote is the time of reading
+	writing
+}
+
+// writing is when a line was written, for an event without a time of its own.
+type writing struct {
+	at   int64 // ns: of the log, as good as known
+	live bool  // the line was read as it was written: at is the time of reading
+}
+
+// writingOf is the writing of a line.
+func writingOf(l *tail.Line) writing {
+	if l.Live {
+		return writing{l.Observed.UnixNano(), true}
+	}
+	return writing{l.Written().UnixNano(), false}
 }
 
 const (
@@ -110,7 +126,7 @@ func (h *eventful) Line(l *tail.Line) (tail.Verdict, string) {
 	}
 	found := h.scan.Line(text)
 	if h.scan.Busy() { // the line may belong to an event that ends later, in need of this place
-		h.last = l.Observed
+		h.last, h.lastWas = l.Observed, writingOf(l)
 		if h.places == nil {
 			h.places = make(map[int64]tail.Place)
 		}
@@ -155,12 +171,9 @@ func (h *eventful) take(found []events.Event, l *tail.Line) (n int) {
 			h.seen[key] = true
 		}
 		h.counts[e.Form]++
-		ev := event{Event: *e}
+		ev := event{Event: *e, writing: h.lastWas}
 		if l != nil {
-			ev.wrote, ev.live = l.Written().UnixNano(), l.Live
-			if ev.live {
-				ev.wrote = l.Observed.UnixNano()
-			}
+			ev.writing = writingOf(l)
 		}
 		// An event of several lines has the place of its first line, noted by Line.
 		ev.place, ev.placed = h.places[e.Line]
@@ -254,9 +267,9 @@ func (b *eventBatch) Traces(out *spans.Batch, from From) {
 		case e.Own:
 			source = spans.TimeLogged
 		case at == 0 && e.live:
-			at, source = e.wrote, spans.TimeObserved
+			at, source = e.at, spans.TimeObserved
 		case at == 0:
-			at, source = e.wrote, spans.TimeSynthetic
+			at, source = e.at, spans.TimeSynthetic
 		}
 		if e.placed {
 			from(e.place)

@@ -1,7 +1,10 @@
 package filereceiver
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -9,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/receiver/receivertest"
 
+	"github.com/trainbridge/trainbridge/bridge/tail"
 	"github.com/trainbridge/trainbridge/receivers/internal/redact"
 	"github.com/trainbridge/trainbridge/spans"
 )
@@ -52,4 +56,21 @@ func TestEventLeavesGPUs(t *testing.T) {
 		require.NoError(t, r.Deliver(b).Send(t.Context()))
 	}
 	assert.Equal(t, 2, got)
+}
+
+// The time of an event that is not ended by a line, in a log without stamps, is when the log was written: a killed process leaves half a traceback.
+func TestTimeOfUnendedEvent(t *testing.T) {
+	path, written := filepath.Join(t.TempDir(), "x.log"), time.Date(2026, 6, 12, 12, 0, 0, 0, time.UTC)
+	require.NoError(t, os.WriteFile(path, []byte("Traceback (most recent call last):\n  File \"a.py\", line 3, in f\n    x()\n"), 0o600))
+	require.NoError(t, os.Chtimes(path, written, written))
+	cfg := tail.DefaultConfig()
+	cfg.Include = []string{path}
+	parts := Parts{Tail: cfg, NewHandler: func(*tail.Stream) tail.Handler { return ignoring{} }}
+	sink := &consumertest.TracesSink{}
+	mk := func(*Receiver, component.Config) (Parts, error) { return parts, nil }
+	_, err := ReadAll(t.Context(), receivertest.NewNopSettings(component.MustNewType("run_events")), nil, mk, nil, sink, nil)
+	require.NoError(t, err)
+	require.Equal(t, 1, sink.SpanCount())
+	s := sink.AllTraces()[0].ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0)
+	assert.Equal(t, written, s.StartTimestamp().AsTime())
 }

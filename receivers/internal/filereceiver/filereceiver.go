@@ -80,7 +80,7 @@ type Receiver struct {
 
 	gpus func(*spans.GPUValues) // takes Valued batches in place of metrics; nil: nobody does
 
-	accepted atomic.Int64 // messages of spans
+	accepted atomic.Int64 // messages of spans, and parts of sifted messages
 	locate   bool         // spans have the position of their records
 	bare     bool         // without the spans of parts (spans.Batch.LeaveParts)
 

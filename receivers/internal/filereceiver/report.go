@@ -65,7 +65,7 @@ type member struct {
 	mute     int       // files without a record, as logged
 	muteAt   time.Time // when files without a record were logged last
 	behindAt time.Time // when a backlog was logged last
-	upToDate bool      // the accounts at the end of the backlog were logged
+	upToDate bool      // the accounts were logged, and no backlog since
 }
 
 // newMember makes the reporter's view of a receiver.
@@ -282,7 +282,8 @@ func (m *member) report(st *tail.Status, now time.Time) (read string) {
 	return read
 }
 
-// progress logs every progressEvery how much of a backlog is read. At the end of a backlog the result is the accounts of the receiver, once; else "".
+// progress logs, of a backlog that has lasted for progressEvery, how much is read: every progressEvery. When everything is read, for the first time or after
+// such a backlog, the result is the accounts of the receiver, once; else "".
 func (m *member) progress(st *tail.Status, now time.Time) (read string) {
 	switch {
 	case st.Lag == 0:

@@ -53,7 +53,7 @@ type runs struct {
 
 	store storage.Client     // keeps known; nil: no storage is configured
 	of    storage.Extension  // where store is from
-	users map[*Receiver]bool // receivers with the storage of: store is closed with the last
+	users map[*Receiver]bool // the receivers configured with the extension of; store is closed with the last of them
 	known []spans.RunSpan    // stored spans, the oldest first
 }
 
@@ -109,7 +109,7 @@ func (r *runs) open(span spans.RunSpan, by *Receiver) (opened *spans.RunSpan, ot
 }
 
 // remember reads the spans that earlier processes sent, at the start of a receiver with 'storage'. All receivers share the storage extension of the receiver
-// that starts first; a receiver with another extension does without one.
+// that starts first, a receiver with another extension too; but only receivers with the same extension keep the client open.
 func (r *runs) remember(ctx context.Context, from storage.Extension, by *Receiver) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -83,7 +83,7 @@ type placed struct {
 type about struct {
 	source         string           // the format (record.Source)
 	time           spans.TimeSource // where end comes from
-	kindOfDuration string           // spans.DurationStep and the like; "": the duration is unknown
+	kindOfDuration string           // spans.DurationStep and the like; "": the duration is unknown, or follows from a stated start
 	host           string
 	pid            int64
 	attempt        int64 // 0: the first
@@ -364,7 +364,7 @@ func (b *stepBatch) ofParts(it *item) spans.Resource {
 	return r
 }
 
-// room is how many attributes a span will have, at its source and in train_perf: growing the list later would cost a copy.
+// room is how many attributes a span will have, at its source and in train_perf, without the few on its ranks: growing the list later would cost a copy.
 func (b *stepBatch) room(it *item, res *spans.Resource, ownCovered bool) int {
 	n := int(it.extrasTo - it.extrasFrom)
 	for _, v := range b.values[it.valuesFrom:it.valuesTo] {

@@ -628,7 +628,7 @@ func madeTime(rec *record.Record, t *track) int64 {
 	return 0
 }
 
-// epoch notes the epoch of a step. Iterations that become smaller at a new epoch are counted per epoch by the log, and the job did not go back: count must not
+// epoch notes the epoch of a step. Iterations that do not grow at a new epoch are counted per epoch by the log, and the job did not go back: count must not
 // compare them (t.Known). Where the log counts per epoch, an earlier epoch means that the job went back to a checkpoint.
 func (h *handler) epoch(rec *record.Record, it *placed, t *track) {
 	x := rec.Get(record.Epoch)
@@ -685,9 +685,9 @@ func (h *handler) carried(rec *record.Record, it *placed, t *track) bool {
 	return true
 }
 
-// identify makes the ids of a record's trace and span, equal whenever the same log is read. An iteration has one trace in a run, whichever log it comes from. A
-// span's id follows from the record's natural key: its time as printed (raw), with its text (or rec.Key) where several records may have one time; without a
-// time its text and the attempt.
+// identify makes the ids of a record's trace and span, equal whenever the same log is read. An iteration has one trace in a run, whichever log it comes from,
+// or one in each epoch if the log counts per epoch. A span's id follows from the record's natural key: its time as printed (raw), with its text (or rec.Key)
+// where several records may have one time; without a time its text and the attempt.
 func (h *handler) identify(rec *record.Record, it *placed, t *track, raw []byte) {
 	var number [20]byte
 	source := []byte(rec.Source)

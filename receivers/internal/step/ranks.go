@@ -152,7 +152,7 @@ func (b *stepBatch) compare(it *item) {
 	b.sums = append(b.sums[:0], b.ranks[own[0].ranksFrom:own[0].ranksTo]...)
 	sums := b.sums
 	for _, st := range own[1:] {
-		if !sameRanks(sums, b.ranks[st.ranksFrom:st.ranksTo]) {
+		if !sameRanks(sums, b.ranks[st.ranksFrom:st.ranksTo]) { // a rank without all parts would look fast
 			return
 		}
 		for i := range sums {

@@ -109,7 +109,7 @@ func Accounts(tb testing.TB, c tail.Counts) {
 func (r *Result) All(name string) []ptrace.Span { return Spans(r.Traces.AllTraces(), name) }
 
 // Spans are the spans of a name, or of every name if empty, in the order of arrival: of each message, resource by resource. Spans are copies with the
-// attributes of their resource, as a reader sees them; the identity (job, host, process, model) stays with the resource.
+// attributes of their resource, as a reader sees them; the identity (job, run, host, process, model) stays with the resource.
 func Spans(all []ptrace.Traces, name string) []ptrace.Span {
 	var out []ptrace.Span
 	for _, td := range all {
@@ -139,7 +139,7 @@ func ByEnd(list []ptrace.Span) []ptrace.Span {
 	return list
 }
 
-// whole is a copy of a span with the attributes of its resource, except those of the process and the model: as a reader of the trace sees the span.
+// whole is a copy of a span with the attributes of its resource, except the identity (job, run, host, process, model): as a reader of the trace sees the span.
 func whole(resource pcommon.Map, s ptrace.Span) ptrace.Span {
 	out := ptrace.NewSpan()
 	s.CopyTo(out)
