@@ -19,7 +19,7 @@ type Span struct {
 }
 
 // Timestamp converts a time to OTLP, which starts at 1970. An earlier time, as from an unset clock minus a duration, becomes 1970: OTLP would read the bits of
-// a negative number as a time after 2554.
+// a negative number as a time centuries ahead, up to 2554.
 func Timestamp(ns int64) pcommon.Timestamp { return pcommon.Timestamp(max(ns, 0)) }
 
 // The limits of one message. A default OTLP/gRPC receiver (Jaeger, Tempo, the collector) takes 4 MiB. Up to 1 MiB, pdata's codec takes the buffer of a message

@@ -80,8 +80,8 @@ func IsUUID(text string, id pcommon.TraceID) bool {
 	return true
 }
 
-// NoTraceID says whether an id text stands for no id: an empty text, a text that Python and verl print for none, or only zeros, which OpenTelemetry's loggers
-// print outside a span.
+// NoTraceID says whether an id text stands for no id: an empty text, a text that Python, verl or JSON have for none, or only zeros, with dashes or without,
+// which OpenTelemetry's loggers print outside a span.
 func NoTraceID(text string) bool {
 	switch text {
 	case "", "N/A", "None", "none", "null":

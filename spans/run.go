@@ -164,7 +164,7 @@ func trainerHostRun(host string) string {
 	return ""
 }
 
-// pytorchJobRun names a PyTorchJob by an address <job><suffix>:<port>; "": another address.
+// pytorchJobRun names a PyTorchJob by an address <job><suffix>, with or without :<port>; "": another address.
 func pytorchJobRun(suffix string) func(string) string {
 	return func(address string) string {
 		host, _, _ := strings.Cut(address, ":")
@@ -194,11 +194,11 @@ func (c RunConfig) Opens(path string, start int64, source TimeSource) RunSpan {
 	return RunSpan{Run: c.Run(path), By: by, Service: c.ServiceName, File: path, Start: start, Time: source}
 }
 
-// runLength is the length of a run's span. When a run ends nobody knows; stores keep microseconds and less, and warn of spans without length.
+// runLength is the length of a run's span. When a run ends nobody knows; Jaeger keeps microseconds, and warns of spans without length.
 const runLength = int64(time.Millisecond)
 
-// IDs are the ids of the span, in the run's own trace. They are a hash of the whole content: hosts whose collectors met the run elsewhere have spans of their
-// own, and an id never has a second content.
+// IDs are the ids of the span, in the run's own trace. They are a hash of all that AddRun writes: hosts whose collectors met the run elsewhere have spans of
+// their own, and an id never has a second content.
 func (r RunSpan) IDs() (pcommon.TraceID, pcommon.SpanID) {
 	trace, _ := RunIDs(r.Run)
 	start := binary.BigEndian.AppendUint64(nil, uint64(r.Start))

@@ -31,7 +31,7 @@ func (s TQStage) String() string {
 	return tqStages[s]
 }
 
-// TQStageNamed is the stage or client operation of a span name.
+// TQStageNamed is the stage or client operation of a span name; TQNone for another name, also a function's, which the log chooses.
 func TQStageNamed(span string) TQStage {
 	switch span {
 	case SpanTQGet:

@@ -14,7 +14,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// spare is the number of outdated bytes allowed in a file, beyond four times the bytes in use, before the file is rewritten.
+// spare is the size allowed to a file beyond four times the bytes in use, before the file is rewritten.
 const spare = 1 << 20
 
 var errClosed = errors.New("the storage is closed")
@@ -279,7 +279,7 @@ func (c *client) settle() error {
 	if !c.dirty {
 		return nil
 	}
-	if c.lost || c.fsync() != nil {
+	if c.fsync() != nil {
 		return c.rewrite()
 	}
 	c.dirty = false

@@ -32,11 +32,12 @@ func (s *Set) Scale() int { return Finest - s.coarser }
 // Add covers a bucket of an exponential histogram, of base 2^(2^-scale): base^index < value ≤ base^(index+1). A histogram coarser than the set makes the set as
 // coarse.
 func (s *Set) Add(scale, index int) {
+	was := s.coarser
 	for scale < s.Scale() {
 		s.halve()
 	}
 	index >>= scale - s.Scale() // each step of the scale merges two neighbours
-	if s.used[index] {
+	if s.used[index] && s.coarser == was {
 		return
 	}
 	if s.used == nil {

@@ -22,6 +22,17 @@ func TestBounds(t *testing.T) {
 	assert.InDeltaSlice(t, []float64{0, 0.5, math.Sqrt(0.5), 1, math.Sqrt2, 2, 2 * math.Sqrt2}, s.Values(), 1e-15)
 }
 
+// A coarser histogram with values in known buckets only: the bounds are of the coarser scale.
+func TestBoundsBecomeCoarser(t *testing.T) {
+	var s Set
+	s.Add(3, -10)
+	s.Add(3, -9)
+	s.Add(2, -5)
+	assert.Equal(t, 2, s.Scale())
+	assert.Equal(t, []int{-5, -4}, s.Uppers())
+	assert.InDeltaSlice(t, []float64{math.Exp2(-5. / 4), 0.5}, s.Values(), 1e-15)
+}
+
 // Beyond the limit every second bound is dropped: the remaining bounds existed before.
 func TestBoundsAreFew(t *testing.T) {
 	var s Set

@@ -41,7 +41,7 @@ func (r *Reporter) Answered(ok bool) {
 	r.change(!ok, r.fails)
 }
 
-// change sets both flags. Only if the component as a whole begins or ceases to fail is the collector told.
+// change sets both flags, from Start on. Only if the component as a whole begins or ceases to fail is the collector told.
 func (r *Reporter) change(away, fails bool) {
 	was := r.away || r.fails
 	if r.host == nil {

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-const mostDigits = 1e15 // neighbouring tenths are equal as float64 from here on
+const mostDigits = 1e15 // from here on neighbouring tenths can be equal as float64
 
-// Thousands is a whole number with its digits in groups; of a float64, the nearest.
+// Thousands is a whole number with its digits in groups; of a float64, the nearest, or Digits from 1e15 on and for NaN.
 func Thousands[N int | int64 | float64](n N) string {
 	if x, ok := any(n).(float64); ok {
 		if !(math.Abs(x) < mostDigits) {

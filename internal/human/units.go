@@ -31,8 +31,8 @@ var (
 	frequencies = []unit{{1e9, "GHz"}, {1e6, "MHz"}, {1e3, "kHz"}, {1, "Hz"}}
 )
 
-// Seconds is a duration in s: in s, ms, µs or ns; from ten minutes on in min and s, from an hour on in h and min. A duration below 2 ns is Unknown: spans.Batch
-// makes spans without a duration 1 ns long.
+// Seconds is a duration in s: in s, ms, µs or ns; from ten minutes on in min and s, from an hour on in h and min, from 100 h on in h. A duration below 2 ns,
+// but not 0, is Unknown: spans.Batch makes spans without a duration 1 ns long.
 func Seconds(s float64) string { return string(AppendSeconds(nil, s)) }
 
 // Nanoseconds is Seconds of a duration in ns.
@@ -94,7 +94,7 @@ func AppendSeconds(b []byte, s float64) []byte {
 }
 
 // LastDigit is the value of one in the last digit of a duration as Seconds writes it, s: 0.01 for "7.73 s", 60 for "2 h 14 min", 3600 for "123 h". Durations
-// that differ by less look equal. For 0, NaN and infinities: 1e-9.
+// that differ by less can look equal. For 0, NaN and infinities: 1e-9.
 func LastDigit(s float64) float64 {
 	switch a := math.Abs(s); {
 	case !(a > 0) || math.IsInf(a, 0):
@@ -175,7 +175,28 @@ func Change(ratio float64) string {
 func Digits(x float64) string { return string(AppendDigits(nil, x)) }
 
 // AppendDigits appends Digits. Numbers of 1e15 or more, or below 1e-4, have an exponent; whole numbers have all their digits, in groups.
-func AppendDigits(b []byte, x float64) []byte { return appendDigits(b, x, most) }
+func AppendDigits(b []byte, x float64) []byte {
+	from := len(b)
+	switch a := math.Abs(x); {
+	case !stat.Finite(x):
+		return append(b, Unknown...)
+	case x == 0:
+		return append(b, '0')
+	case a >= mostDigits || a < 1e-4:
+		b = strconv.AppendFloat(b, x, 'e', most-1, 64)
+		e := from + bytes.IndexByte(b[from:], 'e')
+		kept := trimmed(b[from:e]) // zeros before the exponent are left out
+		return append(b[:from+kept], b[e:]...)
+	default:
+		b = strconv.AppendFloat(b, x, 'f', max(0, most-1-exponent(a)), 64)
+	}
+	b = b[:from+trimmed(b[from:])]
+	if bytes.IndexByte(b[from:], '.') < 0 {
+		var digits [32]byte
+		b = appendGrouped(b[:from], string(append(digits[:0], b[from:]...)))
+	}
+	return b
+}
 
 // appendIn appends a number in the largest unit of which there is at least one, else in the smallest; Unknown if not finite.
 func appendIn(b []byte, x float64, units []unit) []byte {
@@ -191,29 +212,6 @@ func appendIn(b []byte, x float64, units []unit) []byte {
 	return append(append(b, ' '), units[i].name...)
 }
 
-// appendDigits appends a number with n significant digits at most, in the forms of AppendDigits.
-func appendDigits(b []byte, x float64, n int) []byte {
-	from := len(b)
-	switch a := math.Abs(x); {
-	case !stat.Finite(x):
-		return append(b, Unknown...)
-	case x == 0:
-		return append(b, '0')
-	case a >= mostDigits || a < 1e-4:
-		b = strconv.AppendFloat(b, x, 'e', n-1, 64)
-		e := from + bytes.IndexByte(b[from:], 'e')
-		kept := trimmed(b[from:e]) // zeros before the exponent are left out
-		return append(b[:from+kept], b[e:]...)
-	default:
-		b = strconv.AppendFloat(b, x, 'f', max(0, n-1-exponent(a)), 64)
-	}
-	b = b[:from+trimmed(b[from:])]
-	if bytes.IndexByte(b[from:], '.') < 0 {
-		var digits [32]byte
-		b = appendGrouped(b[:from], string(append(digits[:0], b[from:]...)))
-	}
-	return b
-}
 
 // exponent is the power of ten of a number's first digit.
 func exponent(a float64) int { return int(math.Floor(math.Log10(a))) }
@@ -262,7 +260,7 @@ func Clock(s float64) string {
 	case !stat.Finite(s):
 		return Unknown
 	case s < 60, s >= 1e9:
-		return string(appendDigits(nil, s, 3)) + " s"
+		return Digits(s) + " s"
 	case whole < 3600:
 		return strconv.FormatInt(whole/60, 10) + ":" + two(whole)
 	}

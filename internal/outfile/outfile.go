@@ -29,7 +29,7 @@ const (
 // errSocket is the error for a socket as the place of a file.
 var errSocket = errors.New("a socket cannot be opened: name a file, a FIFO or a device")
 
-// File is an unfinished file. Commit puts the file in its place; Close without Commit changes nothing.
+// File is an unfinished file. Commit puts the file in its place; Close without Commit changes nothing, unless File is the destination itself.
 type File struct {
 	*os.File
 	path   string      // as given
@@ -83,7 +83,7 @@ func begin(path string, file func(target string, was fs.FileInfo) (*File, error)
 	return f, nil
 }
 
-// Dir is a directory with the file system of the file; "" for a device or other stream.
+// Dir is a directory with the file system of the file; "" where File is the destination itself, such as a device.
 func (f *File) Dir() string {
 	if f.target == "" {
 		return ""
@@ -104,7 +104,7 @@ func (f *File) Commit() error {
 	return nil
 }
 
-// IsStream says whether the path is a stream, written to as it is: a descriptor of this process, a FIFO, a device.
+// IsStream says whether the path is a stream, written to as it is: a descriptor of this process, a FIFO, a device; or a socket, which begin refuses.
 func IsStream(path string) bool {
 	target, fi, err := resolve(path)
 	_, owned := own(target)
@@ -178,7 +178,7 @@ func own(path string) (fd int, ok bool) {
 }
 
 // publish gives the finished file its name, with the mode and owner of the file replaced. linkat cannot replace an existing name, so the file first gets a
-// second name beside, which is then renamed; signals wait meanwhile, or the second name might stay behind.
+// random name beside, which is then renamed; signals wait meanwhile, or the random name might stay behind.
 func (f *File) publish() error {
 	dir := filepath.Dir(f.target)
 	return unsignalled(func() error {

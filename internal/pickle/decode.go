@@ -8,13 +8,13 @@ import (
 	"math"
 )
 
-// The errors other than CodeError, wrapped with the offset.
+// The errors other than CodeError, wrapped with the offset of the opcode, if one is at fault.
 var (
-	// ErrTruncated is a pickle that ends before STOP.
+	// ErrTruncated is a pickle that ends before STOP, or with a number in text of more than maxDigits bytes.
 	ErrTruncated = errors.New("the pickle ends too early")
-	// ErrDense is a pickle with values that need more memory than Decoder allows.
+	// ErrDense is a pickle beyond the bounds of a Decoder: the memory for values, maxDepth or mostData.
 	ErrDense = errors.New("the pickle's values take more than twice the file")
-	// ErrMalformed is a pickle that no Python could load, or with an unknown opcode.
+	// ErrMalformed is a pickle that no Python could load, of another protocol, or with an opcode that is not read here.
 	ErrMalformed = errors.New("the pickle is malformed")
 )
 
@@ -316,7 +316,7 @@ func (d *Decoder) fill(op byte) error {
 }
 
 // add moves n values from the stack into the container with its header at at, in the order of their pushes. A container whose items cannot grow in place moves
-// to room of the next power of two: each item is copied a few times at most.
+// to room of the next power of two: all its moves together copy at most twice as many items as it has in the end.
 func (d *Decoder) add(at, n int) error {
 	if n == 0 {
 		return nil

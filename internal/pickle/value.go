@@ -118,7 +118,7 @@ func twos(b []byte) (n int64, ok bool) {
 	return n, true
 }
 
-// Float returns a number, whole or not; not ok: the value is of another kind.
+// Float returns a number, whole or not; not ok: the value is of another kind, or a whole number beyond 64 bits.
 func (d *Decoder) Float(v Value) (f float64, ok bool) {
 	if n, ok := d.Int(v); ok {
 		return float64(n), true

@@ -30,7 +30,7 @@ type Pulse struct {
 
 	ends, came [kept]int64 // ns: of the last steps, by their log and by our clock; step i is at i modulo kept
 	n          int         // steps until now
-	longest    int64       // ns between two steps, at most longestGap
+	longest    int64       // ns between two steps without a restart, at most longestGap
 	over       bool        // the run has ended, or has died
 	reported   bool        // the stall was reported
 }
@@ -42,7 +42,7 @@ func (p *Pulse) Step(service string, number, planned, end int64, now time.Time) 
 		if gap <= 0 { // of another rank, or read again
 			return false
 		}
-		if number > p.Number && !p.over { // no restart
+		if (number > p.Number || number < 0) && !p.over { // no restart, as far as the log tells
 			p.longest = max(p.longest, min(gap, longestGap))
 		}
 	}

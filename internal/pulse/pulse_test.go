@@ -68,6 +68,17 @@ var stalls = []struct {
 		last := beat(p, start, 1, 50, time.Second, 0)
 		return beat(p, last.Add(5*time.Minute), 51, 50, time.Second, 0), long
 	}, 10*time.Minute + 2*time.Second},
+	{"an evaluation of 5 min came before, in a log that does not number steps", func(p *Pulse) (time.Time, time.Time) {
+		var last time.Time
+		for _, from := range []time.Time{start, start.Add(350 * time.Second)} {
+			for range 50 {
+				from = from.Add(time.Second)
+				p.Step("train", -1, 0, from.UnixNano(), from)
+			}
+			last = from
+		}
+		return last, long
+	}, 10*time.Minute + 2*time.Second},
 	{"an hour without steps came before, and steps done again", func(p *Pulse) (time.Time, time.Time) {
 		last := beat(p, start, 1, 50, time.Second, 0)
 		return beat(p, last.Add(time.Hour), 41, 50, time.Second, 0), long

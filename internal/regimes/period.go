@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	leastPeriod = 4    // steps of a period
+	leastPeriod = 4    // slow steps of a period, at least
 	covered     = 0.9  // share of a period's steps that must be slow
 	candidates  = 8    // distances tried
 	likeness    = 0.2  // of the median excess: their quartiles are no further apart
@@ -55,9 +55,9 @@ func (j *judge) strongest(slow []int, all int) bool {
 			if n < leastPeriod || worse {
 				continue
 			}
-			of := 0 // all steps of the period; a warm-up that is not slow says nothing
+			of := 0 // all steps of the period but possible warm-ups, whose time says nothing
 			for _, i := range j.known {
-				if s := j.run.Steps[i].State; (s == Slow || !j.first[i]) && mod(j.number(i), every) == rest {
+				if !j.first[i] && mod(j.number(i), every) == rest {
 					of++
 				}
 			}
@@ -82,7 +82,7 @@ func (j *judge) distances(slow []int) (out []int64) {
 	count := map[int64]int{}
 	for a := range slow {
 		for b := a + 1; b < min(len(slow), a+3); b++ {
-			if d := j.number(slow[b]) - j.number(slow[a]); d > 1 {
+			if d := j.number(slow[b]) - j.number(slow[a]); d > 1 { // 1: a burst
 				count[d]++
 			}
 		}

@@ -13,7 +13,7 @@ import (
 
 // Attempt is the steps of one attempt, in order. Lists but Seconds may be nil; Number and Loads are as long as Seconds otherwise.
 type Attempt struct {
-	Seconds []float64 // s of each; NaN, or not above 0: unknown
+	Seconds []float64 // s of each; NaN, infinite, or not above 0: unknown
 	Number  []int64   // of each step; nil: 0, 1, 2, …
 	Loads   []Load    // a lasting change is a change of regime, whatever the times
 	Starts  []int     // with several attempts judged together: the first steps of the later ones, possible warm-ups like step 0
@@ -49,15 +49,16 @@ type Step struct {
 	State
 	Segment              int     // the place in Run.Segments
 	Period               int     // of a Periodic step: the place in Run.Periods
-	Usual, Spread, Limit float64 // s; NaN if not judged. Of a Slow step above its period: the period's
+	Usual, Spread, Limit float64 // s; NaN if not judged. Of a Slow step above its period or mixture: of the period or mixture
 }
 
-// Segment is a lasting level: at an end of the attempt for 10 steps, within for longer than a burst of slow steps.
+// Segment is a lasting level: at an end of the attempt for about 10 steps, within for 20, or, if higher than the levels beside, for longer than a burst of slow
+// steps.
 type Segment struct {
 	From, To int     // indices into Attempt.Seconds, half open
 	Level    float64 // s: the median
 	Spread   float64 // s: a robust standard deviation
-	Trend    float64 // growth of the steps from From to To, as a share of the level, such as 0.2; 0: below 10 %, or uncertain
+	Trend    float64 // growth of the steps from From to To, as a share of the level, such as 0.2; 0: below 10 %, uncertain, or of several loads
 }
 
 // Period is a step in every Every that takes longer, by about the same time.
@@ -263,7 +264,7 @@ func (j *judge) judge(of int) {
 	for _, i := range steady {
 		j.values = append(j.values, j.of.Seconds[i])
 	}
-	if len(j.values) == 0 { // a single step, the first of the attempt
+	if len(j.values) == 0 { // only first steps of attempts, mostly a single one
 		j.values = append(j.values, j.seconds(r.from))
 	}
 	segment.Level = stat.Among(j.values)

@@ -9,7 +9,7 @@ import (
 
 const (
 	settles = 10   // least steps of a level at an end of the attempt, twice as many within
-	burst   = 48   // steps: a higher level that ends sooner is slow steps
+	burst   = 48   // steps: a higher level of no more is slow steps
 	blocks  = 16   // steps in a block, for spreads and the comparison of levels
 	capped  = 3.0  // spreads: the cost of a step is capped, for robustness against some slow steps
 	noise   = 0.8  // spreads: cost of a step at its own level, about
@@ -93,7 +93,7 @@ func (j *judge) joined(parts []part) []part {
 	return out
 }
 
-// bursts marks the parts that are slow steps: higher than the rest on both sides, and short. Neither the first nor the last part is one. If more than two
+// bursts marks the parts that are slow steps: higher than the unmarked parts next to it, and short. Neither the first nor the last part is one. If more than two
 // bursts have more than a quarter of the steps, they are the normal course of the job, and none is marked.
 func bursts(parts []part) {
 	left := make([]int, len(parts)) // indices of the parts not marked
@@ -153,8 +153,8 @@ func (j *judge) levels(from, to int) (cuts []int) {
 	return cuts
 }
 
-// grid are the levels tried for logarithms y, half a spread apart without the outermost 2 % on either side, and the spread of steps of one level: the median
-// over short blocks, hardly moved by a change of level.
+// grid are the levels tried for logarithms y, half a spread apart (further where that makes more than levels) without the outermost 2 % on either side, and the
+// spread of steps of one level: the median over short blocks, hardly moved by a change of level.
 func grid(y []float64) (out []float64, spread float64) {
 	var spreads []float64
 	var block []float64

@@ -20,8 +20,8 @@ const (
 	mergeBytes = 16 << 10 // of each sorted piece, while pieces are merged
 )
 
-// Sorted is rows in the order of their keys. Beyond some megabytes rows are sorted piece by piece into a temporary file without a name. The methods may be
-// called by several goroutines until the first Each.
+// Sorted is rows in the order of their keys. Beyond some megabytes rows are sorted piece by piece into a temporary file without a name. Add may be
+// called by several goroutines, before the other methods.
 type Sorted struct {
 	dir  string // of the temporary file
 	mu   sync.Mutex

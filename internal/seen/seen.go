@@ -31,7 +31,7 @@ func New(window time.Duration, now time.Time) Seen {
 	return Seen{window: int64(window), since: now.UnixNano(), max: maxIDs}
 }
 
-// Last remembers at least the last most ids, for any time.
+// Last remembers at least the last most ids, for any time: without calls of Advance.
 func Last(most int) Seen { return Seen{window: math.MaxInt64, max: most} }
 
 // Begin has the window of all ids begin now, Unix ns.

@@ -1,4 +1,4 @@
-// Package stat has the order statistics for all parts of trainbridge. All functions but Middle, Among and Select take values in rising order.
+// Package stat has the order statistics for all parts of trainbridge. All functions but Middle, Among, Select and AtQuantile take values in rising order.
 package stat
 
 import (

@@ -23,7 +23,7 @@ type Memory struct {
 	Purpose string // of the storage
 	Ring    Ring
 
-	mu      sync.Mutex // held during a write, and the sending after
+	mu      sync.Mutex // held during a write
 	users   int
 	store   storage.Client // nil: none is configured
 	failing bool           // was logged

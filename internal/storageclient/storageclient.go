@@ -1,4 +1,4 @@
-// Package storageclient opens the storage named by a component's setting 'storage'.
+// Package storageclient opens the storage named by a component's setting 'storage', and keeps the newest records of a component there.
 package storageclient
 
 import (

@@ -129,7 +129,7 @@ func (e *element) single(tensor []byte) (v float64, is, ok bool) {
 	return v, n == 1, true
 }
 
-// consume reads a packed value; size < 0: none is left.
+// consume reads a packed value; size < 0: no whole one is left.
 func (e *element) consume(b []byte) (bits uint64, size int) {
 	switch e.wire {
 	case protowire.Fixed32Type:
