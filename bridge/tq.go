@@ -110,7 +110,7 @@ const maxStages = 1 << 16
 type stages struct {
 	mu     sync.Mutex
 	all    []stageTime
-	room   [4]stageTime // for the first stages of all, which most functions have no more of
+	room   [4]stageTime // for the first four of all: most functions have no more
 	closed bool         // the function has ended, or has too many
 }
 

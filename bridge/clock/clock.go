@@ -209,17 +209,17 @@ type Anchor struct {
 	top    int64  // highest counter seen
 	set    bool   // offset has a value
 	guess  bool   // of Guess, from outside the log
-	fine   bool   // a stamp had more than whole seconds
+	fine   bool   // a stamp had more than whole seconds; not saved
 	used   uint64 // Anchors.seq at the last use
 }
 
-// Offset is wall − counter in ns. ok is false before the first Observe.
+// Offset is wall − counter in ns. ok is false before the first Observe or Guess.
 func (a *Anchor) Offset() (ns int64, ok bool) { return a.offset, a.set }
 
-// Guessed says whether no line of this process carried a wall clock: the offset is that of Guess.
+// Guessed says whether the offset is that of Guess: no line of this process carried a wall clock.
 func (a *Anchor) Guessed() bool { return a.guess }
 
-// Coarse says whether all stamps had whole seconds: the offset is up to a second too small.
+// Coarse says whether all stamps seen by this process had whole seconds: the offset is up to a second too small.
 func (a *Anchor) Coarse() bool { return !a.fine }
 
 // Breaks says whether a line with these times (ns) is of another clock than the lines before: a reboot or an end of the process cut open work off. A counter
@@ -261,7 +261,7 @@ type anchorKey struct {
 	pid  int64
 }
 
-// Anchors are the anchors of one log, of the 4096 processes used last. The zero value is ready; it is not safe for concurrent use.
+// Anchors are the anchors of one log, of the 3072 to 4096 processes used last. The zero value is ready; it is not safe for concurrent use.
 type Anchors struct {
 	byKey map[anchorKey]*Anchor
 	seq   uint64 // number of uses

@@ -25,6 +25,26 @@ func found(path, text string) (all []Event) {
 	return append(all, s.Flush()...)
 }
 
+// A stamp without a year is of the year nearest to the last full stamp, also across New Year; an unknown month is no stamp.
+func TestYears(t *testing.T) {
+	const fell = " node1 kernel: NVRM: GPU at PCI:0000:dc:00: GPU has fallen off the bus."
+	for _, c := range []struct{ before, line, want string }{
+		{"2025-12-31 23:59:58 step 7", "Jan  1 00:00:03" + fell, "2026-01-01 00:00:03"},
+		{"2026-01-01 00:00:01 step 7", "Dec 31 23:59:58" + fell, "2025-12-31 23:59:58"},
+		{"2025-12-30 10:00:00 step 7", "Dec 31 23:59:58" + fell, "2025-12-31 23:59:58"},
+		{"step 7", "Dec 31 23:59:58" + fell, "2025-12-31 23:59:58"},
+		{"step 7", "[Mon Foo 12 10:00:00 2025] " + fell, ""},
+	} {
+		all := found("job.log", c.before+"\nTraceback (most recent call last):\n"+c.before+"\n"+c.line)
+		require.NotEmpty(t, all, c.line)
+		at := ""
+		if ns := all[len(all)-1].Time; ns != 0 {
+			at = time.Unix(0, ns).UTC().Format("2006-01-02 15:04:05")
+		}
+		assert.Equal(t, c.want, at, c.line)
+	}
+}
+
 // TestExamples: each example is found, as an event of its form or of an earlier form of the same class.
 func TestExamples(t *testing.T) {
 	names := make(map[string]bool)

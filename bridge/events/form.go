@@ -103,8 +103,8 @@ type Form struct {
 	Class  Class
 	// Text is a part of each such line, of at least 5 bytes: the first filter.
 	Text string
-	// Pattern is the regular expression of the line; "": Text is enough. Its named groups are the fields of Event: rank (global), group_rank, local, node, pid,
-	// host, group, seq, op, enqueued, completed, ms, seconds, device, bus, peer, signal, code, xid, step, process, what.
+	// Pattern is the regular expression of the line; "": Text is enough. Its named groups are for fields of Event: rank (global), tasks (of JAX, by global rank),
+	// group_rank, local, pid, host, seq, op, enqueued, completed, ms, seconds, device, bus, peer, signal, code, xid, step, process, what.
 	Pattern string
 	// Open: the rest of the line may be on the following lines, because writers wrap it.
 	Open bool

@@ -58,7 +58,7 @@ type placer struct {
 	prefix line.Prefix
 	stamps *clock.Stamps
 	zone   *time.Location
-	year   int       // of the last full stamp; 0: none was seen
+	full   time.Time // the last full stamp; zero: none was seen
 	wrote  time.Time // when the log was written
 }
 
@@ -141,7 +141,7 @@ func (pl *placer) take(p *place) {
 		if p.time == 0 && stamp != nil {
 			if ns, err := pl.stamps.Parse(stamp); err == nil {
 				p.time = ns
-				pl.year = time.Unix(0, ns).In(pl.zone).Year()
+				pl.full = time.Unix(0, ns).In(pl.zone)
 			}
 		}
 	}
@@ -154,11 +154,11 @@ func (pl *placer) when(text []byte) int64 {
 	if m := fullStamp.FindSubmatch(head); m != nil {
 		at := string(m[1]) + "-" + string(m[2]) + "-" + string(m[3]) + " " + string(m[4]) + string(m[5]) + string(m[6])
 		if ns, err := pl.stamps.Parse([]byte(at)); err == nil {
-			pl.year = time.Unix(0, ns).In(pl.zone).Year()
+			pl.full = time.Unix(0, ns).In(pl.zone)
 			return ns
 		}
 	}
-	if m := dmesgStamp.FindSubmatch(head); m != nil {
+	if m := dmesgStamp.FindSubmatch(head); m != nil && months[string(m[1])] > 0 {
 		return pl.date(int(number(string(m[6]), 0)), months[string(m[1])], m[2], m[3], m[4], m[5], nil)
 	}
 	if m := syslogStamp.FindSubmatch(head); m != nil && months[string(m[1])] > 0 {
@@ -178,8 +178,8 @@ func (pl *placer) when(text []byte) int64 {
 	return pl.date(0, month, m[2], m[3], m[4], m[5], m[6])
 }
 
-// date makes a time of its parts, in ns since the epoch; 0: a year out of bounds. year 0: the stamp has none, and gets the year of the log's last full stamp,
-// else of the log's modification; no line is younger than the log.
+// date makes a time of its parts, in ns since the epoch; 0: a year out of bounds. year 0: the stamp has none, and gets the year with the least distance from
+// the log's last full stamp, else of the log's modification; no line is younger than the log.
 func (pl *placer) date(year int, month time.Month, day, hour, minute, second, fraction []byte) int64 {
 	n := func(b []byte) int { return int(number(string(b), 0)) }
 	ns := 0
@@ -191,14 +191,23 @@ func (pl *placer) date(year int, month time.Month, day, hour, minute, second, fr
 		}
 	}
 	guessed := year == 0
+	near := pl.full // a time of the log
+	if near.IsZero() {
+		near = pl.wrote.In(pl.zone)
+	}
 	if guessed {
-		year = pl.year
-		if year == 0 {
-			year = pl.wrote.In(pl.zone).Year()
-		}
+		year = near.Year()
 	}
 	at := time.Date(year, month, n(day), n(hour), n(minute), n(second), ns, pl.zone)
-	if guessed && pl.year == 0 && at.After(pl.wrote.Add(24*time.Hour)) { // a line of December in a log modified in January; a day is left for other zones
+	switch {
+	case !guessed:
+	case pl.full.IsZero():
+		if at.After(near.Add(24 * time.Hour)) { // a line of December in a log modified in January; a day is left for other zones
+			at = at.AddDate(-1, 0, 0)
+		}
+	case at.Before(near.AddDate(0, -6, 0)): // a line of January behind a full stamp of December
+		at = at.AddDate(1, 0, 0)
+	case at.After(near.AddDate(0, 6, 0)): // a late line of December
 		at = at.AddDate(-1, 0, 0)
 	}
 	if at.Year() < 1971 || at.Year() > 2260 { // int64 nanoseconds end in 2262; a span's times begin in 1970

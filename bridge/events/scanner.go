@@ -269,7 +269,7 @@ func (s *Scanner) wait(p *place, e Event) {
 func (s *Scanner) goesOn(p *place, found *hits, hit bool) (taken bool) {
 	for i, w := range s.open {
 		if w.key != p.key() {
-			// A wrapped line continues without the prefix: right behind the first line only.
+			// A wrapped line continues without the prefix: as the second line only.
 			if p.rank >= 0 || p.local >= 0 || p.pid != 0 || w.lines > 1 {
 				continue
 			}

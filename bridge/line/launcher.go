@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The prefixes of launchers, container tools and system logs, each recognized by its shape alone:
+// The prefixes of launchers, container tools and system logs, all but the last recognized by their shapes alone:
 //
 //	[pod/train-0/pytorch] text                              kubectl logs --prefix
 //	[Pod train-0]: text                                     Kubeflow's get_job_logs

@@ -9,20 +9,20 @@ import (
 // Prefix holds the prefixes around a record. Slices point into the line (or the Peeler's buffer) and share its lifetime.
 type Prefix struct {
 	RayName []byte // "AgentLoopWorker" of "(AgentLoopWorker pid=1, ip=10.0.0.1)"
-	PID     int64  // of the Ray prefix; 0: none
+	PID     int64  // of the Ray prefix or of a system log; 0: none
 	IP      []byte // of the Ray prefix, only on other nodes than the driver's; of other prefixes the host or the pod
 
 	Rank    int64 // of "[rank3]:", "[default3]:" (torchrun), "3: " (srun) or "[1,3]<stdout>:" (mpirun)
 	HasRank bool
-	Local   bool // the rank is relative to its node: "[default3]:"
+	Local   bool // the rank is relative to its node: "[default3]:", "[trainer3]:"
 
 	Level  []byte // INFO, DEBUG, …
 	Stamp  []byte // the logger's time, as printed, for clock.Stamps
 	Logger []byte // logger name
 	Source []byte // "file.py:12" or "file.py:12:func"
 
-	Container []byte // time added by docker, Kubernetes, CRI, mpirun or the journal, in the notation of clock.Stamps
-	Yearless  bool   // of a system log, without a year: "Aug  3 09:14:23", for clock.Stamps.Day
+	Container []byte // time added by docker, Kubernetes, CRI, Determined, mpirun or the journal, in the notation of clock.Stamps
+	Yearless  bool   // Container is of a system log, without a year: "Aug  3 09:14:23", for clock.Stamps.Day
 	// Repeated is N of Ray's "[repeated Nx across cluster]": the line represents N lines of other workers.
 	Repeated int64
 

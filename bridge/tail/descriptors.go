@@ -109,7 +109,7 @@ func (d *descriptors) resume() {
 	}
 }
 
-// pressure says whether half of the budget is used, and whether other files wait for their turn.
+// pressure says whether half of the budget is used, and whether all is used or files wait for their turn.
 func (d *descriptors) pressure() (half, short bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -129,8 +129,8 @@ func (t *Tailer) logTurns() {
 	}
 }
 
-// spare closes a file to save its descriptor, if the file can be opened again: a fully read file once half of the budget is used, which leaves the other
-// half for files with unread bytes, and any file once the budget is used up. A Once closes fully read files, to which no turn comes back, and compressed
+// spare closes a file to save its descriptor, if the file can be opened again: a fully read uncompressed file once half of the budget is used, which leaves the
+// other half for files with unread bytes, and any file once the budget is used up. A Once closes fully read files, to which no turn comes back, and compressed
 // files at any time. A file without a name stays open until its end.
 func (t *Tailer) spare(f *file) {
 	if f.src == nil {

@@ -58,8 +58,8 @@ func (w *sweeper) lookDocument(s *Stream, now time.Time) {
 	w.rest(s, now) // looks again later; a document keeps its handler (suspends)
 }
 
-// readDocument reads the file whole and passes its content on as one line, unless the content is empty, was passed on before, or is too long (rejected). A file
-// that changes meanwhile is left to the next turn.
+// readDocument reads the file whole and passes its content on as one line, unless the content is empty, equals the last one passed on, or is too long
+// (rejected). A file that changed since the look is left to the next looks.
 func (s *Stream) readDocument(buf *[]byte) {
 	d := &s.doc
 	if !d.changed || !d.stable || s.t.mayRead(s) == 0 {

@@ -180,7 +180,7 @@ func (t *Tailer) attach(f *file, raw *os.File, src source) {
 	}
 }
 
-// close closes a file, open or not, and lets others use the descriptor. All else that is known of the file stays.
+// close closes a file, if open, and lets others use the descriptor. All else that is known of the file stays.
 func (t *Tailer) close(f *file) {
 	if f.src == nil {
 		return

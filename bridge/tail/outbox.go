@@ -93,7 +93,7 @@ func (o *outbox) put(b *lineBatch) {
 }
 
 // next waits for a request's worth of batches, or until the oldest batch has waited for linger and the last small request is smallGap ago. The result is the
-// oldest batch, with those that can go in a request with that batch. nil: the outbox is closed and empty.
+// oldest batch, with those that can go in a request with that batch. A closed outbox is emptied without waiting; nil: closed and empty.
 func (o *outbox) next() []*lineBatch {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -67,7 +67,7 @@ func (apart) readUntil(_ *sweeper, s *Stream, now time.Time) int64 {
 	return min(now.UnixNano(), s.caughtUp.Load())
 }
 
-// bound gives up the oldest eighth of a stream's held lines when those of all streams take too much memory, and this stream's more than the average.
+// bound gives up the oldest eighth of a stream's held lines when those of all streams take too much memory, and this stream's no less than the average.
 func (apart) bound(s *Stream) {
 	t := s.t
 	all := t.heldBytes.Load()

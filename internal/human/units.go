@@ -212,7 +212,6 @@ func appendIn(b []byte, x float64, units []unit) []byte {
 	return append(append(b, ' '), units[i].name...)
 }
 
-
 // exponent is the power of ten of a number's first digit.
 func exponent(a float64) int { return int(math.Floor(math.Log10(a))) }
 
