@@ -232,17 +232,23 @@ func (p *stepJoin) trim(ctx context.Context, now time.Time) {
 	if n == 0 {
 		return
 	}
-	ops := []*storage.Operation{nil, nil} // the range and the state, known after the loop
 	for i := range j.entries[:n] {
 		p.lose(j.entries[i].ends)
+	}
+	// The state has what the deletion loses: one write, so that the range never moves on without the state. Numbers have no gaps.
+	first := j.entries[n-1].number + 1 // that stays
+	ops := []*storage.Operation{limits(first, j.to), storage.SetOperation(stateKey, p.state())}
+	for i := range j.entries[:n] {
 		ops = append(ops, storage.DeleteOperation(entryKey(j.entries[i].number)))
+	}
+	if err := storageclient.Write(ctx, p.promises.store, ops...); err != nil {
+		if ctx.Err() == nil {
+			p.promises.fails(p, err)
+		}
+		return // the entries stay in the range, and the next sweep tries again
 	}
 	j.entries = slices.Delete(j.entries, 0, n)
 	j.bytes = bytes
-	ops[0], ops[1] = limits(j.from(), j.to), storage.SetOperation(stateKey, p.state())
-	if err := storageclient.Write(ctx, p.promises.store, ops...); err != nil && ctx.Err() == nil {
-		p.promises.fails(p, err)
-	}
 }
 
 // state is the stored form of what remains of deleted entries: the read offsets of the partitions, and of each run how far facts are gone, and the run as a

@@ -174,6 +174,44 @@ func TestJournalBounded(t *testing.T) {
 	assert.NotContains(t, down[1], spans.AttrJoinPartial)
 }
 
+// A storage that fails whenever entries are to be deleted still has them in its range: the next process knows all facts.
+func TestJournalUndeleted(t *testing.T) {
+	l := &lives{T: t, stored: map[string][]byte{}}
+	l.begin()
+	l.cfg.MaxBytes = 1 << 18
+	l.promises.store = &undeleting{memory{values: l.stored}}
+	for i := range int64(60) {
+		j := newJob()
+		for n := range int64(100) {
+			at := 1000*second + (i*100+n)*1e7
+			j.collective(i*100+n, at, at+9e6, 1e6, "node-0")
+		}
+		l.take(j.traces())
+		l.tick(1)
+	}
+	l.begin()
+	j := newJob()
+	j.step(1, 1000*second, 1060*second)
+	l.take(j.traces())
+	l.tick(30)
+	down := partsOf(l.sink)
+	require.Len(t, down, 1)
+	assert.Contains(t, down[0], "ml.step.time.collective.wait=6 ml.step.time.collective=48 ")
+	assert.NotContains(t, down[0], spans.AttrJoinPartial)
+}
+
+// undeleting is a storage that deletes no facts.
+type undeleting struct{ memory }
+
+func (u *undeleting) Batch(ctx context.Context, ops ...*storage.Operation) error {
+	if slices.ContainsFunc(ops, func(op *storage.Operation) bool {
+		return op.Type == storage.Delete && strings.HasPrefix(op.Key, "facts-")
+	}) {
+		return errDisk
+	}
+	return u.memory.Batch(ctx, ops...)
+}
+
 // A storage that fails for a while blocks nothing, and has all facts later.
 func TestJournalOwes(t *testing.T) {
 	l := &lives{T: t, stored: map[string][]byte{}}

@@ -17,8 +17,8 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// promises stores the spans still to be sent, for the process after a crash: roots that already have children, and steps and passes, which then state that
-// their content is unknown. The promises of one batch are a chunk, deleted once all of them are kept.
+// promises stores the spans still to be sent, for the process after a crash: roots that already have children, and steps and passes, which state that their
+// content is unknown if the journal has not kept their facts. The promises of one batch are a chunk, deleted once all of them are kept.
 type promises struct {
 	store    storage.Client
 	from, to int64         // the range of existing chunks; to is the next one's number
@@ -245,10 +245,11 @@ func (p *stepJoin) restore(ctx context.Context) error {
 				g.Lacks(spans.PartialRestart)
 				r.Restore(g, x.window, x.flags&promisedFunction != 0, now)
 			}
-			if g.Chunk < 0 { // else an earlier chunk has the group too: its write had failed, and reached the disk all the same
-				g.Chunk = chunk
-				s.unsent[chunk]++
+			if g.Chunk >= 0 { // an earlier chunk has the group too: its window only, or its write had failed and reached the disk all the same
+				s.unsent[g.Chunk]--
 			}
+			g.Chunk = chunk // the last chunk promises the most
+			s.unsent[chunk]++
 			n++
 		}
 	}

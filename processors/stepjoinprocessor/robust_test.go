@@ -98,6 +98,28 @@ func TestPromisedTwiceAtOnce(t *testing.T) {
 	}
 }
 
+// A root promised after its window is sent after two crashes, even if the facts are lost: the later promise is the one kept.
+func TestLaterPromiseStays(t *testing.T) {
+	store := &flaky{memory: memory{values: map[string][]byte{}}, fails: -1}
+	b, j := newBench(t), newJob()
+	b.promises.store, b.promises.keeps = store, true
+	aStep(j, 0, 1000*second)
+	trace := j.step(1, 1010*second, 1020*second)
+	require.NoError(t, b.ConsumeTraces(t.Context(), j.traces()))
+	j.function(trace, "update_actor", 100, 1011*second, second, second, second)
+	require.NoError(t, b.ConsumeTraces(t.Context(), j.traces()))
+	b = after(t, b, store)
+	b.sweep(t.Context(), b.clock, false)
+	for key := range store.values {
+		if strings.HasPrefix(key, "facts-") || strings.HasPrefix(key, "journal") {
+			delete(store.values, key)
+		}
+	}
+	b = after(t, b, store)
+	b.over(t)
+	assert.Empty(t, find(told(b.sink), "ORPHAN"))
+}
+
 // A storage that fails at any call, or from then on, blocks no span and changes none. If the process is killed then, positions of files are not stored either:
 // repeats make no orphan.
 func TestStorageFails(t *testing.T) {

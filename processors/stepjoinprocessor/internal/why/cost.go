@@ -67,9 +67,10 @@ func (h *History) blame(w *window, v *Verdict) {
 	}
 }
 
-// count adds a step to the data of WhatIf; ranks are the ranks waited for. Other windows would count the same time again.
+// count adds a step to the data of WhatIf; ranks are the ranks waited for. Other windows, which have a kind or a name of their own, would count the same time
+// again.
 func (h *History) count(w *Window, ranks []named) {
-	if w.Of != Step {
+	if w.Of != Step || w.Name != "" {
 		return
 	}
 	r := h.run(w.Run)

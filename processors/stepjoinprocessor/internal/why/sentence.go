@@ -22,7 +22,7 @@ func (w *Window) subject() string {
 		return "The pass"
 	case w.Of == Batch:
 		return "The batch"
-	case w.Steps > 1:
+	case w.Steps > 1 && w.Number >= 0:
 		return fmt.Sprintf("Steps %d to %d", w.Number-w.Steps+1, w.Number)
 	case w.Number >= 0:
 		return "Step " + strconv.FormatInt(w.Number, 10)

@@ -154,6 +154,7 @@ func (s *series) add(w *window) {
 	p.duration, p.base, p.time, p.known = w.duration, w.base, w.time, w.known
 	p.ranks = append(p.ranks[:0], w.ranks[:min(len(w.ranks), few)]...)
 	p.ops = append(p.ops[:0], w.ops[:min(len(w.ops), few)]...)
+	p.timers = append(p.timers[:0], w.timers...)
 	p.notes = longest(p.notes[:0], w.Notes)
 }
 

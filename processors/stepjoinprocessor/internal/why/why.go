@@ -38,7 +38,7 @@ const (
 type Key struct {
 	Run   string
 	Of    Of
-	Name  string // of the function, where a kind of window has several
+	Name  string // of the span, of a window by the configuration; "" of the others
 	Steps int64  // covered; 0: not known
 	Batch int64  // samples; 0: not known
 }
@@ -132,7 +132,7 @@ type History struct {
 	free   []*window // freed windows, for reuse
 }
 
-// New returns an empty History. At its fullest, 256 keys and 64 runs of 4,096 ranks, it takes some 60 MB; mostly 20 to 100 kB a key. Held windows take 0.5 to 4
+// New returns an empty History. At its fullest, 256 keys of 64 timers and 64 runs of 4,096 ranks, it takes some 100 MB; mostly 20 to 100 kB a key. Held windows take 0.5 to 4
 // kB each.
 func New() *History {
 	h := &History{runs: lru.New[string, *run](runs)}

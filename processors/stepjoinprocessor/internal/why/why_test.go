@@ -532,6 +532,38 @@ func TestWarmUp(t *testing.T) {
 	assert.False(t, ok)
 }
 
+// Live, too, the timer is named that took longer than usual, not the longest timer.
+func TestTimersLive(t *testing.T) {
+	j := newJob(tails(0.01))
+	h := New()
+	timed := func(w *Window, forward, optimizer float64) *Window {
+		w.Timers = []Timer{{Name: "forward", Seconds: forward, Rank: -1}, {Name: "optimizer", Seconds: optimizer, Rank: -1}}
+		return w
+	}
+	for range warmUp + 30 {
+		h.Judge(timed(j.window(), 2, 1.6))
+	}
+	v, slow := h.Judge(timed(j.window(fault{breakdown.Compute, breakdown.Who{}, 1.5}), 2, 3.1))
+	require.True(t, slow)
+	require.Len(t, v.Causes, 1, v.Sentence)
+	assert.Equal(t, "optimizer", v.Causes[0].Who.Timer, v.Sentence)
+	v, slow = h.Judge(timed(j.window(fault{breakdown.Compute, breakdown.Who{}, 1.5}), 2, 1.6))
+	require.True(t, slow)
+	assert.Empty(t, v.Causes, "no timer has the time: %s", v.Sentence)
+}
+
+// A window by the configuration is no step: its time is in that of a step already, and its record has no numbers of steps.
+func TestNotAStep(t *testing.T) {
+	h := New()
+	b := &breakdown.Breakdown{Duration: 10}
+	for range warmUp + 20 {
+		h.Judge(&Window{Key: Key{Run: "run-1", Name: "handle_request"}, Number: -1, Breakdown: b})
+	}
+	_, ok := h.WhatIf("run-1")
+	assert.False(t, ok)
+	assert.Equal(t, "The step", (&Window{Key: Key{Steps: 10}, Number: -1}).subject())
+}
+
 // TestWhatIf compares with a run counted by hand: 10 s a step, with waits of 1 s for rank 1, and 0.5 s for rank 2.
 func TestWhatIf(t *testing.T) {
 	h := New()
