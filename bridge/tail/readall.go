@@ -15,7 +15,7 @@ func NewOnce(cfg Config, set Settings, newHandler NewHandler) (*Once, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.final, t.noWatch = true, true
+	t.final = true
 	set.Pace.join(t)
 	return &Once{t}, t.openCounts()
 }

@@ -41,7 +41,7 @@ type Status struct {
 	MuteLines         int64
 }
 
-// GlobStatus is the result of a glob of Include or Document.
+// GlobStatus is the result of a glob of Include, Document or IncludeByContent.
 type GlobStatus struct {
 	Pattern   string
 	Matched   bool

@@ -266,7 +266,7 @@ func (t *Tailer) begin() {
 // ID names the receiver.
 func (t *Tailer) ID() component.ID { return t.set.ID }
 
-// Sample returns the loggable part of a line: its beginning, without secrets.
+// Sample returns the loggable part of a line, see Settings.Sample.
 func (t *Tailer) Sample(text []byte) string { return t.sample(text) }
 
 // Counts returns the accounts so far.

@@ -26,8 +26,8 @@ type row struct {
 	epochs  bool // the step is the number of an epoch
 }
 
-// nextEvents reads the records of one step at the beginning of b. The row ends before a record of another step, with a repeated tag, or more than rowGap
-// away, before damage, and where the row would exceed maxRow. Where b ends before the row does, the row is incomplete, unless final. A first record without
+// nextEvents reads the records of one step at the beginning of b. The row ends before a record that does not continue it (takes), before damage, and where the
+// row would exceed maxRow. Where b ends before the row does, the row is incomplete, unless final. A first record without
 // scalars, or damaged, is a line of its own.
 func nextEvents(dst, b []byte, final bool) Line {
 	var r row
@@ -113,7 +113,7 @@ func (r *row) add(scalars []tfevents.Scalar) {
 }
 
 // text is the row as JSON, with the time of the last scalar; empty without a value. Left out are tags with the name of the step or time, and repetitions:
-// Megatron repeats values by the number of samples (megatron/training/training.py: "vs samples").
+// Megatron repeats values by the number of samples (megatron/training/training.py: "vs samples"). Megatron's throughput is renamed (flopThroughput).
 func (r *row) text(dst []byte) []byte {
 	last := r.scalars[len(r.scalars)-1]
 	step := "step"

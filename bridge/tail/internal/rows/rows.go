@@ -119,7 +119,7 @@ func appendTime(dst []byte, seconds float64) []byte {
 	return strconv.AppendFloat(dst, seconds, 'f', 6, 64)
 }
 
-// appendValue writes a value as Python's json does: of a float32 its shortest text.
+// appendValue writes a value as Python's json does, but a whole number without ".0", and of a float32 its shortest text.
 func appendValue(dst []byte, v float64) []byte {
 	switch {
 	case math.IsNaN(v):
