@@ -5,7 +5,8 @@ import "regexp"
 // Class is the kind of evidence in a line. Claims has the possible conclusions from a class.
 type Class string
 
-// Classes down to ClassDisk may be the cause of an end; the rest follow from an end, or describe the state of the run.
+// Classes down to ClassFrozen may be the cause of an end. ClassTimeout, ClassPeer and ClassSummary stand for a cause that no line names; the rest follow from an
+// end, or describe the state of the run.
 const (
 	ClassCUDAError  Class = "cuda_error"
 	ClassECC        Class = "gpu_ecc"
@@ -26,8 +27,7 @@ const (
 	ClassBehind     Class = "rank_behind"
 	ClassNCCL       Class = "nccl_error"
 	ClassDisk       Class = "disk_full"
-
-	ClassFrozen Class = "frozen_host"
+	ClassFrozen     Class = "frozen_host"
 
 	ClassTimeout  Class = "collective_timeout" // a rank gave up waiting in a collective
 	ClassPeer     Class = "peer_gone"          // a connection to another process ended, or a resulting error of NCCL

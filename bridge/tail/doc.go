@@ -6,8 +6,8 @@
 //
 // A stream is the sequence of files that one path has named, with one Handler. Only the sweeper assigns files to streams and decides when to look at a stream.
 // Workers read, and never wait for the consumer. Senders are few, however many files exist (outbox). Batches cut and not yet accepted fill max_in_flight_bytes,
-// of which a stream gets at most a quarter, unless records are joint; then reading waits. An idle stream keeps neither handler nor batch (suspend). Held lines of all streams take at
-// most 96 MiB: then the oldest are given up.
+// of which a stream gets at most a quarter, unless records are joint; then reading waits. An idle stream keeps neither handler nor batch (suspend). Held lines
+// of all streams take at most 96 MiB: then the oldest are given up.
 //
 // A turn of a stream is bounded for any content: 2 MiB of lines, 16 MiB of NUL bytes, 32 MiB of a compressed file on the way to the read position, 128 MiB and
 // a line read ahead by a handler, one document. Comparing files to identify them costs the sweeper up to 16 MiB of decompression per sweep; meanwhile only

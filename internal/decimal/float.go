@@ -157,7 +157,8 @@ func notFinite(b []byte) (float64, bool) {
 	return 0, false
 }
 
-// GroupedFloat is Float for numbers with possible commas between thousands, as in Python's "{:,}": "1,234,567.8". Commas elsewhere are refused.
+// GroupedFloat is Float for numbers with possible commas between thousands, as in Python's "{:,}": "1,234,567.8". Commas elsewhere are refused;
+// before the first may be more than three digits.
 func GroupedFloat(b []byte) (float64, bool) {
 	comma := bytes.IndexByte(b, ',')
 	if comma < 0 {

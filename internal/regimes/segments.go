@@ -93,8 +93,8 @@ func (j *judge) joined(parts []part) []part {
 	return out
 }
 
-// bursts marks the parts that are slow steps: higher than the unmarked parts next to it, and short. Neither the first nor the last part is one. If more than two
-// bursts have more than a quarter of the steps, they are the normal course of the job, and none is marked.
+// bursts marks the parts that are slow steps: each higher than the unmarked parts beside, and short. Neither the first nor the last part is one. If more than
+// two bursts have more than a quarter of the steps, they are the normal course of the job, and none is marked.
 func bursts(parts []part) {
 	left := make([]int, len(parts)) // indices of the parts not marked
 	for i := range left {
