@@ -63,8 +63,8 @@ func (o *options) latency() (*latencyTable, error) {
 	return t, nil
 }
 
-// follow has c read logs while lines are written to them at a rate, and compares when each line was written and when its span arrived: the n-th span is that of
-// the n-th line. The first line of each file is written before, so that the file is known, and not counted.
+// follow has c read logs while lines are written to them at a rate, and compares when each line was written and when its span arrived: the n-th span counts as
+// that of the n-th line. The first line of each file is written before, so that the file is known, and not counted.
 func (o *options) follow(c *contender, d *duel, lines [][]byte, rate, files int) (row latencyRow, err error) {
 	dir, err := os.MkdirTemp(o.out, "latency")
 	if err != nil {

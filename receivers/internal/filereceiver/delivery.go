@@ -426,8 +426,9 @@ func (p spanRange) of(td ptrace.Traces) ptrace.Traces {
 // Receiver.gpus, a Valued batch sends no points: its values go to gpus.
 func (d *delivery) sendMetrics(ctx context.Context) error {
 	for d.metrics.batches < len(d.batches) {
-		if b, ok := asValued(d.batches[d.metrics.batches]); ok && d.r.gpus != nil {
-			d.passGPUs(b)
+		if b := d.batches[d.metrics.batches]; d.passesGPUs(b) {
+			v, _ := asValued(b)
+			d.passGPUs(v)
 			d.metrics.batches++
 			continue
 		}
@@ -459,6 +460,12 @@ func (d *delivery) sendMetrics(ctx context.Context) error {
 	return nil
 }
 
+// passesGPUs says whether the values of a batch go to Receiver.gpus, in place of its points.
+func (d *delivery) passesGPUs(b Batch) bool {
+	_, ok := asValued(b)
+	return ok && d.r.gpus != nil
+}
+
 // asValued returns the batch with GPU values: b itself, or the batch that b surrounds with events.
 func asValued(b Batch) (v Valued, ok bool) {
 	if with, is := b.(*eventBatch); is {
@@ -481,12 +488,15 @@ func (d *delivery) passGPUs(b Valued) {
 	})
 }
 
-// joinPoints returns the redacted points of the batches from first up to end (excluded): batches are added until there are maxPoints, or more by the last batch;
-// the caller cuts them (cutPoints).
+// joinPoints returns the redacted points of the batches from first up to end (excluded): batches are added until there are maxPoints, or more by the last batch
+// (the caller cuts the points, cutPoints), or until a batch passes its GPU values.
 func (d *delivery) joinPoints(first int) (md pmetric.Metrics, end int, redacted redact.Counts) {
 	md = pmetric.NewMetrics()
 	points := 0
 	for end = first; end < len(d.batches) && points < maxPoints; end++ {
+		if d.passesGPUs(d.batches[end]) {
+			break
+		}
 		own := d.batches[end].Metrics()
 		if hasLabels(d.batches[end]) {
 			n := d.r.redactor.Metrics(own)

@@ -58,6 +58,21 @@ func TestEventLeavesGPUs(t *testing.T) {
 	assert.Equal(t, 2, got)
 }
 
+// A batch of values of GPUs behind a batch of other records goes the same way.
+func TestJoinedGPUs(t *testing.T) {
+	set := receivertest.NewNopSettings(component.MustNewType("train_log"))
+	sink := &consumertest.MetricsSink{}
+	r, err := Prepare(set, nil, func(*Receiver, component.Config) (Parts, error) { return Parts{}, nil }, nil, sink)
+	require.NoError(t, err)
+	got := 0
+	r.gpus = func(*spans.GPUValues) { got++ }
+	d := r.Deliver(beside(nil))
+	require.True(t, d.Join(r.Deliver(valued{gauges{metrics: []string{"hw.gpu.utilization"}, ranks: 1}})))
+	require.NoError(t, d.Send(t.Context()))
+	assert.Equal(t, 1, got)
+	assert.Zero(t, sink.DataPointCount())
+}
+
 // The time of an event that is not ended by a line, in a log without stamps, is when the log was written: a killed process leaves half a traceback.
 func TestTimeOfUnendedEvent(t *testing.T) {
 	path, written := filepath.Join(t.TempDir(), "x.log"), time.Date(2026, 6, 12, 12, 0, 0, 0, time.UTC)

@@ -199,7 +199,7 @@ func (w *watch) traces(td ptrace.Traces) {
 				}
 				switch view.KindOf(span) {
 				case view.KindStep:
-					run.step(span, res, made)
+					run.step(span, res)
 				case view.KindCollective:
 					run.collective(span, made)
 				default:
@@ -219,10 +219,9 @@ func (w *watch) run(id string) *facts {
 	return f
 }
 
-// step notes whether a training step has an MFU, else FLOP/s, and whether its times are synthetic. made is what the resource says of the times; attributes of
-// the span override those of the resource.
-func (f *facts) step(span ptrace.Span, res pcommon.Map, made bool) {
-	utilized, rated := false, false
+// step notes whether a training step has an MFU, else FLOP/s, and whether its times are synthetic. Attributes of the span override those of the resource.
+func (f *facts) step(span ptrace.Span, res pcommon.Map) {
+	utilized, rated, made := false, false, false
 	file, at := "", int64(0)
 	for _, m := range [...]pcommon.Map{res, span.Attributes()} {
 		for name, v := range m.All() {

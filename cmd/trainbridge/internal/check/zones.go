@@ -34,7 +34,7 @@ func (r *rules) shifted() {
 	}
 }
 
-// adrift is the largest acceptable difference of the clocks of a job's hosts, s: clocks set by NTP are nearer.
+// adrift is the least difference of the clocks of a job's hosts that is a problem, s: clocks set by NTP are nearer.
 const adrift = 0.01
 
 // clocks reports the runs whose hosts' clocks differ, as the collectives of NCCL show: a problem from adrift on, else a note.

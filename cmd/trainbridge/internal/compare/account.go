@@ -10,7 +10,7 @@ import (
 
 const (
 	leastTold  = 0.01 // of the wall clock: states with a smaller difference are alike
-	leastNamed = 0.05 // likewise: a larger difference is said first
+	leastNamed = 0.05 // likewise: a difference of as much or more is said first
 )
 
 // accounts are where the wall-clock time of both runs went; nil: the logs of a run tell of no step.

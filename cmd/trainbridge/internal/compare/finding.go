@@ -19,11 +19,8 @@ const (
 // finding is what the interval of a figure says, one of the constants above.
 func (f *figure) finding() string {
 	switch {
-	case len(f.b) == 0:
-		if f.countA > 0 {
-			return findingOnlyA
-		}
-		return findingFew // no run has a value outside of its warm-up
+	case len(f.b) == 0: // then A has values: a figure without any is not added
+		return findingOnlyA
 	case len(f.a) == 0:
 		return findingOnlyB
 	case !f.told:

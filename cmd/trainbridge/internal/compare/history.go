@@ -70,7 +70,7 @@ func shareOf(names ...string) func(*Past) float64 {
 	}
 }
 
-// perStep is a column through the number of steps of the run.
+// perStep is a column divided by the number of steps of the run.
 func perStep(name string) func(*Past) float64 {
 	return func(p *Past) float64 { return column(name)(p) / column("steps")(p) }
 }

@@ -23,8 +23,8 @@ type lasts struct {
 
 const mostLast = 10_000 // ranks
 
-// add takes a collective: the rank that came last, and the GPU-seconds that others waited for it. Collectives whose ranks called different operations have no
-// last. Ranks beyond mostLast count in all alone.
+// add takes a collective: the rank that came last, and the GPU-seconds that the others would have been spared, had it come with the last but one
+// (nccl.late.cost). Collectives whose ranks called different operations have no last. Ranks beyond mostLast count in all alone.
 func (l *lasts) add(v *view.Collective) {
 	if !v.Last.Rank.OK || !(v.Last.Cost > 0) || v.Mismatch {
 		return
@@ -84,7 +84,8 @@ func (d *document) lastOnes() string {
 	return ""
 }
 
-// lastOne is lastOnes about the run with more waiting, called name. A host is named if no single rank is the cause, and the run has more than two hosts.
+// lastOne is lastOnes about the run with more waiting, called name. A host is named if no single rank is the cause, and the run has more than two hosts: of
+// two, one has half of the waiting or more in any case.
 func (d *document) lastOne(name string, of *lasts, otherName string, other *lasts) string {
 	who, share, otherShare := "", 0.0, 0.0
 	if rank, s, o, ok := dearest(of.ranks, of.all, other.ranks, other.all); ok {

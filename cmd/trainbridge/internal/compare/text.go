@@ -92,7 +92,7 @@ func (d *document) figuresSentence(apart bool) string {
 	return text + d.in(" No part alone explains it.", "。没有任何一部分能单独说明原因。") + d.lastOnes()
 }
 
-// causes lists the parts of windows that differ, the five largest first: "data_loading +120 ms, compute +15.0 ms".
+// causes lists the parts of windows that differ, at most five, the largest first: "data_loading +120 ms, compute +15.0 ms".
 func (d *document) causes() string {
 	var parts []*figure
 	for _, f := range d.figures {

@@ -19,7 +19,6 @@ const (
 type ncclEvent struct {
 	*collective
 	kind     *kind
-	index    int    // of the run, from 0
 	sequence uint64 // of the operation, from 0
 	size     int64  // By, S of nccl-tests
 	flaky    int    // rank whose sends are retried; -1: none
@@ -31,7 +30,6 @@ type ncclLogs struct {
 	write  func(e *ncclEvent, rank int) // writes a rank's record: vccl or inspector
 	ranks  []ncclRank
 	header string           // of NCCL Inspector: a format of a whole record for dump
-	index  int              // of the next collective
 	counts map[*kind]uint64 // collectives so far
 	end    int64            // of the last collective, ns
 }
@@ -84,8 +82,7 @@ func (j *job) openNCCL() (err error) {
 // collect writes the records of all ranks about a collective, and numbers the collective.
 func (j *job) collect(e *ncclEvent) error {
 	n := &j.nccl
-	e.index, e.sequence = n.index, n.counts[e.kind]
-	n.index++
+	e.sequence = n.counts[e.kind]
 	n.counts[e.kind]++
 	n.end = e.end
 	for rank := range n.ranks {

@@ -46,8 +46,8 @@ type job struct {
 	truth  Truth
 }
 
-// Generate writes the logs and the truth of one job or two, and returns the truth of each. A context that ends stops it after a step without an error. Errors
-// about the options wrap logfile.ErrOptions.
+// Generate writes the logs and the truth of one job or two, and returns the truth of each. A context that ends stops the writing without an error. Errors about
+// the options wrap logfile.ErrOptions.
 func Generate(ctx context.Context, opt Options) ([]Truth, error) {
 	if err := opt.validate(); err != nil {
 		return nil, err

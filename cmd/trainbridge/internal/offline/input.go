@@ -32,7 +32,7 @@ const FollowSymlinks = "TRAINBRIDGE_FOLLOW_SYMLINKS"
 // stdinName is how standard input is called.
 const stdinName = "-"
 
-// ErrNoFiles is the error about paths without a file.
+// ErrNoFiles is in the error about a directory or a glob without a file.
 var ErrNoFiles = errors.New("no file to read")
 
 // Input is the files of paths.
@@ -71,7 +71,7 @@ type root struct {
 }
 
 // Open finds the files of paths: files, directories with everything below, globs (with **), and "-", the standard input, which is copied into a file without a
-// name until Close. The error wraps ErrNoFiles if no file is found.
+// name until Close. If no file is found, the error joins the reasons of all paths (Missing).
 func Open(paths []string, stdin io.Reader) (*Input, error) { return open(paths, stdin, MostFiles) }
 
 // open is Open with at most a number of files.

@@ -39,7 +39,7 @@ type Options struct {
 	Service string // service.name; "": each receiver's own
 	Device  string // the GPU model, such as H100 SXM, for MFU
 
-	Since, Until time.Time // only spans that end after and begin before; zero: no bound
+	Since, Until time.Time // only spans that do not end before Since, and begin before Until; zero: no bound
 
 	Patterns []string // of train_log, before a configuration's
 

@@ -67,7 +67,7 @@ func newPipeline(ctx context.Context, opt Options, to Sink) (*pipeline, error) {
 	return p, nil
 }
 
-// traces makes the way of the spans, from its end to its beginning: times outside of the options are dropped, then train_perf, step_join (unless
+// traces makes the way of the spans, from its end to its beginning: spans outside of the times of the options are dropped, then train_perf, step_join (unless
 // NoJoins), and train_metrics (for Derived) beside the sink's own consumer. Returned is the first consumer.
 func (p *pipeline) traces(ctx context.Context, opt Options, to Sink) (consumer.Traces, error) {
 	next := to.Traces
@@ -216,6 +216,7 @@ type both struct{ first, second consumer.Traces }
 func (both) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
 
 func (b both) ConsumeTraces(ctx context.Context, td ptrace.Traces) error {
+	// second first: first may be a queue, which hands the batch to another goroutine.
 	return errors.Join(b.second.ConsumeTraces(ctx, td), b.first.ConsumeTraces(ctx, td))
 }
 

@@ -58,7 +58,7 @@ type File struct {
 	Receiver string // "": no receiver understands the file
 	Size     int64  // bytes
 	Binary   bool   // not read further
-	Err      error  // why the file cannot be read, as a whole or from some place on
+	Err      error  // of a file without a receiver: why not even its first byte can be read
 	First    string // the beginning of the first line of a file without a receiver, without secrets
 
 	Lines, Records    int64

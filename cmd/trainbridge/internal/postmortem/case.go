@@ -32,7 +32,7 @@ type End struct {
 	Kind     string     // a class of events, or a constant below
 	Sentence string     // for the reader
 	Certain  bool       // the evidence leaves a single explanation; its rank may be unknown
-	Ranks    []int64    // global ranks that the evidence names as the cause
+	Ranks    []int64    // global ranks that the evidence names as the cause; of a mismatch both sides
 	Hosts    []string   // likewise
 	Heard    int64      // ranks with a line about a wait, or with a dump; 0: no rank waited
 	Of       int64      // of how many: ranks of the job, or of the groups in dumps; 0: not known

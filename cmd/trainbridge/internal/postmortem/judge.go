@@ -442,6 +442,8 @@ func (j *judge) hostOOM(e *Event) End {
 
 // mismatch describes ranks that called different collectives. A line with a rank and a peer names both, neither as wrong.
 func (j *judge) mismatch(e *Event) End {
+	// A line with ranks comes from a comparison of what the ranks call (PyTorch's ProcessGroupWrapper). Any other line is of one rank, which has received data
+	// that does not fit its call: a damaged message would look the same.
 	end := End{Kind: string(e.Class), Certain: len(e.Ranks) > 0, Sentence: "Ranks of a group called different collectives"}
 	if peer, err := strconv.ParseInt(e.Peer, 10, 64); err == nil && len(e.Ranks) == 1 {
 		end.Ranks = []int64{e.Ranks[0], peer}

@@ -93,8 +93,8 @@ type child struct {
 	fold *fold // nil, or the children that the row stands for; Span is the first
 }
 
-// longest draws the longest children whole, keep of them (0: all), in the given order. Of the others a name has one row at the end; a single span of a name
-// is drawn bare, at its place. Aggregates are never among the longest.
+// longest draws the longest children whole, keep of them (0: all), in the given order. Of the others a name has one row at the end; a single span left of a
+// name is drawn bare, at its place. Aggregates are never among the longest.
 func longest(children []*tree.Span, keep int) []child {
 	out := make([]child, 0, len(children))
 	if keep == 0 || len(children) <= keep {

@@ -119,8 +119,8 @@ func functionDetails(s *tree.Span) (d []string) {
 	return d
 }
 
-// withoutClients leaves out, in a brief drawing, the client operations with nothing below and no verdict: told without a row, their size and rate become a
-// note of the stage.
+// withoutClients leaves out, in a brief drawing, the complete client operations with nothing below and no verdict: told without a row, their size and rate
+// become a note of the stage.
 func withoutClients(_ *tree.Span, children []*tree.Span, e extent) (drawn, told []*tree.Span) {
 	if !e.brief {
 		return children, nil

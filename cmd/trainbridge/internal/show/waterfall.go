@@ -416,7 +416,7 @@ func place(start, end int64, full rune, t *tree.Trace, cells int, colour string,
 // axis is the line above the bars: the times since the start, of a trace of ns, at both ends and, with enough room, at the quarters.
 func axis(ns int64, cells int) string {
 	line := []rune(strings.Repeat(" ", cells+2))   // as wide as a bar with its frame
-	for _, quarter := range []int{0, 4, 2, 1, 3} { // the most important first: later times leave out what would touch
+	for _, quarter := range []int{0, 4, 2, 1, 3} { // the most important first: a later time that would touch an earlier one is left out
 		text := []rune(human.Nanoseconds(ns * int64(quarter) / 4))
 		at := 1 + cells*quarter/4
 		if quarter == 4 {

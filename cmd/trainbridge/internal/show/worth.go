@@ -82,7 +82,7 @@ func compareBoth(a, b []float64) int {
 	return slices.Compare(a, b)
 }
 
-// size decides between equally bad traces: of steps size is 0, for the newest to win and not the step with the most parts.
+// size decides between equal traces: of judged ones (steps, passes, collectives) size is 0, for the newest to win and not the step with the most parts.
 func (a *interest) size() int {
 	if a.badness > notJudged {
 		return 0

@@ -36,7 +36,7 @@ func stateColumns(chinese bool) []Column[*inState] {
 	}
 }
 
-// leastShare is the share of the wall clock from which a state has a row: times as stamps of µs leave gaps of ns, which mean nothing.
+// leastShare is the share of the wall clock above which a state has a row: times as stamps of µs leave gaps of ns, which mean nothing.
 const leastShare = 0.0005
 
 // State is the name of a state.

@@ -62,8 +62,8 @@ func (t Table) Fit(width int) Table {
 const Any = 1 << 30
 
 // Write prints the table within a width of columns of a terminal; paint colours a cell. Columns that do not fit go below in a block of their own, which begins
-// with the first column again. The first column has a third of the
-// width at most, or the width of its head; longer texts are cut, and so are those of a column that is too wide for a block.
+// with the first column again. The first column has a third of the width at most, or the width of its head; longer texts are cut, and so are those of a column
+// that is too wide for a block.
 func (t *Table) Write(w *strings.Builder, width int, paint func(severity, text string) string) {
 	wide := make([]int, len(t.Head)) // of each column
 	for i, h := range t.Head {

@@ -13,10 +13,11 @@ import (
 )
 
 // Window is how windows of a kind (spans.WindowStep, …) are called, one and several: "batch", "batches". Chinese has a single form. A further kind is "window"
-// in English, and keeps its own name in Chinese.
+// in English, where its own name may have no plural; in Chinese it keeps its name, and is 窗口 without one.
 func Window(of string, chinese bool) (one, several string) {
-	if zh := map[string]string{spans.WindowStep: "训练步", spans.WindowBatch: "批次", spans.WindowPass: "前向"}[of]; chinese {
-		zh = cmp.Or(zh, of, "窗口")
+	if chinese {
+		known := map[string]string{spans.WindowStep: "训练步", spans.WindowBatch: "批次", spans.WindowPass: "前向"}
+		zh := cmp.Or(known[of], of, "窗口")
 		return zh, zh
 	}
 	switch of {

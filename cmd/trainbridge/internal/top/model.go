@@ -240,8 +240,8 @@ func badness(severity string) int {
 	return slices.Index([]string{spans.SeverityWarning, spans.SeverityBad}, severity)
 }
 
-// grouped are the kinds of verdicts of a job, each with its latest verdict: bad before others, then the newest first. A job may get hundreds of a kind in a
-// minute. A kind is a title and what the verdicts are on, without a number: "step 12" and "step 13" are one.
+// grouped are the kinds of verdicts of a job, each with its latest verdict: bad before warnings, and of equals the newest first. A job may get hundreds of a
+// kind in a minute. A kind is a title and what the verdicts are on, without a number: "step 12" and "step 13" are one.
 func (j *job) grouped() (all []told) {
 	at := map[string]int{}
 	for _, v := range slices.Backward(j.verdicts) {

@@ -69,7 +69,7 @@ func (l line) print(k look) string {
 	return b.String()
 }
 
-// asciiOnly replaces signs other than ASCII for terminals without: µs is us, °C is C, the rest are "?".
+// asciiOnly replaces signs other than ASCII for terminals that cannot show them: µs is us, °C is C, the rest are "?".
 func asciiOnly(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -153,8 +153,8 @@ func share(sections []section, left int) []int {
 	return given
 }
 
-// header is the first line: the step, how many are planned and how long they take, the age of the data, where the data come from, the run, and how many further
-// runs there are.
+// header is the first line: the step, how many are planned and how long the rest takes, the age of the data, where the data come from, the run, and how many
+// further runs there are.
 func (m *model) header(j *job, now time.Time) line {
 	l := line{{"trainbridge top", bold}}
 	if j == nil {

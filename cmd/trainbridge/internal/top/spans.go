@@ -15,7 +15,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// watcher fills a model with spans, and with NVML's figures.
+// watcher fills a model with spans, and with the figures of GPUs from logs and from NVML.
 type watcher struct {
 	*model
 	now func() time.Time
@@ -140,7 +140,7 @@ func stepOf(span ptrace.Span, s *view.Step) step {
 	}
 }
 
-// ConsumeMetrics takes NVML's figures of GPUs.
+// ConsumeMetrics takes the figures of GPUs, from logs and from NVML.
 func (w *watcher) ConsumeMetrics(_ context.Context, md pmetric.Metrics) error {
 	w.change(func() {
 		for _, rm := range md.ResourceMetrics().All() {
@@ -158,8 +158,8 @@ func (w *watcher) ConsumeMetrics(_ context.Context, md pmetric.Metrics) error {
 }
 
 // addGPU notes a value of a GPU, if the screen shows the metric. attribute returns an attribute of the point, "": absent. Of metrics with several points for a
-// GPU, the one about the whole GPU counts. A cause of throttling stays until the same cause is reported as over,
-// or another as active; an idle GPU (gpu_idle) is not held down.
+// GPU, the one about the whole GPU counts. A cause of throttling stays until the same cause is reported as over, or another as active; an idle GPU (gpu_idle)
+// is not held down.
 func (m *model) addGPU(host, metric string, value float64, attribute func(name string) string) {
 	id := attribute(spans.AttrHardwareID)
 	if id == "" {
