@@ -49,7 +49,8 @@ func (j *joiner) findOut(c *closed) {
 	}
 }
 
-// nameRanks gives the ranks' spans their names. A rank that comes late for the first time is none of the communicator yet.
+// nameRanks gives the ranks' spans their names, and the collective the name and the size of its communicator. A rank that comes late for the first time is none
+// of the communicator yet.
 func (j *joiner) nameRanks(c *closed) {
 	c.commName, c.commSize = c.comm.name, c.comm.size
 	for i := range c.parts {
@@ -80,7 +81,7 @@ func (t *track) trust(whole bool) bool {
 const MaxListed = 32
 
 // absent lists the ranks without a record, and those whose operation has no end, and decides whether the collective hangs. An outcome TimedOut becomes Unheard
-// if the missing ranks' logs are silent too.
+// if the log of a missing rank is silent too.
 func (j *joiner) absent(c *closed) {
 	c.miss(j.aliveSince)
 	stuck := c.findStuck()
@@ -106,8 +107,8 @@ func (j *joiner) absent(c *closed) {
 	}
 }
 
-// miss counts the ranks with earlier records and none here, and lists the first MaxListed. If the collective timed out, ranks that have not gone on are given
-// up, and those whose input has been silent since the given time (Unix ns) are listed as unheard, up to MaxListed too.
+// miss counts the communicator's known ranks without a record here, and lists the first MaxListed. If the collective timed out, ranks that have not gone on are
+// given up, and those whose input has been silent since the given time (Unix ns) are listed as unheard, up to MaxListed too.
 func (c *closed) miss(since int64) {
 	comm := c.comm
 	if comm.sparse { // missing records are no fault
@@ -180,7 +181,7 @@ func (c *closed) identify() {
 		seq[8] = 1
 	}
 	operation := c.operation()
-	if c.track != nil && c.track == c.comm.all {
+	if c.seqOfAll {
 		operation = "" // ranks may disagree about the operation
 	}
 	var room [64]byte

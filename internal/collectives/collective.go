@@ -16,20 +16,21 @@ type Collective struct {
 	// Place is set by the taker: the place of the collective in its batch.
 	Place   int
 	placed  bool           // Records gave each record a place of its own, in part.held
-	opens   *spans.RunSpan // the run's span, sent along with the first collective of the run; nil: of all others
+	opens   *spans.RunSpan // the run's span, to be sent along (Settings.OpenRun); nil: of all but the first collective of the run
 	crowded bool           // the trace has no room for all spans: some are summed up (fit.go)
 }
 
 // open is a collective that waits for records.
 type open struct {
 	comm  *communicator
-	track *track // the sequence with its number; nil: not joined
+	track *track // the sequence with its number; nil: none, as of an operation that is not joined, and of a late record
 	run   *run
 
 	// The fields of op.Op of the same names.
 	kind                          op.Kind
 	name                          string
 	seq                           uint64
+	seqOfAll                      bool // the ranks share seq (op.Op.SeqOfAll), whatever the operation
 	joined                        bool // false: a single span, without a collective around the record
 	ordinal                       bool // seq is counted (op.Op.Ordinal)
 	proxy, hasParent              bool // of a network proxy, for the collective of parentKind and parentSeq
@@ -42,7 +43,7 @@ type open struct {
 	parts         []part // the records
 	has           bits   // ranks with a record
 	ranks         int    // distinct ranks
-	passed        int    // known ranks that have gone on without a record here
+	passed        int    // known ranks that have gone on without a record here; in a sparse communicator those with a record too
 	gap           uint64 // numbers between the highest number before and this collective's: their records are nowhere
 	opened, last  int64  // when the first and the last record were read, Unix ns
 	bytes         int64  // memory, about
@@ -92,7 +93,7 @@ type judged struct {
 	closed
 
 	undrawn             bool       // by SampleRate
-	state               string     // tracestate of its spans; empty: all are drawn, or a late record
+	state               string     // tracestate of its spans; empty: all are drawn, or this one is not, or a late record
 	baseline, deviation float64    // median of earlier bandwidths, By/s, and how far below (baseline.Judgement); NaN: the bandwidth is not low
 	latest              int        // index in parts of the last to arrive; -1: none
 	lateMax, lateCost   int64      // how late the last came, ns, and the time lost by the others, rank-ns
@@ -189,14 +190,14 @@ const (
 	Gap                     // missing ranks have gone on
 	Gone                    // missing ranks were given up before
 	TimedOut                // no record came for HangTimeout
-	Unheard                 // like TimedOut, but the readers of the missing ranks' logs are silent too
+	Unheard                 // like TimedOut, but the reader of a missing rank's log, at least of one, is silent too
 	Evicted                 // no room was left
 	Ended                   // reading ended
 	Late                    // a record of a collective that has already left
 	Outcomes
 )
 
-// reasons are spans.AttrIncompleteReason of collectives with missing known ranks.
+// reasons are spans.AttrIncompleteReason by outcome; Complete and Late have none.
 var reasons = [Outcomes]string{
 	Gap: spans.NCCLIncompleteGap, Gone: spans.NCCLIncompleteGone, TimedOut: spans.NCCLIncompleteTimeout, Unheard: spans.NCCLIncompleteUnheard,
 	Evicted: spans.NCCLIncompleteEvicted, Ended: spans.NCCLIncompleteEnd,

@@ -28,13 +28,12 @@ type run struct {
 	nodes           map[string]int32 // source.node by host
 	nodeNames       []string         // the hosts, by source.node
 	est             clocks.Estimator
-	links           links.Links        // rank to rank
+	links           links.Links        // rank to rank, by number: ranks of several communicators share links where the log lacks global ranks
 	between         links.Links        // node to node
-	ranks           map[int32]int32    // node of a global rank
+	ranks           map[int32]int32    // node of a global rank (how.global)
 	closed          int                // number of collectives closed
-	hot, slow       []string           // names of links
 	moved           bool               // links have changed since the last report
-	since           int64              // the end of the first collective with links, Unix ns
+	since           int64              // the start of the counts of links: the end of a collective of the first batch with traffic, Unix ns
 	reportedAt      int64              // time of the last report of links, Unix ns
 	reportedRecords map[[2]int32]int64 // records of the pairs in the last report
 }
@@ -55,22 +54,23 @@ type communicator struct {
 	known       int               // how many
 	gone        bits              // ranks with an earlier record, given up since
 	lost        int               // how many
-	global      bool              // its ranks are global ranks, with any number
+	global      bool              // its ranks are global ranks: a number may be beyond size
 	sparse      bool              // ranks may lack records without a fault: VCCL logs sends between nodes, and only some of them
 	settled     bool              // unseen ranks are not waited for any more
 	completedAt int64             // when the first record of the last complete collective was read
 	window      *late.Window
 	baselines   map[baselineKey]*baseline.Baseline
-	hosts       []*source // by rank
-	inputs      []*input  // by rank, to know whose readers are alive (Settings.Remote)
-	rows        []string  // by rank: the name of its spans
-	closed      int       // number of collectives closed
-	reported    int       // closed at the last report of scores
-	scored      bool      // its ranks have series
-	open        int       // number of collectives that wait
-	bytes       int64     // memory, about
-	used        int64     // when its last record was read
-	forgotten   bool      // dropped; another communicator may have its place
+	nodes       map[int32]int32 // node of a rank; in a communicator of global ranks run.ranks has the nodes
+	hosts       []*source       // by rank
+	inputs      []*input        // by rank, to know whose readers are alive (Settings.Remote)
+	rows        []string        // by rank: the name of its spans
+	closed      int             // number of collectives closed
+	reported    int             // closed at the last report of scores
+	scored      bool            // its ranks have series
+	open        int             // number of collectives that wait
+	bytes       int64           // memory, about
+	used        int64           // when its last record was read
+	forgotten   bool            // dropped; another communicator may have its place
 
 	counted
 }
@@ -92,7 +92,7 @@ type track struct {
 	any  bool             // false: no number yet, top means nothing
 	// again: top is of a record read again.
 	again bool
-	// shaky is the number of complete collectives still required, with counted numbers, before any conclusion.
+	// shaky is the number of complete collectives still required, with counted numbers, before any conclusion; −1: the latest allowed one.
 	shaky int
 }
 
@@ -111,6 +111,7 @@ const (
 	rankSlotBytes   = 33 // of each rank up to the largest: its place in hosts and rows
 	lastSeqBytes    = 16
 	baselineBytes   = 16 // of each collective of the window
+	nodeBytes       = 24 // of each rank in nodes
 )
 
 // beyond says whether a rank has gone on to a higher number than seq.
@@ -259,7 +260,7 @@ func (j *joiner) forget() {
 		delete(c.run.comms, commKey{c.family, c.id})
 		// Inputs and collectives that have left still refer to c, and would keep its memory in use.
 		c.tracks, c.others, c.all, c.seen, c.gone, c.window, c.baselines = [op.Kinds]*track{}, nil, nil, nil, nil, nil, nil
-		c.hosts, c.inputs, c.rows, c.progress = nil, nil, nil, nil
+		c.nodes, c.hosts, c.inputs, c.rows, c.progress = nil, nil, nil, nil, nil
 		c.forgotten = true
 	}
 }

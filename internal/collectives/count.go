@@ -153,7 +153,7 @@ func (n countJoin) dissolve(c *open) {
 	last := len(c.parts) - 1
 	for i := range c.parts[:last] {
 		s := n.opens.get()
-		s.comm, s.run, s.track, s.kind, s.name, s.seq, s.ordinal = c.comm, c.run, c.track, c.kind, c.name, c.seq, c.ordinal
+		s.comm, s.run, s.track, s.kind, s.name, s.seq, s.ordinal, s.seqOfAll = c.comm, c.run, c.track, c.kind, c.name, c.seq, c.ordinal, c.seqOfAll
 		s.algorithm, s.protocol, s.datatype, s.nodes, s.channels = c.algorithm, c.protocol, c.datatype, c.nodes, c.channels
 		s.size, s.total = c.size, c.total
 		s.opened, s.last, s.known, s.logged = c.opened, c.last, c.known, c.parts[i].end
@@ -213,7 +213,8 @@ func (n countJoin) release(comm *communicator, horizon int64, why Outcome) (left
 	return left
 }
 
-// dissolveUpTo dissolves the collectives that still wait though all ranks have come to horizon: further records would have come by now.
+// dissolveUpTo dissolves the collectives that still wait though they ended more than a slack before horizon, to which all ranks have come: further records
+// would have come by now.
 func (n countJoin) dissolveUpTo(comm *communicator, horizon int64) {
 	tracks := comm.tracks[:]
 	for _, t := range comm.others {
@@ -230,8 +231,8 @@ func (n countJoin) dissolveUpTo(comm *communicator, horizon int64) {
 	}
 }
 
-// clusters groups the loose records of the same operation and size with about the same end. done are the groups that can get no more records once all ranks
-// have come to horizon, in the order of their ends.
+// clusters groups the loose records of the same operation and size by end: each ends at most a slack behind the one before, and at most maxCluster behind the
+// first. done are the groups that can get no more records once all ranks have come to horizon, in the order of their first ends.
 func (comm *communicator) clusters(horizon int64) (done [][]*open) {
 	growing := make(map[looseKey][]*open)
 	end := func(list []*open) { // puts a group into done, unless more records can come
@@ -314,6 +315,9 @@ func inRow(of []*open) (each int, even bool) {
 		}
 	}
 	each = len(of) / ranks
+	if each*ranks != len(of) {
+		return each, false
+	}
 	for i, c := range of { // the i-th of rank k is at k·each + i
 		if c.parts[0].rank != of[i/each*each].parts[0].rank {
 			return each, false
@@ -341,7 +345,7 @@ func (c *open) absorb(o *open) {
 	c.known, c.logged = c.known && o.known, max(c.logged, o.logged)
 }
 
-// ring is a set of records in which each rank sends to the next, in a circle. A closed ring is proven by its records.
+// ring is the set of a process group's records, as far as the destinations tell. closed: each rank sends to the next, in a circle.
 type ring struct {
 	of     []*open
 	closed bool

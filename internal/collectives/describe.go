@@ -66,7 +66,7 @@ func (c *Collective) identity(m pcommon.Map) {
 		putCount(m, spans.AttrNCCLChannels, c.channels)
 	}
 	putIndex(m, spans.AttrNCCLMessageSize, c.size)
-	if !c.unconfirmed() { // shared by several collectives, perhaps
+	if !c.unconfirmed() { // else the size is shared by several collectives, perhaps
 		putIndex(m, spans.AttrNCCLDataSize, c.total)
 	}
 }

@@ -25,7 +25,7 @@
 //	open   all missing ranks have gone on                               ended   Gap
 //	open   all missing ranks were given up before                       ended   Gone
 //	open   no record for HangTimeout                                    ended   TimedOut
-//	open   the same, and the readers of missing ranks' logs are silent  ended   Unheard
+//	open   the same, and the reader of a missing rank's log is silent   ended   Unheard
 //	open   MaxStateBytes is exceeded                                    ended   Evicted
 //	open   reading ends                                                 ended   Ended
 //	open   counted records contradict each other                        loose   (count.go: its records, each alone)

@@ -125,8 +125,8 @@ func (j *joiner) open(r *record) *open {
 	if n := int(min(max(comm.size, int32(comm.known)), usualParts)); cap(c.parts) < n { // expected records
 		c.parts = make([]part, 0, n)
 	}
-	complete := !comm.sparse && !t.again && !r.op.Again // all numbers are to be in the logs (see op.Op.Again)
-	if t.any && seq > t.top+1 && complete && !c.ordinal {
+	complete := !comm.sparse && !t.again && !r.op.Again   // all numbers are to be in the logs (see op.Op.Again)
+	if t.any && seq > t.top+1 && complete && !c.ordinal { // a lost line takes no counted number
 		c.gap = seq - t.top - 1
 	}
 	if t.any && seq < t.top {
@@ -159,7 +159,7 @@ func (j *joiner) begin(r *record) *open {
 	c := j.opens.get()
 	o := r.op
 	c.comm, c.run = r.comm, r.comm.run
-	c.kind, c.seq, c.ordinal = o.Kind, o.Seq, o.Ordinal
+	c.kind, c.seq, c.ordinal, c.seqOfAll = o.Kind, o.Seq, o.Ordinal, o.SeqOfAll && r.track != nil
 	c.name, c.algorithm = j.names.Text(o.Name), j.names.Text(o.Algorithm)
 	c.protocol, c.datatype = j.names.Text(o.Protocol), j.names.Text(o.Datatype)
 	c.nodes, c.channels = o.Nodes, o.Channels

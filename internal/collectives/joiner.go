@@ -219,7 +219,7 @@ func (j *joiner) add(in *input, r *record) {
 // From says where the records of an Input are from.
 type From struct {
 	Run string
-	// Path is the path of the log. Its base stands for the clock of an unknown host.
+	// Path is the path of the log. The path names the clock of an unknown host; in ids only its base does.
 	Path string
 	// Family is the family of log formats. Each family is joined by itself: otherwise a collective in the logs of two tools would have each rank twice.
 	Family string
@@ -322,8 +322,8 @@ func (in *Input[H]) Resume() {
 	j.leave(in.take)
 }
 
-// Expire ends collectives whose last record was read before the given Unix ns, the oldest first and about a batch of them. math.MaxInt64 means the end of
-// reading: all leave, once no record is unfinished.
+// Expire ends collectives whose last record was read before the given Unix ns, less a quarter of HangTimeout, the oldest first and about a batch of them.
+// math.MaxInt64 means the end of reading: all leave, once no record is unfinished.
 func (in *Input[H]) Expire(before int64) {
 	j := in.of
 	j.mu.Lock()

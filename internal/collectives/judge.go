@@ -12,11 +12,12 @@ import (
 	"github.com/trainbridge/trainbridge/internal/collectives/op"
 )
 
-// judge finds out who was late and whether the bandwidth is low, adds up links, and decides whether the collective is drawn.
+// judge finds out who was late and whether the bandwidth is low, adds up links, and decides whether the collective is drawn. At last the leaving collective is
+// remembered for late records.
 func (j *joiner) judge(c *judged) {
 	j.compare(c)
 	if !c.known { // else its traffic was counted before the restart
-		c.run.follow(c)
+		j.follow(c)
 	}
 	j.set.Conclusions.settle(c)
 	j.draw(c)
@@ -96,9 +97,9 @@ func (j *joiner) judgeBandwidth(c *judged) {
 	}
 }
 
-// lacksRanks reports whether ranks that wait for each other in the collective have no record.
+// lacksRanks reports whether ranks that wait for each other in the collective have no record here. A late record is without the others.
 func (c *judged) lacksRanks() bool {
-	return !c.proxy && c.kind != op.Send && c.kind != op.Recv && (c.missingCount > 0 || int(c.commSize) > c.ranks)
+	return !c.proxy && c.kind != op.Send && c.kind != op.Recv && (c.outcome == Late || c.missingCount > 0 || int(c.commSize) > c.ranks)
 }
 
 // maxBaselines bounds the baselines of a communicator: operations × buckets of sizes.
@@ -129,20 +130,45 @@ func (c *judged) lateOf(rank int32) int64 {
 const linksEvery = 64
 
 // follow adds up the traffic between ranks, and between nodes. Each linksEvery-th collective names the hot and slow links of the run.
-func (r *run) follow(c *judged) {
+func (j *joiner) follow(c *judged) {
+	r := c.run
 	for i := range c.parts {
 		p := &c.parts[i]
-		if p.rank >= 0 && p.rank <= MaxRank {
-			r.ranks[p.rank] = p.src.node // where a peer named by its rank only runs
-		}
+		j.noteNode(c.comm, p)
 		if p.more != nil {
 			r.followPart(c, p)
 		}
 	}
 	if r.closed%linksEvery == 0 {
-		r.hot, r.slow = nameLinks(r.links.Hot()), nameLinks(r.links.Slow())
-		c.hotLinks, c.slowLinks = r.hot, r.slow
+		c.hotLinks, c.slowLinks = nameLinks(r.links.Hot()), nameLinks(r.links.Slow())
 	}
+}
+
+// noteNode notes the node of a record's rank: further records name the rank as a peer, by its number alone.
+func (j *joiner) noteNode(comm *communicator, p *part) {
+	switch {
+	case p.rank < 0 || p.rank > MaxRank:
+	case p.how.global:
+		comm.run.ranks[p.rank] = p.src.node
+	default:
+		if comm.nodes == nil {
+			comm.nodes = make(map[int32]int32)
+		}
+		if _, ok := comm.nodes[p.rank]; !ok {
+			j.remember(comm, nodeBytes)
+		}
+		comm.nodes[p.rank] = p.src.node
+	}
+}
+
+// nodeOf is the node of a rank that a record names; false: the rank has no record yet.
+func (c *judged) nodeOf(p *part, rank int32) (node int32, ok bool) {
+	nodes := c.comm.nodes
+	if p.how.global {
+		nodes = c.run.ranks
+	}
+	node, ok = nodes[rank]
+	return node, ok
 }
 
 // followPart adds a record's traffic, if any, to the link between two ranks, and to the link between their hosts.
@@ -169,10 +195,10 @@ func (r *run) followPart(c *judged, p *part) {
 		return
 	}
 	from := p.src.node
-	if at, ok := r.ranks[src]; ok {
+	if at, ok := c.nodeOf(p, src); ok { // the record may be the receiver's
 		from = at
 	}
-	if to, ok := r.ranks[dst]; ok && from >= 0 && to >= 0 {
+	if to, ok := c.nodeOf(p, dst); ok && from >= 0 && to >= 0 {
 		r.between.Add(from, to, c.size, max(p.duration, 0))
 	}
 }

@@ -1,11 +1,14 @@
 package collectives
 
 import (
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/trainbridge/trainbridge/internal/collectives/op"
+	"github.com/trainbridge/trainbridge/spans"
 )
 
 // TestBusFactorReadme recomputes records printed in NCCL Inspector's README and in outputs of nccl-tests.
@@ -70,4 +73,67 @@ func TestInNetwork(t *testing.T) {
 		assert.False(t, isInNetwork([]byte(name)), name)
 	}
 	assert.Zero(t, testing.AllocsPerRun(10, func() { isInNetwork([]byte("COLLNET_CHAIN")) }))
+}
+
+// Communicators number their ranks by themselves: a peer is looked for in the communicator of its record.
+func TestNodes(t *testing.T) {
+	r := newRig(t, 1, nil)
+	record := func(comm, host string, rank, peer int32, kind op.Kind) {
+		o := says{rank: int(rank), size: 4096, us: 100, of: 2, alone: true}.op()
+		o.Kind, o.Comm, o.Host, o.Peer = kind, []byte(comm), []byte(host), peer
+		r.inputs[0].Add(o, []string{"line"}, r.now)
+	}
+	record("0x1", "a", 0, 1, op.Recv)
+	record("0x1", "b", 1, 0, op.Recv)
+	record("0x2", "c", 0, 1, op.Recv)
+	record("0x2", "d", 1, 0, op.Recv)
+	record("0x1", "a", 0, 1, op.Send)
+	record("0x2", "c", 0, 1, op.Send)
+	var got []string
+	for _, p := range r.j.Learned(nil, r.left) {
+		if p.Metric == spans.MetricNCCLNodeIO {
+			got = append(got, p.sourceHost+"→"+p.destinationHost)
+		}
+	}
+	assert.Equal(t, []string{"a→b", "c→d"}, got)
+}
+
+// Ranks with different numbers of records form no row of collectives.
+func TestInRow(t *testing.T) {
+	row := func(ranks ...int32) (of []*open) {
+		for _, rank := range ranks {
+			of = append(of, &open{kind: op.AllReduce, parts: []part{{rank: rank}}})
+		}
+		return of
+	}
+	_, even := inRow(row(0, 0, 1, 1))
+	assert.True(t, even)
+	_, even = inRow(row(0, 0, 1, 1, 1))
+	assert.False(t, even)
+}
+
+// A late record's bandwidth is not judged: its duration may include the wait for ranks whose records left before.
+func TestLateBandwidth(t *testing.T) {
+	r := newRig(t, 2, nil)
+	say := func(rank, seq int, us int64) {
+		s := numbered(rank, seq)
+		s.of, s.us, s.start = 0, us, int64(seq)*1_000_000
+		r.say(s)
+	}
+	for seq := range 40 {
+		say(0, seq, 100)
+		say(1, seq, 100)
+	}
+	for seq := range 10 {
+		say(0, 40+seq, 100)
+	}
+	say(0, 50, 100)
+	say(1, 50, 100)
+	for seq := range 10 {
+		say(1, 40+seq, 500_000)
+	}
+	require.Contains(t, r.lines[len(r.lines)-1], "49: late")
+	for _, c := range r.left {
+		assert.True(t, math.IsNaN(c.deviation), c.text())
+	}
 }

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/trainbridge/trainbridge/internal/collectives/op"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -199,4 +200,23 @@ func TestHoldsForget(t *testing.T) {
 		h.take(nil, at)
 	}
 	assert.Empty(t, h.slots)
+}
+
+// A late record joins the trace of its collective, also where a number counts all operations of the communicator.
+func TestLateOfAll(t *testing.T) {
+	r := newRig(t, 2, nil)
+	add := func(rank, seq int, kind op.Kind) {
+		o := numbered(rank, seq).op()
+		o.Kind, o.SeqOfAll = kind, true
+		r.inputs[rank].Add(o, []string{"line"}, r.now)
+	}
+	add(0, 0, op.AllGather)
+	add(1, 0, op.AllGather)
+	add(0, 1, op.AllReduce)
+	add(0, 2, op.AllGather)
+	add(1, 2, op.AllGather)
+	add(1, 1, op.AllReduce)
+	require.Contains(t, r.lines[len(r.lines)-1], "1: late")
+	root, tooLate := r.left[1], r.left[len(r.left)-1]
+	assert.Equal(t, spanID{root.trace, root.id}, spanID{tooLate.trace, tooLate.id})
 }

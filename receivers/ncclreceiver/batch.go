@@ -51,8 +51,8 @@ func (b *joined) Done() {
 	r.batches.Put(b, maxFreeBatches)
 }
 
-// count adds the outcome of the collectives of a batch to the receiver's own metrics: how they left the joiner (complete, with ranks missing, …), and how ranks
-// without numbered records were paired. The first such pairing is logged.
+// count adds the outcome of the collectives of a batch to the receiver's own metrics: how they left the joiner (complete, with ranks missing, …), how ranks
+// without numbered records were paired, and the records of collectives not drawn. The first such pairing is logged.
 func (r *ncclReceiver) count(n collectives.Counts) {
 	for i, n := range n.Left {
 		if n > 0 {

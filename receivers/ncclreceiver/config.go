@@ -21,7 +21,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Config is the configuration of nccl. The fields from Operations to MaxSize mean the same as VCCL's NCCL_TELEMETRY_… variables, as JoinConfig's fields do.
+// Config is the configuration of nccl. The fields from Operations to MaxSize mean the same as VCCL's NCCL_TELEMETRY_… variables, as some of JoinConfig's do.
 type Config struct {
 	tail.Config               `mapstructure:",squash"`
 	spans.RunConfig           `mapstructure:",squash"`

@@ -120,7 +120,7 @@ func (t *kafkaTopic) Start(ctx context.Context, host component.Host) error {
 	return nil
 }
 
-// answers notes which brokers answer: while none can be reached, no fetch has an error.
+// answers notes whether brokers answer: while none can be reached, no fetch has an error.
 type answers struct{ *health.Reporter }
 
 // OnBrokerConnect implements kgo.HookBrokerConnect.
@@ -300,7 +300,7 @@ func (t *kafkaTopic) offsetsFetched(_ context.Context, _ *kgo.Client, resp *kmsg
 
 // assigned begins to read the partitions that the group assigns to this member. from has the committed offsets; the result has the offsets to read from, which
 // are lower: records of collectives that are not complete, and for comparison the look_back messages before, are read again. Messages deleted by the broker
-// before they were read are counted as lost.
+// before they were accepted are counted as lost.
 func (t *kafkaTopic) assigned(ctx context.Context, from map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {
 	<-t.ready
 	starts, err := t.admin.ListStartOffsets(ctx, t.cfg.Topic)
@@ -406,7 +406,8 @@ func (t *kafkaTopic) warn(kind, text string) {
 	t.r.Set.Logger.Warn(t.r.Set.ID.String() + ": " + text)
 }
 
-// The results of a message, as attributes: all of its records accepted; without a record; unreadable; or left to the next reader of the partition.
+// The results of a message, as attributes: all of its records accepted; without a record; unreadable, at least a part; or left to the next reader of the
+// partition.
 var (
 	messageAccepted = is("message", "accepted")
 	messageIgnored  = is("message", "ignored")

@@ -23,12 +23,12 @@ import (
 )
 
 // partition joins the records of one partition of a topic. Its goroutine reads messages, passes their records to the joiner, and sends the collectives that
-// leave; while they are not accepted, the goroutine reads nothing and the partition is paused.
+// leave; while they are not accepted, the goroutine reads nothing, and a full queue pauses the partition.
 type partition struct {
 	t         *kafkaTopic
 	id        int32
 	floor     int64 // messages before were sent in an earlier life
-	resume    int64 // messages before were read in an earlier life; 0: all are read again
+	resume    int64 // messages before were read in an earlier life; 0: none were, or all have come again
 	ctx       context.Context
 	cancel    context.CancelFunc
 	quit      chan struct{} // closed: the partition is given up
@@ -43,14 +43,14 @@ type partition struct {
 	others    *collectives.Input[int64] // stands for the logs without a record so far: collectives wait for it (awaitOthers)
 	settled   time.Time                 // when all live logs have been heard of
 	marks     map[string]*watermark     // by run
-	unclaimed bool                      // no gateway has read the partition before
+	unclaimed bool                      // no gateway has read the partition before, and this one reads all of it
 	since     time.Time                 // start of this reading
 	batches   map[string]*batch         // by run: an exporter that keys messages by their run gets each run separately
 	records   int                       // in batches
 	left      int                       // all collectives that have left
 	known     []*collectives.Collective // collectives that left, and were sent in an earlier life: to be freed
 	read      int64                     // messages read
-	passed    int64                     // those among them without a readable record
+	passed    int64                     // those among them counted as rejected or ignored
 	accepted  int64                     // those among the others that are accepted, as counted in the metric
 	published time.Time                 // last time the position was published
 	parser    ptrace.ProtoUnmarshaler
@@ -181,7 +181,7 @@ func (p *partition) position() (offsets.Position, bool) {
 	return p.at, p.begun
 }
 
-// lag is the number of unread messages.
+// lag is the number of unread messages; 0 before the first is read.
 func (p *partition) lag() int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -252,7 +252,7 @@ func (p *partition) publish(now bool) {
 		return
 	}
 	p.published = at
-	// A message with a readable record is accepted once it is no hole any more.
+	// A message that is not counted yet is accepted once it is no hole any more.
 	if n := p.read - p.passed - int64(p.tracker.Behind()) - p.accepted; n > 0 {
 		p.accepted += n
 		add(p.ctx, p.t.r.tel.TrainbridgeNcclKafkaMessages, n, messageAccepted)

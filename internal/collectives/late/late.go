@@ -28,7 +28,8 @@
 // With times K is 2 % of the work time: less than half of the 5 % to be found (half would be optimal for long runs: Moustakides, Ann. Stat. 14, 1986; with s²
 // and 20 steps given √(L·s²/40) is, 1.6 % for σ = 1.5 % and ρ = 0.5), and four times the differences between healthy GPUs. Without times the length of
 // the work is unknown: K is 1.25 σ + 2 standard deviations of the persistent differences between the ranks (known among 16 or more), at least 2.5 % of the
-// transfers' time. L = 16: see TestFalseAlarms for the remaining false alarms. Skewed noise (lognormal) has a mean above its median, which is added to K.
+// transfers' time. L = 16: see TestFalseAlarms for the remaining false alarms. Skewed noise (lognormal) has a mean above its median: K grows by the difference
+// (known among 16 or more ranks).
 //
 // A rank is no longer named when the opposite sum, of K/2 − y, passes the same H. A lateness between K/2 and K decides nothing either way.
 //

@@ -69,7 +69,8 @@ func (s *Stretch) Add(out *spans.Batch) {
 var errNoRecords = errors.New("a span nccl.partial has no records: it was not written by trainbridge, or attributes were taken from it on the way")
 
 // FromSpan reads back the stretch of a span that Add wrote, with the attributes of the span's resource. ok is false for a span of another name; err is about a
-// span whose attributes are missing or contradict its records. Whether the records themselves are broken is found by Read.
+// span whose attributes are missing or contradict its records, or whose records are of another version. Whether the records themselves are broken is found by
+// Read.
 func FromSpan(res pcommon.Map, span ptrace.Span) (s Stretch, ok bool, err error) {
 	if span.Name() != spans.SpanNCCLPartial {
 		return s, false, nil

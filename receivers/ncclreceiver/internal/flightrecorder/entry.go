@@ -14,7 +14,7 @@ import (
 // entry is an entry of a dump.
 type entry struct {
 	*fr.Entry
-	end  *entry // of an entry of a coalesced launch: the last entry, with state and times; nil: the entry is alone
+	end  *entry // of an entry of a coalesced launch: the last entry, with state and times; nil: the entry is alone, or the dump lacks the last
 	over bool   // the entry makes no operation of its own: an end, or a collective that is merged into another
 }
 
@@ -56,7 +56,8 @@ func (e *entry) ends() bool {
 	return strings.HasSuffix(string(e.Name), nameCoalesced) && len(e.InputSizes) == 0 && len(e.OutputSizes) == 0
 }
 
-// entries adds the operations of a dump to out: one for each entry, but one for all collectives of a coalesced launch, and none for the end of a launch.
+// entries adds the operations of a dump to out: one for each entry, but one for all collectives of a coalesced launch, and none for the end of a launch and for
+// entries without a name.
 func (p *Parser) entries(d *fr.Dump, out *parse.Out) {
 	list, launches, latest := coalesced(d)
 	for i := range list {

@@ -36,7 +36,7 @@ type Tracker struct {
 	floor    int64     // messages before were accepted in an earlier life
 	read     int64     // messages before were read in an earlier life
 	head     int64     // the offset after the last message
-	messages []message // the messages read, by offset; the first is the oldest hole, or behind all holes
+	messages []message // the messages read, by offset, from the oldest hole on; accepted ones before it are dropped by the next Read
 	open     int       // number of holes
 }
 

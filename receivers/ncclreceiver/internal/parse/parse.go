@@ -14,7 +14,7 @@ type Sample struct {
 	Source, Destination int32  // ranks; op.Unknown
 	Statistic           string // mean | max | ""
 	Cumulative          bool   // a count since the process began, not a gauge
-	Record              string // of drop counters: coll, p2p, proxy, proxy_op, proxy_step
+	Record              string // of drop counters: coll, p2p, proxy, proxy_op, proxy_step, proxy_pxn
 	Host                []byte
 	PID                 int64
 	Rank                int32 // op.Unknown

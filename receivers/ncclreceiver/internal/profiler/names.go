@@ -60,7 +60,7 @@ func categoryOf(cat []byte) category {
 	return other
 }
 
-// nameOf returns the name of an event as a string, without an allocation for the plugin's names.
+// nameOf returns the name of an event as a string, without an allocation for the plugin's usual names.
 func nameOf(name []byte) string {
 	switch string(name) {
 	case "KernelCh":

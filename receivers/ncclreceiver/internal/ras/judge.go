@@ -39,11 +39,11 @@ type Finding struct {
 	Text string
 	// Version of NCCL.
 	Version string
-	// Comm is the hash of the communicator, Size the number of its ranks and Heard of those with a report. Of Still Comm is empty, Size 0 and Heard counts
-	// the processes and GPUs of the job.
+	// Comm is the hash of the communicator, Size the number of its ranks and Heard of those with a report. Of Still, and of Moved after Still, Comm is empty,
+	// Size 0 and Heard counts the GPUs of the job, each process on its GPU.
 	Comm        string
 	Size, Heard int64
-	// Communicators counts all with the same finding in the answer; of Still, all of the job.
+	// Communicators counts all with a finding of the kind in the answer; without Comm, all of the job.
 	Communicators int64
 	// For is the time without a launch, at least. 0: unknown.
 	For time.Duration

@@ -69,7 +69,7 @@ type current struct {
 }
 
 // See takes an answer with its time, and returns the changes since the answer before, at most maxFindings, and the state of the job. Counts of other operations
-// than before, as of another NCCL, cannot be compared: then everything is forgotten.
+// than before, as of another NCCL, cannot be compared: then everything is forgotten, as beyond maxKept.
 func (w *Watch) See(at time.Time, a *ncclras.Answer) ([]Finding, Summary) {
 	otherCounts := len(a.Operations) > 0 && !slices.Equal(a.Operations, w.operations)
 	if w.gpus == nil || w.kept > maxKept || otherCounts {

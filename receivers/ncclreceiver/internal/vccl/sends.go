@@ -146,7 +146,7 @@ func (l *link) add(r *row) {
 	}
 }
 
-// flush outputs all open operations, with a sample of the bandwidth for each.
+// flush outputs all open operations, an op.Op for each link.
 func (s *sends) flush(out *parse.Out) {
 	s.text = s.text[:0]
 	for i := range s.open {

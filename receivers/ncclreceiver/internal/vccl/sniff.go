@@ -55,12 +55,12 @@ func SniffCSV(text []byte) bool {
 	return ok
 }
 
-// SureMessage says whether a record with operations in out can be of no other writer, by how many values of the documented schema it has: three beside the
-// operation, or two if NCCL has the operation. Many logs have a time and an operation, some even "send" or "reduce".
+// SureMessage says whether a record with operations in out can be of no other writer, by how many values of the documented schema it has: three beside operation,
+// time and rank, or two if NCCL has the operation. Many logs have a time and an operation, some even "send" or "reduce".
 func SureMessage(_ string, _ []byte, out *parse.Out) bool {
 	for i := range out.Ops {
 		o := &out.Ops[i]
-		more := 0 // further values of the documented schema
+		more := 0 // values of the schema that few logs have
 		for _, there := range [...]bool{o.Size >= 0, o.Duration > 0, o.ReportedUnit != "", o.Source >= 0, o.Destination >= 0, o.Channel >= 0, o.Stream >= 0} {
 			if there {
 				more++
