@@ -99,9 +99,9 @@ func (t *tableReader) Line(text []byte, out step.Out) (v tail.Verdict, reason st
 	return tail.Ignored, "", false
 }
 
-// session is called for the first line of a session, "Performance Monitor Session Started: 2026-06-12 10:30:00" (and for a header, which says nothing about
-// the session), and finds out whether perf_realtime.log only repeats the rows of a table that is read, too (t.copied). The table is preferred: it has the breakdown as well. Rows that are read from a single file are not
-// counted again after a restart of the collector.
+// session is called for the first line of a session, "Performance Monitor Session Started: 2026-06-12 10:30:00" (and for a header, which says nothing about the
+// session), and finds out whether perf_realtime.log only repeats the rows of a table that is read, too (t.copied). The table is preferred: it has the breakdown
+// as well. Rows that are read from a single file are not counted again after a restart of the collector.
 func (t *tableReader) session(header []byte) {
 	started, ok := bytes.CutPrefix(bytes.TrimSpace(header), perfmonitor.Started)
 	if dir, name := filepath.Split(t.path); ok && name == realtimeName {

@@ -165,7 +165,7 @@ func isWordByte(c byte) bool {
 }
 
 // broken reads a line of a message that rich broke into several lines (wrap): a further line of the message, or else the first line of one. mine is false for
-// other lines, and for a further line that adds no record; a line that is not indented ends the message.
+// other lines, and for such a line without a record; a line that is not indented ends the message.
 func (p *parser) broken(text []byte, out step.Out) (v tail.Verdict, reason string, mine bool) {
 	v, reason, mine = p.more(text, out)
 	if mine {

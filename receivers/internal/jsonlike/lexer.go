@@ -52,8 +52,8 @@ func (t *Texts) Reset() {
 	*t = (*t)[:0]
 }
 
-// Text reads the text in quotes at b[i]. The text is a part of b, or of own if escapes were resolved. A text with an escape that is unfinished, or unknown to the
-// notation, has no end (-1).
+// Text reads the text in quotes at b[i]. The text is a part of b, or of own if escapes were resolved. A text with an escape that is unfinished, or unknown to
+// the notation, has no end (-1).
 func (x *Lexer) Text(b []byte, i int, own *Texts) (text []byte, end int) {
 	text, escaped, end := String(b, i)
 	if escaped && end >= 0 {

@@ -290,9 +290,9 @@ func (t *totals) add(row map[string]json.RawMessage) {
 
 // recomputed is the value of a final statistic, computed from the rows; false: not known, or not compared. means: averages are means of the rows.
 //
-// In a normal run the averages are no means: the job passes the values of its next row, so the averages are compared with the last row, the nearest. Only without values
-// from the job does perf_logger.py compute mean, minimum and maximum itself (_calculate_statistics), and then max_tflops_per_gpu is present. min_step_time_ms
-// and max_step_time_ms are of single steps, but rows are medians: these two are not compared.
+// In a normal run the averages are no means: the job passes the values of its next row, so the averages are compared with the last row, the nearest. Only
+// without values from the job does perf_logger.py compute mean, minimum and maximum itself (_calculate_statistics), and then max_tflops_per_gpu is present.
+// min_step_time_ms and max_step_time_ms are of single steps, but rows are medians: these two are not compared.
 func (t *totals) recomputed(name string, means bool) (float64, bool) {
 	// pick is a value of a column's total.
 	pick := func(column string, f func(*total) float64) (float64, bool) {

@@ -287,8 +287,8 @@ func (p *Parser) split(t []byte) {
 	}
 }
 
-// looksLikeRow distinguishes rows from other lines that begin with a time, by p.tokens. A row begins with two numbers, the first an integer (the step): the rest
-// may be cut short or corrupt. Without two numbers, a row has as many tokens as columns, and of the step and the known values at most one is corrupt.
+// looksLikeRow distinguishes rows from other lines that begin with a time, by p.tokens. A row begins with two numbers, the first an integer (the step): the
+// rest may be cut short or corrupt. Without two numbers, a row has as many tokens as columns, and of the step and the known values at most one is corrupt.
 func (p *Parser) looksLikeRow() bool {
 	numbers := 0
 	for numbers < len(p.tokens) && p.tokens[numbers].isNumber {

@@ -28,7 +28,7 @@ type held struct {
 	Pairs  []byte   `json:"pairs,omitempty"` // of the postfix
 }
 
-// isTraining says whether a description without numbers is a training's. ms-swift draws "Train" beside its records.
+// isTraining says whether a description without numbers is a training's. "Train" is missing: ms-swift draws that bar beside its records.
 func isTraining(desc []byte) bool {
 	return string(desc) == "train" || string(desc) == "training" || string(desc) == "Training" || string(desc) == "train step"
 }
@@ -72,9 +72,9 @@ func countsSteps(d *drawing) bool {
 	return true
 }
 
-// count takes a drawing of a bar that counts steps. Drawings are held until a bar is finished, since a loss in the bar, or lines of another format, may still
-// have the steps. Then this bar is the log's count of steps: its held drawings are records, and further ones become records at once. Of nested bars the inner
-// one counts: the inner bar finishes first.
+// count takes a drawing of a bar that counts steps. Drawings are held until a bar is finished, or mostHeld wait, since a loss in the bar, or lines of another
+// format, may still have the steps. Then this bar is the log's count of steps: its held drawings are records, and further ones become records at once. Of
+// nested bars the inner one counts: the inner bar finishes first.
 func (p *Parser) count(d *drawing, out object.Out) (v tail.Verdict, reason string, mine bool) {
 	b := d.bar
 	if p.state.Counts != nil && *p.state.Counts != b.Name {

@@ -72,7 +72,6 @@ func (p *Parser) stats(b []byte, out Out) (v tail.Verdict, reason string, mine b
 	}
 	s.Far = true
 	rec := out.Record()
-	p.objects.Begin(rec)
 	found := false // a value that is neither a field nor a time
 	for row := range bytes.SplitSeq(s.Lines, []byte("\n")) {
 		cells := bytes.Split(bytes.Trim(row, "│ "), arealRow)
@@ -96,7 +95,7 @@ func (p *Parser) stats(b []byte, out Out) (v tail.Verdict, reason string, mine b
 		}
 	}
 	s.Lines = nil
-	if p.objects.End(); rec.Empty() || !found && !rec.Has(record.Loss) {
+	if rec.Empty() || !found && !rec.Has(record.Loss) {
 		return tail.Ignored, Early, true
 	}
 	p.place(rec)

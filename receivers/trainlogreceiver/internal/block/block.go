@@ -88,7 +88,7 @@ type state struct {
 	// Far: of a banner, a line without a value came since the header; of areal, the first table is over. Aside: the values are an evaluation's.
 	Far   bool `json:"far,omitempty"`
 	Aside bool `json:"aside,omitempty"`
-	// Lines are the values before the record began; of a box, all.
+	// Lines are the values before the record began; of a box or a table, all rows.
 	Lines []byte `json:"lines,omitempty"`
 	// Results are the values of an evaluation.
 	Results []byte `json:"results,omitempty"`
@@ -134,7 +134,7 @@ func (p *Parser) Line(b []byte, out Out) (v tail.Verdict, reason string, mine bo
 			return v, "", true
 		}
 	}
-	if p.state.In == areal && len(b) > 0 && b[0] == arealRow[0] && p.same(out.Prefix()) {
+	if p.state.In == areal && len(b) > 0 && b[0] == arealRow[0] && p.same(out.Prefix()) { // the first byte of rules, too
 		return p.stats(b, out)
 	}
 	if len(b) == 0 || len(b) > maxLine {
@@ -178,7 +178,7 @@ func (p *Parser) other() {
 // end forgets the block, but not what holds for all blocks.
 func (s *state) end() { *s = state{Banner: s.Banner, Zero: s.Zero, Clock: s.Clock} }
 
-// from notes the writer of the block.
+// from notes the writer of the block, and the time of the header.
 func (s *state) from(pre *line.Prefix) {
 	s.PID = pre.PID
 	if pre.HasRank {
@@ -259,7 +259,6 @@ func (p *Parser) result(b []byte, q pair, out Out) (v tail.Verdict, reason strin
 		return tail.Ignored, Early, true
 	}
 	rec := out.Record()
-	p.objects.Begin(rec)
 	for text := range bytes.SplitSeq(s.Results, []byte("\n")) {
 		value, ok := p.split(text)
 		switch {
@@ -270,7 +269,6 @@ func (p *Parser) result(b []byte, q pair, out Out) (v tail.Verdict, reason strin
 			rec.AddExtra(record.Extra{Name: value.name, Value: value.number})
 		}
 	}
-	p.objects.End()
 	s.Results = nil
 	if per, ok := seconds[string(q.unit)]; ok && q.number > 0 {
 		rec.Set(record.Duration, q.number*per)

@@ -16,7 +16,7 @@ func isRule(b []byte) bool {
 	return len(b) >= shortRule && b[0] == '-' && bytes.Count(b, b[:1]) == len(b)
 }
 
-// open opens a box, where the line is a rule and no other block is open.
+// open opens a box, where the line is a rule and no block is open but a box.
 func (s *state) open(b []byte, pre *line.Prefix) {
 	if isRule(b) && (s.In == none || s.In == box) {
 		s.end()
@@ -61,13 +61,13 @@ func (p *Parser) boxed(b []byte, out Out) (v tail.Verdict, reason string, mine b
 	return tail.Ignored, Early, true
 }
 
-// The names in a box for the number of its step, from the surest: Stable-Baselines3 gives its other loggers total_timesteps. Boxes without groups are of
-// earlier loggers (openai/baselines, logger.py; openai/spinningup, spinup/utils/logx.py; openai/improved-diffusion, logger.py).
+// The names in a box for the number of its step, from the surest: to TensorBoard, Stable-Baselines3 logs total_timesteps as the step. Boxes without groups are
+// of earlier loggers (openai/baselines, logger.py; openai/spinningup, spinup/utils/logx.py; openai/improved-diffusion, logger.py).
 var boxSteps = [...]string{"time/total_timesteps", "train/n_updates", "time/iterations", "step", "total_timesteps", "totalenvinteracts", "iteration", "epoch"}
 
 // boxRecord emits the record of a box about training, and says whether there was one: a box with a step, and with a number of the group train/ or, without
-// groups, a loss. Boxes before the first update have no values of training. The duration of
-// a step is the mean since the box before, by the run's clock in both.
+// groups, a loss. Boxes before the first update have no values of training. The duration of a step is the mean since the box before, by the run's clock in
+// both.
 func (p *Parser) boxRecord(out Out) bool {
 	s := &p.state
 	var steps [len(boxSteps)]float64 // the number under each of the names of boxSteps; 0: none

@@ -108,7 +108,7 @@ func (p *Parser) olmo(b []byte, pre *line.Prefix) bool {
 	if next.Step < 0 {
 		return false
 	}
-	next.Clock = p.state.Clock
+	next.Banner, next.Zero, next.Clock = p.state.Banner, p.state.Zero, p.state.Clock // as in end
 	if n := line.StampLen(b); n > 0 && n < i && b[n] == '\t' {
 		next.Stamp = bytes.Clone(b[:n])
 	}

@@ -35,7 +35,7 @@ type Out interface {
 // The last part of a block so far.
 const (
 	none       = iota
-	head       // the first line of a training block, before its record
+	head       // the first line of a training block, or its time/batch, before its record
 	training   // the record of a batch
 	evaluation // the record of an evaluation
 )
@@ -117,7 +117,7 @@ func (p *Parser) head(b []byte, out Out) (v tail.Verdict, reason string, mine bo
 		if !results {
 			return tail.Ignored, "progress", true
 		}
-		p.state.In = evaluation
+		p.state.In, p.state.Away = evaluation, 0
 		rec := out.Record()
 		rec.Source, rec.Kind, rec.Open = Source, record.Evaluation, true
 		rec.AddExtra(record.Extra{Name: labelName, Text: bytes.TrimSuffix(label, []byte(" data"))})
@@ -210,6 +210,7 @@ func (p *Parser) file(b []byte, out Out) (v tail.Verdict, reason string, mine bo
 	if !ok || !isNumber {
 		return tail.Ignored, "", false
 	}
+	p.state.Away = 0
 	if !bytes.HasPrefix(rest, []byte("metrics/eval/")) {
 		if p.state.In == none || p.state.In == evaluation { // FileLogger has no heads: the metric begins a block
 			p.state = state{In: head, Batch: p.state.Batch}

@@ -55,6 +55,14 @@ var logs = map[string]struct {
 			"composer side extra:metrics/train/x=5",
 		},
 	},
+	"foreign lines before a head": {
+		"[batch=1/10]:\n\t Train time/batch: 0\n\t Train loss/train/total: 16\nx\nx\nx\n[Eval batch=4/4] Eval on eval data:\nx\n\t Eval metrics/eval/CrossEntropy: 2.5\n",
+		[]string{"composer step open iteration=1 iterations=10 loss=16", `composer evaluation open extra:data="eval"`, "composer side val_loss=2.5"},
+	},
+	"foreign lines in a file": {
+		"[metric][batch=1]: time/batch: 1 \n[metric][batch=1]: loss/train/total: 11 \nx\nx\n[metric][batch=1]: lr-SGD/group0: 0.1 \nx\nx\n[metric][batch=1]: throughput/samples_per_sec: 5 \n",
+		[]string{"composer step open iteration=2 loss=11", "composer side lr=0.1", "composer side samples/s=5"},
+	},
 	"none": {
 		"[batch]:\n[INFO] batch=3\n[rank=0][lr=5]:\n\t Train loss/train/total: 2\n[metric]: x\n[Eval batch=3]\n[batch=x/10]:\n[batch=3/10]:\n\t Train loss/train/total: 2\n\t\n",
 		nil,

@@ -8,10 +8,10 @@ type Counter struct {
 	zero bool // the log counts epochs from 0
 }
 
-// Iteration is the number of a step and of all planned steps, over all epochs: step 100 of 600 in epoch 2 of 5 is 700 of 3000. 0: unknown. Without the number
-// of epochs or of the epoch's steps in the log, or beyond the latter, steps may already count over all epochs, and the number stays unchanged. epoch is NaN
-// without one in the log; the other arguments are 0 if unknown. Loops that count epochs from 0 and from 1 look alike from epoch 1 on: the earlier lines of the
-// log decide.
+// Iteration is the number of a step and of all planned steps, over all epochs: step 100 of 600 in epoch 2 of 5 is 700 of 3000. 0: unknown. Without a whole
+// epoch, the number of epochs or of the epoch's steps in the log, or beyond the latter, steps may already count over all epochs, and the number is kept. epoch
+// is NaN without one in the log; the other arguments are 0 if unknown. Loops that count epochs from 0 and from 1 look alike from epoch 1 on: the earlier lines
+// of the log decide.
 func (c *Counter) Iteration(epoch, epochs, step, steps float64) (iteration, iterations float64) {
 	if epoch == 0 {
 		c.zero = true
@@ -73,7 +73,7 @@ func (g *Guess) Step(value, number float64) (seconds, of float64) {
 }
 
 // next updates the guess from a new row. Values are a clock after many rows that rose, or after a few if they at least doubled in even rises, as times of steps
-// hardly do. A falling value is no clock, unless a clock of many rises falls to its first value, within 1 s: another run has begun.
+// hardly do. A falling value is no clock, unless a clock of many rises falls below its first value + 1 s: another run has begun.
 func (g *Guess) next(value, number float64) (seconds, of float64) {
 	switch {
 	case value > g.last && g.last > 0:

@@ -428,9 +428,9 @@ func timers(b []byte, at *int, rec *record.Record) (bool, string) {
 	return true, ""
 }
 
-// overflow reads DynamicLossScaler.update_scale: LossScale is the new scale, loss_scale.attempted the scale that was too large. A skipped step is logged before
-// its own number, so the line counts for the step logged before. at is the position of "Skipping step.", and on return that of "Rank "; the results are as in
-// Parse.
+// overflow reads DynamicLossScaler.update_scale: LossScale is the next step's scale, loss_scale.attempted the scale that was too large. A skipped step is
+// logged before its own number, so the line counts for the step logged before. at is the position of "Skipping step.", and on return that of "Rank "; the
+// results are as in Parse.
 func overflow(b []byte, at *int, rec *record.Record) (bool, string) {
 	head := bytes.TrimRight(b[:*at], " ")
 	i := bytes.LastIndex(head, []byte("Rank "))

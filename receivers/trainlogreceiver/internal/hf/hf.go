@@ -20,14 +20,15 @@ const SourceState = "trainer_state"
 // Reasons of lines without a record.
 const (
 	BadDict     = "bad_dict"     // broken
-	ProgressBar = "progress_bar" // not for us
+	ProgressBar = "progress_bar" // a bar that completes no record
 )
 
 // Parser reads the lines of one stream. Not safe for concurrent use.
 type Parser struct {
 	objects  *object.Parser
 	progress progress // finds the step of a record, which the dict lacks, from the bar drawn around
-	step     bool     // the record that waits for its write is of a step
+	// Of the record that waits for its write: whether the record is of a step, and whether its dict is broken.
+	step, lost bool
 }
 
 // New returns a parser; mapped is as in object.New.
@@ -36,7 +37,7 @@ func New(mapped map[string]object.Target) *Parser { return &Parser{objects: obje
 // maxTries bounds the attempts to find a dict in one line.
 const maxTries = 16
 
-var open = []byte("{'")
+var open, evaluationMark = []byte("{'"), []byte("'eval_")
 
 // Line reads one line, with dicts anywhere in it, possibly behind a bar. found: at least one record was handed to out. Otherwise BadDict means a broken line,
 // and any other reason a line of another format.
@@ -60,7 +61,7 @@ func (p *Parser) Line(b []byte, out object.Out) (found bool, reason string) {
 			// A comma at the end is from settings that pprint spreads over lines.
 			if ok && !found && !bytes.HasSuffix(bytes.TrimSpace(rest), []byte(",")) {
 				reason = BadDict
-				p.progress.record(math.NaN()) // takes up the write of the broken record
+				p.broken(rest)
 			}
 			n = len(open)
 		case ok:
@@ -91,20 +92,44 @@ func (p *Parser) bar(b *tqdm.Bar, out object.Out) bool {
 		return false
 	}
 	w, ok := p.progress.bar(b)
-	if ok {
-		rec := out.Record()
-		rec.Kind, rec.Source = record.Side, Source
-		w.put(rec)
-		p.time(&w, p.step, rec)
-		out.Emit(rec)
+	switch {
+	case !ok:
+		return false
+	case p.lost:
+		p.drop(&w)
+		return false
 	}
-	return ok
+	rec := out.Record()
+	rec.Kind, rec.Source = record.Side, Source
+	w.put(rec)
+	p.time(&w, rec)
+	out.Emit(rec)
+	return true
+}
+
+// broken takes up the write of a broken dict: else a later record would have that write.
+func (p *Parser) broken(dict []byte) {
+	p.step, p.lost = !bytes.Contains(dict, evaluationMark), true
+	if w, ok, _ := p.progress.record(math.NaN()); ok {
+		p.drop(&w)
+	}
+}
+
+// drop throws the write of a broken dict away. The steps so far were those of a broken step. Those before a broken evaluation are the next step's, without
+// their time: the evaluation's duration, which is within, is unknown.
+func (p *Parser) drop(w *write) {
+	if p.step {
+		p.progress.begin()
+	} else {
+		p.progress.untimed += w.covers
+	}
 }
 
 // number gives a record the step and the time from the bar of its write, if drawn already; else the record waits, if there is a bar at all. The duration of an
 // evaluation is taken off the next step's time.
 func (p *Parser) number(rec *record.Record) {
 	w, ok, waits := p.progress.record(rec.Get(record.Epoch))
+	p.step, p.lost = rec.Kind == record.Step, false
 	rec.Several = true
 	if rec.Kind == record.Evaluation && rec.Has(record.Duration) {
 		p.progress.aside += rec.Get(record.Duration)
@@ -113,10 +138,9 @@ func (p *Parser) number(rec *record.Record) {
 	case rec.Kind == record.Summary || rec.Has(record.Iteration): // needs no number
 	case ok:
 		w.put(rec)
-		p.time(&w, rec.Kind == record.Step, rec)
+		p.time(&w, rec)
 	default:
 		rec.Unnumbered = waits
-		p.step = rec.Kind == record.Step
 	}
 }
 
@@ -126,22 +150,23 @@ func (w *write) put(rec *record.Record) {
 	rec.Set(record.Iterations, w.steps)
 }
 
-// time gives a step's record the number of steps since the record before, and their mean time without the evaluations between. isStep is false for other
-// records: the numbers of their writes go to the next step.
-func (p *Parser) time(w *write, isStep bool, rec *record.Record) {
+// time gives a step's record (p.step) the number of steps since the step's record before, and their mean time without the evaluations between, unless the
+// record has a duration of its own. The numbers of other records' writes go to the next step.
+func (p *Parser) time(w *write, rec *record.Record) {
 	since := &p.progress.since
 	since.took, since.covers = since.took+w.took, since.covers+w.covers
-	if !isStep {
+	if !p.step {
 		return
 	}
 	took, covers := since.took-p.progress.aside, since.covers
-	*since, p.progress.aside = write{}, 0
-	if covers > 0 && covers < 1<<31 {
-		rec.Covers = int64(covers)
+	all := covers + p.progress.untimed
+	p.progress.begin()
+	if all > 0 && all < 1<<31 {
+		rec.Covers = int64(all)
 	}
 	if took > 0 && covers > 0 && !rec.Has(record.Duration) {
 		rec.Set(record.Duration, took/covers)
-		if covers > 1 {
+		if all > 1 {
 			rec.Of = record.Mean
 		}
 	}

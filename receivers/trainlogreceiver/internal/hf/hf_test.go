@@ -222,3 +222,59 @@ func BenchmarkLine(b *testing.B) {
 		})
 	}
 }
+
+// TestBrokenBehindBar: the write of a broken dict is of the dict, and moves no other record.
+func TestBrokenBehindBar(t *testing.T) {
+	for _, c := range []struct {
+		name, broken string
+		at, covers   int // step of the broken dict; steps of the record after
+	}{
+		{"evaluation", `{'eval_loss': 1.9, 'eval_runtime': 2.0, 'epo`, 150, 100},
+		{"step", `{'loss': 1.9, 'grad_norm': 2.0, 'epo`, 150, 50},
+	} {
+		for _, buffered := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s buffered=%t", c.name, buffered), func(t *testing.T) {
+				p := hf.New(nil)
+				var got []string
+				out := &sink{each: func(rec *record.Record) {
+					got = append(got, fmt.Sprintf("%d %g %d %.1f", rec.Kind, rec.Get(record.Iteration), rec.Covers, rec.Get(record.Duration)))
+				}}
+				bar := func(step int) {
+					p.Line(fmt.Appendf(nil, "%d%%|#    | %d/300 [%02d:%02d<01:00,  1.00s/it]", step/3, step, step/60, step%60), out)
+				}
+				write := func(step int, dict string) {
+					bar(step)
+					p.Blank()
+					if !buffered {
+						p.Line([]byte(dict), out)
+					}
+					bar(step)
+				}
+				bar(0)
+				bar(1)
+				dicts := []string{`{'loss': 2.0, 'epoch': 1.0}`, c.broken, `{'loss': 1.8, 'epoch': 2.0}`}
+				for i, step := range []int{100, c.at, 200} {
+					write(step, dicts[i])
+				}
+				if buffered {
+					for _, dict := range dicts {
+						p.Line([]byte(dict), out)
+					}
+					assert.Equal(t, []string{"0 100 100 1.0", fmt.Sprintf("0 200 %d 1.0", c.covers)}, without(got, "NaN"))
+					return
+				}
+				assert.Equal(t, []string{"3 100 100 1.0", fmt.Sprintf("3 200 %d 1.0", c.covers)}, without(got, "0 NaN"))
+			})
+		}
+	}
+}
+
+// without leaves out lines that begin with a text.
+func without(lines []string, begin string) (kept []string) {
+	for _, l := range lines {
+		if !strings.HasPrefix(l, begin) {
+			kept = append(kept, l)
+		}
+	}
+	return kept
+}

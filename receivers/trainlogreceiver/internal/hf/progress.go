@@ -111,6 +111,7 @@ type progress struct {
 
 	since   write   // numbers of other records' writes since the last step's record
 	aside   float64 // s of evaluations meanwhile
+	untimed float64 // steps meanwhile before broken evaluations: their time is unknown
 	writes  []write // without their records so far
 	pending int     // records without their writes so far
 	epoch   float64 // of the last pending record; NaN: none
@@ -209,8 +210,11 @@ func (p *progress) bar(b *tqdm.Bar) (w write, ok bool) {
 func (p *progress) nextJob() {
 	p.training, p.other = p.other, p.training
 	p.last, p.perEpoch, p.mostPerEpoch, p.writes, p.pending = &p.training, 0, 0, nil, min(p.pending, 1)
-	p.since, p.aside = write{}, 0
+	p.begin()
 }
+
+// begin forgets the steps so far: the next step's record counts from here.
+func (p *progress) begin() { p.since, p.aside, p.untimed = write{}, 0, 0 }
 
 // draw takes a drawing into the series it belongs to, and returns the series. A drawing that fits neither begins a new other series.
 func (p *progress) draw(b *tqdm.Bar) *series {
@@ -254,8 +258,8 @@ func (p *progress) likelier(b *tqdm.Bar) *series {
 const rounded = 0.005
 
 // agree says whether step and epoch agree with the records before: step / epoch, the number of steps in an epoch, is the same for all, within the rounding of
-// the printed epoch, or 0.2 % of it: since Transformers 5 an epoch has four digits. A contradiction means a lost write or record: then no more records are
-// numbered until another bar begins.
+// the printed epoch and 0.2 % (since Transformers 5 an epoch has four significant digits). A contradiction means a lost write or record: then no more records
+// are numbered until another bar begins.
 func (p *progress) agree(w write, epoch float64) bool {
 	if math.IsNaN(p.perEpoch) {
 		return false

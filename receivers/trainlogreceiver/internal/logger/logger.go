@@ -381,7 +381,7 @@ func levelLen(b []byte) int {
 	return 0
 }
 
-// clockLen is the length of the time of day at the beginning of b: "12:13:19", "12:22:27.148393".
+// clockLen is the length of the time of day at the beginning of b: "12:13:19", "12:22:27.148393". 0: none.
 func clockLen(b []byte) int {
 	if len(b) < 8 || b[2] != ':' || b[5] != ':' {
 		return 0

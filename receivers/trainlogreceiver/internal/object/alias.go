@@ -17,12 +17,12 @@ const (
 	ratio                      // a record.Field printed as 0..1 or as a percentage
 	steps                      // "1/60": iteration and planned iterations
 	rank                       // the logging rank
-	stamp                      // a time of day
+	stamp                      // a time of day; of the name time possibly a duration
 	gpus                       // GPU utilization, one number or a list
 	unwrap                     // an object whose members stand for themselves
 	slashed                    // of verl, or of a logger with similar groups
 	evalTime                   // seconds of an evaluation
-	totalTime                  // seconds of the whole training, only in the last row
+	totalTime                  // seconds of the whole training in the last row, or since its beginning (judge)
 	runTime                    // running time of the job
 	traceID                    // an id of the record's trace
 	part                       // a part of the step's time
@@ -42,7 +42,7 @@ const (
 	stepped                        // the number of the step
 	wrapped                        // members of "data"
 	message                        // the record of a logger
-	numbers                        // an unknown number
+	numbers                        // an unknown number, or one that may be a setting
 	running                        // the loss of steps; a run's summary has train_loss
 	llamaFactory                   // the progress as LLaMA-Factory names it
 	epochal                        // the mean over an epoch
@@ -349,7 +349,7 @@ func resolve(name string, mapped map[string]Target) Target {
 	}
 	for _, p := range trainPrefixes {
 		if rest, ok := strings.CutPrefix(n, p); ok {
-			if t, ok := aliases[rest]; ok && t.action != unwrap {
+			if t, ok := aliases[rest]; ok && t.action != unwrap { // "data" unwraps by its bare name only
 				return t
 			}
 		}

@@ -115,7 +115,7 @@ func (p *Parser) Each(b []byte, out Out, done func(rec *record.Record, raw []byt
 }
 
 // finish says whether the object is a record, and sets the record's kind. A "time" that is no time of day becomes the duration of a step without one: a
-// step's or the run's, as count.Guess finds from the rows so far. In other records "time" is an unknown field.
+// step's or the run's, as count.Guess finds from the rows so far. In other records, or without an answer, "time" is an unknown field.
 func (p *Parser) finish() bool {
 	is := p.judge()
 	if math.IsNaN(p.timed) {

@@ -23,7 +23,7 @@ func (p *Parser) End() bool { return p.finish() }
 // About is the subject of a name, for formats that must not take any text with a number for a record.
 type About struct{ Step, Loss, Evaluation bool }
 
-// About is the subject of a name. A name with the word loss in it is about a loss.
+// About is the subject of a name. An unknown name with the word loss in it is about a loss, too.
 func (p *Parser) About(name []byte) About {
 	e := p.entry(name)
 	return About{

@@ -151,7 +151,7 @@ func (p *Parser) value(b []byte, i, depth int, e *entry) int {
 }
 
 // numbers reads "[97, 100, 98]" of the utilization of GPUs at b[i] and returns the end. This is gpuList in one pass, for a list that stands on every line. -1:
-// another name, or not all numbers.
+// another name, or one with a scale of the configuration, or not all numbers.
 func (p *Parser) numbers(b []byte, i int, e *entry) int {
 	if e.action != gpus || e.Scale != 0 {
 		return -1

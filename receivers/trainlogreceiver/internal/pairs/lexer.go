@@ -64,7 +64,7 @@ type lexer struct {
 	blanks   int    // before the current token
 }
 
-// line reads a line. false: the line has more than names and values. A few words without a value may stand before three pairs with a sign ("train_step done
+// line reads a line. false: the line has more than names and values. A few words without a value may stand beside three pairs with a sign ("train_step done
 // step=1 loss=2.3 lr=0.1", of a structured log), and pairs with unknown names and no sign must be fewer than the others.
 func (x *lexer) line(b []byte) bool {
 	if !x.tokens(b) {
@@ -107,8 +107,8 @@ func (x *lexer) drop() {
 	x.words = 0
 }
 
-// token reads the next token: a separator between pairs, a bracket, a number, or a word with its value. false: the line has more than names and values. Words
-// before a number without a sign wait in the current name ("step 39").
+// token reads the next token: a separator between pairs, a bracket, a number, or a word with its value. false: the line has more than names and values, or
+// maxPairs pairs. Words before a number without a sign wait in the current name ("step 39").
 func (x *lexer) token() bool {
 	if n := x.separatorLen(); n > 0 {
 		x.drop()
@@ -193,7 +193,7 @@ func (x *lexer) next() byte {
 // beginsName says whether a byte may begin a name.
 func beginsName(c byte) bool { return ascii.IsLetter(c) || c == '_' }
 
-// startsNumber says whether b begins with a number: a digit, behind a sign or a point at most.
+// startsNumber says whether b begins with a number: a digit, behind a sign and a point at most.
 func startsNumber(b []byte) bool {
 	if len(b) > 1 && (b[0] == '-' || b[0] == '+' || b[0] == '.') {
 		b = b[1:]
@@ -249,7 +249,8 @@ func (x *lexer) word() bool {
 	return x.value(name)
 }
 
-// passWord moves behind a word: letters and digits with . / % @ - and parentheses inside ("tokens/s(gpu)"), without dots at the end, with a unit behind.
+// passWord moves behind a word: letters and digits with . / % @ - and parentheses inside ("tokens/s(gpu)"), without several dots at the end, with a unit
+// behind.
 func (x *lexer) passWord() {
 	start := x.at
 	for depth := 0; x.at < len(x.b); x.at++ {
@@ -370,7 +371,7 @@ func (x *lexer) value(name []byte) bool {
 	return x.textValue(name)
 }
 
-// textValue takes a word as a value. Closing brackets behind the word belong to the line, unless opened in the word. false: the word has signs of code.
+// textValue takes a word as a value. Closing brackets behind the word belong to the line, unless opened in the word. false: no word, or one with signs of code.
 func (x *lexer) textValue(name []byte) bool {
 	b := x.b[x.at:]
 	n := bytes.IndexAny(b, " ,;|\t")
@@ -438,8 +439,8 @@ func (x *lexer) number(name []byte, sign bool) bool {
 	return x.named(q, name, sign)
 }
 
-// unitBehindBlank reads the unit in "250 ms" or "10/14 batches". A letter alone other than s is no unit there, and a word with a sign or a number behind is
-// the next pair's name ("0.5 step: 7", "epoch 1 step 200").
+// unitBehindBlank reads the unit in "250 ms" or "10/14 batches". A letter alone other than s is no unit there, and a word with a sign behind, or with a
+// number behind if loops count the word, is the next pair's name ("0.5 step: 7", "epoch 1 step 200").
 func (x *lexer) unitBehindBlank(q *pair) {
 	save := x.at
 	x.at++
@@ -559,7 +560,7 @@ func (x *lexer) named(q pair, name []byte, sign bool) bool {
 	case isCount: // "10/14 batches"
 		q.name, q.unit = []byte(q.unit), ""
 		x.add(q)
-	case q.unit != "" && q.unit != "%" && (units[q.unit].name != ""):
+	case units[q.unit].name != "":
 		x.add(q)
 	case x.isPosition(&q):
 		x.position(q)
@@ -648,7 +649,7 @@ func (x *lexer) add(q pair) {
 	x.fresh = false
 }
 
-// unitWord is the word of letters at the current position.
+// unitWord is the word of letters at the current position, with % and with / inside: "tok/s".
 func (x *lexer) unitWord() []byte {
 	n := x.at
 	for n < len(x.b) && (beginsName(x.b[n]) || x.b[n] == '/' && n > x.at && n+1 < len(x.b) && beginsName(x.b[n+1]) || x.b[n] == '%') {

@@ -271,7 +271,7 @@ func (p *Parser) subject() subject {
 }
 
 // record makes a record of the pairs, if a step and a loss are among them; a GAN's lines (gan) need no loss. Without a step the line may be about an epoch, by
-// its own number or that of the line above (head). evaluation: the line is one's, by its label.
+// its own number or that of the line above (head). evaluation: the line is one's, by its label or a name.
 func (p *Parser) record(rec *record.Record, evaluation bool) bool {
 	pairs, s := p.lexer.pairs, p.subject()
 	isGAN := s.loss < 0 && s.step >= 0 && s.epoch >= 0 && bytes.HasPrefix(p.lexer.b, gan)
@@ -326,8 +326,8 @@ func (p *Parser) record(rec *record.Record, evaluation bool) bool {
 	return true
 }
 
-// fill puts the values of the pairs into rec, all but the number of the step, numbers in brackets and a loss whose name came before. A value called "time", or
-// of a line about an epoch the time in the line's head, is left in p.timed for setTime.
+// fill puts the values of the pairs into rec, all but the number of the step, numbers in brackets and a loss whose name came before. A line without an epoch
+// has that of the head. A value called "time", or of a line about an epoch the time in the line's head, is left in p.timed for setTime.
 func (p *Parser) fill(rec *record.Record, s *subject) {
 	p.objects.Begin(rec)
 	p.timed = math.NaN()

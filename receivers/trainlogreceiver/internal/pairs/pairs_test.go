@@ -36,6 +36,10 @@ var records = map[string]string{
 	"step: 1,000, loss: 2.5":       "step iteration=1000 loss=2.5",
 	"step: 1, seconds: 3, loss: 2": "step iteration=1 loss=2 extra:seconds=3",
 	"Step 5, Pérdida: 2.5":         "step iteration=5 loss=2.5",
+	"шаг: 10, потери: 2.5":         "step iteration=10 loss=2.5",
+	"步数: 100, loss: 2.5":           "step iteration=100 loss=2.5",
+	"第 100 步, loss: 2.5":           "step iteration=100 loss=2.5",
+	"ステップ 100, loss: 2.5":          "step iteration=100 loss=2.5",
 	// A time's unit behind its name.
 	"step: 1, time per batch (seconds): 0.25, loss: 2": "step iteration=1 duration=0.25 loss=2",
 	"step: 1, time (sec): 3, loss: 2":                  "step iteration=1 duration=3 loss=2",

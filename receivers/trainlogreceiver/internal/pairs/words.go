@@ -9,7 +9,7 @@ import (
 // word is a word of a loop in another language.
 type word struct{ other, english string }
 
-// words are the words of losses, steps and epochs, the longer ones first.
+// words are the words of losses, steps, epochs and their like, and signs of full width; a longer word is before one that is its beginning.
 var words = []word{
 	{"训练损失", "train loss"},
 	{"验证损失", "val loss"},
@@ -85,10 +85,12 @@ var words = []word{
 	{"。", ""},
 }
 
-// hasOther says whether a line names a loss, a step or an epoch in another language, by parts of the words that are the same in capitals and small letters:
-// "rdida" of pérdida, "tape" of étape.
+// hasOther says whether a line names a loss, a step or an epoch in another language, or numbers one (第), mostly by parts of the words that are the same in
+// capitals and small letters: "rdida" of pérdida, "tape" of étape.
 func hasOther(b []byte) bool {
-	for _, w := range [...]string{"损失", "損失", "손실", "轮", "輪", "エポック", "에포크", "rdida", "poca", "поха", "Шаг", "tape"} {
+	for _, w := range [...]string{
+		"损失", "損失", "손실", "轮", "輪", "周期", "エポック", "에포크", "第", "步数", "步骤", "迭代", "ステップ", "스텝", "rdida", "poca", "поха", "отери", "лосс", "шаг", "Шаг", "tape",
+	} {
 		if bytes.Contains(b, []byte(w)) {
 			return true
 		}

@@ -7,7 +7,7 @@
 // named groups are placeholders: /iter (?P<iteration>\d+) took (?P<step_time_ms>[\d.]+)/.
 //
 // Names are those of JSON rows (package object); an unknown name becomes a field. {name:field} is a field whatever the name means, and {name:result} a field of
-// an evaluation. A line is matched from the left to the right, without going back: the time is linear in its length.
+// an evaluation. From each place where a pattern may begin, a line is matched from the left to the right, without going back.
 package pattern
 
 import (
@@ -39,7 +39,7 @@ type Pattern struct {
 	text   string // as written
 	source string // of the pattern's records
 	parts  []part // literal, placeholder, literal, …
-	first  []byte // the longest word of the first literal: nearly all lines lack it, so a search for it saves the match
+	first  []byte // the longest word of the first literal, or re's literal beginning: nearly all lines lack it, so a search for it saves the match; nil: none
 	re     *regexp.Regexp
 	holes  []hole // of re, by group
 	whole  bool   // the pattern matches the whole line
@@ -298,7 +298,7 @@ type Parser struct {
 
 	counter count.Counter
 	clock   count.Clock
-	before  float64 // the number of the step before
+	before  float64 // the iteration of the record before; NaN: none
 
 	// Of the current record.
 	rec           *record.Record
@@ -351,7 +351,7 @@ func (s *Set) index(pattern *Pattern) {
 		s.patterns = append(s.patterns, pattern)
 	case text[0].text != nil:
 		s.by[text[0].text[0]] = follow(s.by[text[0].text[0]], pattern)
-	default: // a number
+	default: // a placeholder: lines of the built-in patterns have a number there
 		for _, c := range []byte("0123456789") {
 			s.by[c] = follow(s.by[c], pattern)
 		}
@@ -547,7 +547,7 @@ func valueOf(v *value, b []byte, rest []part) (n int) {
 				return len(tensorMark) + len(inner) + 1
 			}
 		}
-		whole, end := decimal.Unsigned(b, 0) // "1epoch": decimal.Leading takes no number before a letter
+		whole, end := decimal.Unsigned(b, 0) // "1epoch": decimal.Leading takes no number before an e
 		v.number, n = float64(whole), end
 	}
 	v.is = n > 0
@@ -653,8 +653,8 @@ func digits(b []byte) bool {
 	return true
 }
 
-// literal is the number of bytes of b that a literal takes, -1 where b does not begin with the literal. A blank of the literal takes any number of blanks; the
-// last may be missing.
+// literal is the number of bytes of b that a literal takes, -1 where b does not begin with the literal. A blank of the literal takes one blank or more; a blank
+// at the literal's end may be missing.
 func literal(b, text []byte) int {
 	n := 0
 	// Most lines have the literal as written. Otherwise the number of blanks differs, or b does not begin with the literal.
@@ -743,7 +743,7 @@ func (p *Parser) put(h *hole, v *value) {
 	case h.kind == epochs:
 		p.epochs = v.number
 	case h.kind == step:
-		p.step, p.stepped = v.number, v.is
+		p.step, p.stepped = v.number, true
 	case h.kind == steps:
 		p.steps = v.number
 	case h.kind == interval:

@@ -16,9 +16,9 @@ const (
 	proposedMost  = 16 // numbers of a line
 )
 
-// Propose makes a pattern of the most frequent lines of a log, equal but for their numbers: "step {iteration} loss {loss}" of "step 1 loss 2.3", "step 2 loss
-// 2.2", …. Lines with "loss" count twice; of equally many the shape first in byte order counts. "": no shape with a number that counts steps has proposedLines
-// lines.
+// Propose makes a pattern of the most frequent lines of a log, equal but for their 2 to proposedMost numbers: "step {iteration} loss {loss}" of "step 1 loss
+// 2.3", "step 2 loss 2.2", …. Lines with "loss" count twice; of equally many the shape first in byte order counts. "": no shape with a number that counts steps
+// has proposedLines lines.
 func Propose(lines []string) string {
 	shapes := make(map[string][][]string) // the numbers of lines, by the text between them
 	for _, line := range lines {
@@ -233,7 +233,7 @@ func nameBefore(text string) string {
 }
 
 // isTimed says whether a number is a step's duration: by its name, or without a name by its unit. before and behind are the texts around the number. A name
-// counts only with a unit or a fraction. Other times are not, nor is a time of several steps ("20 s/100 iters").
+// counts only with a unit or a fraction, and a unit alone only with a fraction. Other times are not, nor is a time of several steps ("20 s/100 iters").
 func isTimed(before, behind, number string) bool {
 	words := strings.ToLower(before) // behind the number or the clause before
 	if i := strings.LastIndexAny(words, ",;|)]"); i >= 0 {

@@ -247,7 +247,7 @@ func isName(b []byte) bool {
 	return true
 }
 
-// split splits a line into cells, with RFC 4180's quotes. false: an unclosed quote, too many cells, or no bars around.
+// split splits a line into cells, with RFC 4180's quotes. false: an unclosed quote, text behind one, too many cells, or no bars around.
 func (p *Parser) split(b []byte, sep byte) bool {
 	p.cells, p.own = p.cells[:0], p.own[:0]
 	switch sep {
@@ -618,7 +618,7 @@ func (p *Parser) Save() []byte {
 	return b
 }
 
-// Restore is as in tail.Handler. The state is the header: all else follows from it.
+// Restore is as in tail.Handler. The state is the header, from which the columns follow; the clocks begin anew.
 func (p *Parser) Restore(saved []byte) {
 	var header []byte
 	if json.Unmarshal(saved, &header) == nil {

@@ -21,7 +21,7 @@ type Clock struct {
 	Seen           float64 // the count drawn last
 	N, At          float64 // count and time, s, at the last computation of the speed: tqdm draws new counts beside old speeds, too
 	Per            float64 // the speed drawn last, s per count
-	First          float64 // the bar's first count
+	First          float64 // the count at the bar's beginning: 0, or the steps before a resume
 	FromN, FromAt  float64 // count and time, s, of the mark
 
 	Moves, Took, Off    float64 // sums of all moves with the weights of the recent speed: of counts, of s, and of the possible error of s
@@ -48,8 +48,8 @@ func (c *Clock) Draw(b *Bar, mean bool) (begins bool) {
 	return false
 }
 
-// begin starts the clock with the first drawing of a bar, and sets the mark: at the bar's beginning if the drawing explains all its time, else at the drawing,
-// somewhere in the drawing's second (+ 0.5 s).
+// begin starts the clock with the first drawing of a bar, and sets the mark: at the bar's beginning if the drawing has no count, or explains all its time, or
+// is of a resumed job; else at the drawing, somewhere in the drawing's second (+ 0.5 s).
 func (c *Clock) begin(b *Bar) {
 	*c = Clock{Total: b.Total, Elapsed: b.Elapsed, Seen: b.Done, N: b.Done, Per: b.Per, Begun: true}
 	switch all, off := b.Done*b.Per, b.Done*b.Err; {
@@ -64,7 +64,7 @@ func (c *Clock) begin(b *Bar) {
 		c.NotFromStart = true
 		c.At = b.Elapsed + 0.5
 		c.FromN, c.FromAt = b.Done, c.At
-		c.Moves, c.Took, c.Off = 1, b.Per, b.Err
+		c.Moves, c.Took, c.Off = 1, b.Per, b.Err // as after many moves of one count
 		c.NotMean = b.Per > 0
 	}
 }

@@ -28,8 +28,8 @@ type Bar struct {
 
 var percentMark = []byte("%|")
 
-// Parse reads the bar at the beginning of b, and returns its length, 0 without a bar. Text before the percentage becomes Desc. A bar with a total has a
-// percentage and a drawing before its count, a bar without has the count alone.
+// Parse reads the bar at the beginning of b, and returns its length, 0 without a bar. Text before the percentage, or before a count alone, becomes Desc. A
+// bar with a total has a percentage and a drawing before its count, a bar without has the count alone.
 func Parse(b []byte) (bar Bar, n int) {
 	open := bytes.IndexByte(b, '[')               // before the times
 	if i := bytes.Index(b, percentMark); i >= 0 { // "Epoch 0:  12%|█▎        | 1/8 ["
@@ -65,7 +65,8 @@ func Parse(b []byte) (bar Bar, n int) {
 	if end < 0 {
 		return Bar{}, 0
 	}
-	return bar, bar.times(b[open+1:open+end], open+end+1)
+	n = bar.times(b[open+1:open+end], open+end+1)
+	return bar, n
 }
 
 // description takes off the characters behind a description: NeMo 1 writes "Epoch 0: : ", and a bar without a total "Epoch 0: |          |".
