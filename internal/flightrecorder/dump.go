@@ -124,7 +124,7 @@ func (f *Float) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Text is a string, or any other value as written.
+// Text is a string, or any other value as written; null is empty.
 type Text string
 
 // UnmarshalJSON never returns an error.
@@ -143,7 +143,7 @@ const maxRanks = 1 << 20
 // Ranks are the global ranks of a process group, ascending: "[0, 1]" in PyTorch's dumps, a list elsewhere. Empty: unknown.
 type Ranks []int32
 
-// UnmarshalJSON reads the numbers in b, whatever is between, in ascending order: "[0, 1]" as a text or a list. A minus, a number beyond 32 bits, or more than
+// UnmarshalJSON reads the numbers in b, whatever is between, in ascending order: "[0, 1]" as a text or a list. A minus, a number beyond int32, or more than
 // maxRanks numbers leave the ranks unknown. UnmarshalJSON never returns an error.
 func (r *Ranks) UnmarshalJSON(b []byte) error {
 	*r = (*r)[:0]

@@ -40,7 +40,7 @@ func IsPickle(text []byte) bool {
 }
 
 // Read reads a dump, a pickle or JSON, into d, and reuses its memory; Rank stays. Nothing of data is kept. A value of a wrong type counts as missing, and so
-// does the whole content of another kind of file: a caller that needs entries must check for them. The error is one of pickle.Decoder, one of encoding/json, or
+// does the whole content of other JSON: a caller that needs entries must check for them. The error is one of pickle.Decoder, one of encoding/json, or
 // ErrNotDump.
 func (r *Reader) Read(data []byte, d *Dump) error {
 	*d = Dump{Rank: d.Rank, Entries: d.Entries[:0]}

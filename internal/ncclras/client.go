@@ -42,7 +42,7 @@ type Client struct {
 }
 
 const (
-	// handshake bounds the wait for a process's protocol. A stopped process never does, though its kernel takes the connection: the next connection may get to
+	// handshake bounds the wait for a process's protocol. A stopped process never answers, though its kernel takes the connection: the next one may get to
 	// another process. NCCL's own client waits as long (client.cc, TIMEOUT_INCREMENT).
 	handshake = time.Second
 	maxLine   = 1024 // rasClient.recvBuffer

@@ -52,7 +52,7 @@ type fieldOf struct {
 	retry
 }
 
-// retry is the time of the next attempt after a failure: the next scrape, then once a minute. Each error of a scrape is a line in the log.
+// retry is the time of the next attempt after a failure: the next scrape, then once a minute, because each error of a scrape is a line in the log.
 type retry struct {
 	failures int       // in succession
 	at       time.Time // of the next attempt
@@ -388,7 +388,7 @@ type counter struct {
 	at    time.Time
 }
 
-// add takes the next reading. ok is false for the first reading, and after a restart of the counter.
+// add takes the next reading. ok is false for the first reading, after a restart of the counter, and if no time has passed.
 func (c *counter) add(value uint64, at time.Time) (perSecond float64, ok bool) {
 	last := *c
 	c.value, c.at = value, at

@@ -491,7 +491,7 @@ func answer(v nvml.FieldValue) nvml.Return {
 	return nvml.ERROR_NOT_SUPPORTED
 }
 
-// at is the time of a value in NVML.
+// at is the time of a value in NVML, else of the pass.
 func (g *gpus) at(v nvml.FieldValue) time.Time {
 	if v.Timestamp > 0 {
 		return time.UnixMicro(v.Timestamp)

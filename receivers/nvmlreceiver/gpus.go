@@ -23,7 +23,7 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/nvmlreceiver/internal/metadata"
 )
 
-// lookAgain is the interval of NVML restarts while a GPU is lost: NVML finds a reset GPU only after a restart.
+// lookAgain is the interval of NVML restarts while a GPU is lost: NVML finds a reset GPU only after a restart. Also the pause of a failing field (retry).
 const lookAgain = time.Minute
 
 // library is NVML as go-nvml loads it, shared by all receivers of the process: go-nvml keeps the library's symbols in package variables.
@@ -194,8 +194,8 @@ func (g *gpus) collect() (pmetric.Metrics, error) {
 	return md, g.errs.Combine()
 }
 
-// connect starts NVML and finds the devices. before are the devices of the last start, empty at the first: a device found again, by its UUID, keeps what is
-// known of it (unsupported fields, counters). A lost GPU has no UUID, and is taken for the one of before that had the same index and was not found again. An
+// connect starts NVML and finds the devices. before are the devices known until a restart for a lost GPU, else none: a device found again, by its UUID, keeps
+// what is known of it (unsupported fields, counters). A lost GPU has no UUID, and is taken for the one of before that had the same index and was not found again. An
 // error means that NVML as a whole does not work, and leaves NVML ended.
 func (g *gpus) connect(before []*device) error {
 	g.looked = g.clock()

@@ -54,7 +54,8 @@ func isTrace(text []byte, rec *tqline.Line) bool {
 	return i >= 0 && tqline.Parse(text[i:], rec) == nil
 }
 
-// isNeighbour says whether a line is a neighbour that makes a file one of TransferQueue: its values can be read. The rest of the neighbours have none.
+// isNeighbour says whether a line is a neighbour that makes a file one of TransferQueue: its values can be read. The rest of the neighbours have none, or come
+// behind a PerfHeader.
 func isNeighbour(text []byte, _ *tqline.Line) (is bool) {
 	switch tqline.Classify(text) {
 	case tqline.TaskCost:

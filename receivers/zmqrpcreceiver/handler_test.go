@@ -517,3 +517,16 @@ func TestSummaryBehindABacklog(t *testing.T) {
 	}
 	assert.Equal(t, []string{"rpc.calls -100-0 synthetic", "A -100-0 synthetic", "rpc.summary 0-0 synthetic"}, got)
 }
+
+// Where the log lacks stages, Comm may be longer than their sum.
+func TestCommWithoutStages(t *testing.T) {
+	tel := componenttest.NewTelemetry()
+	defer func() { require.NoError(t, tel.Shutdown(context.Background())) }()
+	set := receivertest.NewNopSettings(metadata.Type)
+	set.TelemetrySettings = tel.NewTelemetrySettings()
+	path := filereceivertest.Put(t, t.TempDir(), "x.log", "Log - Transport: IPC\nID Method Ser(ms) Comm(ms) Total(ms)\n1 A 1.000 4.000 4.000\n2 A 4.002 4.000 4.100\n")
+	filereceivertest.Read(t, set, config(path), newParts)
+	metadatatest.AssertEqualTrainbridgeZmqInconsistentRows(t, tel, []metricdata.DataPoint[int64]{
+		{Value: 1, Attributes: attribute.NewSet(attribute.String("reason", "comm_sum"))},
+	}, metricdatatest.IgnoreTimestamp())
+}

@@ -36,7 +36,7 @@ const tick = 1000
 // maxAround is the number of spans of a trace besides calls and stages: the root, the summary and the aggregates of stages.
 const maxAround = 2 + len(stageSpans)
 
-// stages is the number of spans below the call.
+// stages is the number of spans below the call and, for offline work, beside it.
 func (c *call) stages() (n int) {
 	for i := range stageSpans {
 		if c.ns[stageSpans[i].column] > 0 {

@@ -73,8 +73,9 @@ func networkTransport(transport string) string {
 func (h *handler) check(row *rpclog.Row, c *call) {
 	sum, n := explained(&c.ns, c.has)
 	limit := func(numbers int64) int64 { return numbers * c.step / 2 } // how far rounding moves a sum of rounded numbers, ns
-	// Comm may be a little longer than the sum of the stages, and not shorter.
-	if c.has.Has(rpclog.Comm) && max(sum-c.ns[rpclog.Comm], c.ns[rpclog.Comm]-sum-commSlack) > limit(n+1) {
+	// Comm is not shorter than the sum of the stages, and, where the log has all of them, may be a little longer.
+	longer := c.ns[rpclog.Comm] - sum
+	if c.has.Has(rpclog.Comm) && (-longer > limit(n+1) || n == callStages && longer-commSlack > limit(n+1)) {
 		h.inconsistent(commSum)
 	}
 	if sum-c.ns[rpclog.Total] > limit(n+1) {

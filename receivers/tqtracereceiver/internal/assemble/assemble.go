@@ -49,7 +49,7 @@ var (
 const linger = int64(2e9)
 
 const (
-	maxOpen    = 100_000 // functions and lone operations of a stream
+	maxOpen    = 100_000 // functions and operations of a stream
 	maxOps     = 1_900   // of a function: Tempo and Jaeger take 2,000 spans a trace well
 	maxIdle    = 512     // groups kept for late lines
 	maxDone    = 32      // functions of a group remembered for late lines
@@ -96,7 +96,7 @@ const (
 type Assembler struct {
 	// Out receives finished functions. The owner sets Out before Add, Expire and Break.
 	Out *Out
-	// Open is the number of unfinished functions and lone operations.
+	// Open is the number of functions and operations that have not left, an operation of a function too.
 	Open int
 
 	lines  Lines
@@ -133,7 +133,7 @@ type group struct {
 	fragments int // functions without FUNCTION_START
 	// open holds the client operations without END by kind.
 	open      [4]list[*op]
-	orphans   []*op // operations without a function so far
+	orphans   []*op // operations with END but no function so far
 	startless int   // operations with END but no START so far
 	// prints are the hashes of the last client records, a ring.
 	prints    [16]uint64
@@ -141,7 +141,7 @@ type group struct {
 
 	done     []left // ring of functions sent
 	doneNext int    // index of the oldest, once the ring is full
-	doneMax  int64  // latest start among them
+	doneMax  int64  // latest start of a function sent
 
 	isIdle     bool
 	prev, next *group // idle ones
@@ -158,9 +158,9 @@ type left struct {
 func (d *left) knows(e tqline.Stage) bool { return d.known>>e&1 != 0 }
 func (d *left) saw(e tqline.Stage) bool   { return d.seen>>e&1 != 0 }
 
-// is says whether the function may have a record with a function name and perhaps a pid.
+// is says whether the function may have a record with a function name (empty: none) and a pid (0: none).
 func (d *left) is(name string, pid int64) bool {
-	return d.name == name && (pid == 0 || d.pid == 0 || d.pid == pid)
+	return (name == "" || d.name == name) && (pid == 0 || d.pid == 0 || d.pid == pid)
 }
 
 // Add takes one record. Finished functions and operations go to Out. With more than maxOpen open ones the oldest function is given up, or,
@@ -358,7 +358,7 @@ type Who struct {
 type Stage struct {
 	Start, End int64
 	Known      bool
-	Incomplete string // why End is only the last known time; "": End was printed
+	Incomplete string // why no END was printed: End is the time of the next known event, or else the last known moment; "": printed
 }
 
 // Function is one finished (or given up) call. Times in wall ns.

@@ -532,3 +532,36 @@ func TestCallsThatCrossAreUntangled(t *testing.T) {
 		})
 	}
 }
+
+// In a log without a clock the order of the lines is the order of the events: an operation behind a function that has left is not of that function. With a clock
+// an operation of another process is not, either.
+func TestOperationBehindItsFunction(t *testing.T) {
+	r := newRig(t)
+	r.base = assemble.None
+	for _, text := range []string{
+		"[TQ-TRACE] trace_id=N/A | func=f | stage=FUNCTION_START | pid=1",
+		"[TQ-TRACE] trace_id=N/A | func=f | stage=GET_START",
+		"[TQ-TRACE] trace_id=N/A | func=f | stage=GET_END | duration=1s",
+		"[TQ-TRACE] trace_id=N/A | func=f | stage=FUNCTION_END | total_duration=2s",
+		"[TQ-DETAIL] trace_id=N/A | func=f | stage=TQ_CLIENT_GET_START",
+		"[TQ-DETAIL] trace_id=N/A | func=f | stage=TQ_CLIENT_GET_END | duration=1s",
+	} {
+		assert.Equal(t, assemble.Used, r.add(0, text), text)
+	}
+	r.end()
+	assert.Len(t, r.Out.Lone, 1)
+
+	r = newRig(t)
+	for _, text := range []string{
+		"[TQ-TRACE] trace_id=N/A | func=f | stage=FUNCTION_START | pid=1 | timestamp=10.000000",
+		"[TQ-TRACE] trace_id=N/A | func=f | stage=GET_START | timestamp=10.000001",
+		"[TQ-TRACE] trace_id=N/A | func=f | stage=GET_END | duration=1s | timestamp=11.000001",
+		"[TQ-TRACE] trace_id=N/A | func=f | stage=FUNCTION_END | total_duration=2s | timestamp=12.000000",
+		"[TQ-DETAIL] trace_id=N/A | func=f | stage=TQ_CLIENT_GET_END | pid=2 | duration=0.5s | timestamp=10.700000",
+	} {
+		assert.Equal(t, assemble.Used, r.add(0, text), text)
+	}
+	assert.Equal(t, assemble.Late, r.add(0, "[TQ-DETAIL] trace_id=N/A | stage=TQ_CLIENT_GET_END | pid=1 | duration=0.5s | timestamp=10.800000"))
+	r.end()
+	assert.Len(t, r.Out.Lone, 1)
+}

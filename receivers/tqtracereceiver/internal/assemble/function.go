@@ -144,7 +144,7 @@ func (a *Assembler) field(f tqline.Field) Field {
 // hold keeps the current line unacknowledged until f leaves.
 func (a *Assembler) hold(f *function) { f.held = append(f.held, a.lines.Hold()) }
 
-// functionStart takes a FUNCTION_START: of a new function, of one whose other records came first, or a duplicate.
+// functionStart takes a FUNCTION_START: of a new function, of one whose other records came first, of one already sent (Late), or a duplicate.
 func (a *Assembler) functionStart(g *group, l *tqline.Line, at *At) Fate {
 	name := a.name(g, l.Func)
 	tol := tolerance[g.base]

@@ -184,8 +184,8 @@ func (g *group) printedTwice(l *tqline.Line, at *At) bool {
 	return false
 }
 
-// unstarted finds the ended operation whose START comes only now, at t, among the last
-// maxScan without a function, and the last 8 of each of the last maxScan open functions. nil: none.
+// unstarted finds the ended operation whose START comes only now, at t, among the last maxScan without a function, and the last 8 of each of the last maxScan
+// open functions. nil: none.
 func (g *group) unstarted(l *tqline.Line, t int64, name string) *op {
 	match := func(o *op) bool {
 		return o.ended && o.startKey.n == 0 && o.kind == l.Op && o.fits(name, l.PID) && follows(o.start-t, g.base)
@@ -213,7 +213,8 @@ func (a *Assembler) full(g *group, kind tqline.Op, start, end int64, name string
 }
 
 // ended gives a finished operation to its function: the one that has it, or one with a stage around it. Without a function the operation leaves if of a
-// [TQ-LOG], is dropped if its function was sent already (Late), or lingers for late records of its function.
+// [TQ-LOG], is dropped if its function was sent already (Late), or lingers for late records of its function. Without a clock (None) no record is late: the order
+// of the lines is the order of the events.
 func (a *Assembler) ended(g *group, o *op) Fate {
 	if o.f != nil {
 		o.f.cursor = max(o.f.cursor, o.end)
@@ -230,7 +231,7 @@ func (a *Assembler) ended(g *group, o *op) Fate {
 		f.cursor = max(f.cursor, o.end)
 		return Used
 	}
-	if g.wasDuring(o) {
+	if g.base != None && g.wasDuring(o) {
 		for _, h := range o.held {
 			a.lines.Release(h)
 		}
@@ -328,7 +329,8 @@ func (g *group) during(kind tqline.Op, start, end int64, name string, pid int64)
 	return best
 }
 
-// wasDuring says whether a function already sent had a stage around o. Without its END a stage lasted until the next known event.
+// wasDuring says whether a function already sent, which may have o by name and pid, had a stage around o: a put stage for a put, else a get stage, as a
+// [TQ-DETAIL] is of either. Without its END a stage lasted until the next known event. g has a clock: without one, all times are within the tolerance.
 func (g *group) wasDuring(o *op) bool {
 	e, tol := tqline.GetEnd, tolerance[g.base]
 	if o.kind == tqline.OpPut {
@@ -336,7 +338,7 @@ func (g *group) wasDuring(o *op) bool {
 	}
 	for i := range g.done {
 		d := &g.done[i]
-		if !d.knows(e-1) || o.name != "" && o.name != d.name || o.start < d.t[e-1]-tol {
+		if !d.knows(e-1) || !d.is(o.name, o.pid) || o.start < d.t[e-1]-tol {
 			continue
 		}
 		for next := e; int(next) < len(d.t); next++ { // the stage's end, or the next known event

@@ -11,7 +11,7 @@ import (
 var pow10 = [19]uint64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18}
 
 // decimal reads the plain number at the beginning of t[i:], such as "12.345": v is the number in 10^-c.digits, so 12345 for three digits. decimals is the
-// number of printed decimals, of which those beyond c.digits are cut off; end is the index behind the number, 0 where it is not plain or too large: odd reads
+// number of printed decimals, c.digits at most: those beyond are cut off. end is the index behind the number, 0 where it is not plain or too large: odd reads
 // those.
 func (c *cell) decimal(t []byte, i int) (v uint64, decimals, end int) {
 	from := i

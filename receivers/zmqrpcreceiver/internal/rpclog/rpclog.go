@@ -119,8 +119,8 @@ func (p *Parser) Duration(text []byte) (ns int64, ok bool) {
 	return p.ahead.NS[Total] + p.ahead.NS[Offline], true
 }
 
-// mayBeHeader says whether a line is worth a try as a header, which begins with ID: most lines that are none are told apart without an allocation. The bit of '
-// ' makes a letter small.
+// mayBeHeader says whether a line is worth a try as a header, which begins with ID: most lines that are none are told apart without an allocation. The bit of a
+// blank makes a letter small.
 func mayBeHeader(t []byte) bool { return len(t) <= maxHeader && t[0]|' ' == 'i' }
 
 // isRule says whether t is a line drawn with one of the characters = - ─, at least three times.
