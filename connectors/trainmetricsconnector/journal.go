@@ -257,7 +257,7 @@ func (s *store) read(key string, b []byte) error {
 
 var (
 	errStored = errors.New("it was changed")
-	errLayout = errors.New("it is of another version, or of another type of histograms")
+	errLayout = errors.New("it is of another version")
 )
 
 // restore restores the stored state of an empty store: groups with their series, ids of counted spans, and accounts of runs. After an error the store is in

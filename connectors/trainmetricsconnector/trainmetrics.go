@@ -157,7 +157,7 @@ func (c *trainMetrics) ConsumeTraces(ctx context.Context, td ptrace.Traces) erro
 	return nil
 }
 
-// report sets the series of the runs with news. An account of 100,000 steps takes 0.1 s: batches do not wait for the lock meanwhile.
+// report sets the series of the runs with news. An account of many steps takes long (book.Due): batches do not wait for the lock meanwhile.
 func (c *trainMetrics) report(now time.Time) {
 	c.mu.Lock()
 	c.store.now = now.UnixNano()

@@ -4,5 +4,5 @@
 // or an alert.
 //
 // A batch flows: ConsumeTraces → find (verdicts, without the lock) → choose (under the lock: skip known verdicts and those over the rate) → record →
-// next consumer → settle (under the lock: only accepted records are known and use up the rate).
+// next consumer → settle (under the lock: records refused for now are not known, and give back the rate).
 package verdictlogsconnector

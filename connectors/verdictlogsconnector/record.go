@@ -109,7 +109,7 @@ func (r *recorder) add(td ptrace.Traces, f *found) {
 	}
 }
 
-// addEvent makes the record of a line about the end of a run, an error: find takes errors only.
+// addEvent makes the record of an event of a run, an error: find takes errors only.
 func (r *recorder) addEvent(span ptrace.Span) {
 	record := r.records.AppendEmpty()
 	record.SetEventName(spans.SpanEvent)
@@ -131,5 +131,5 @@ type found struct {
 	span     ptrace.Span
 	verdict  view.Verdict
 	id       uint64 // of the verdict about this span; 0: the span has no id
-	event    bool   // the span is a line about the end of a run
+	event    bool   // the span is an event of a run, see find
 }

@@ -96,7 +96,8 @@ func (c *verdictLogs) refused(ctx context.Context, b *batch, err error) {
 	})
 }
 
-// find returns the verdicts about the spans, and the events about the end of a run. Most batches have none, and need no memory.
+// find returns the verdicts about the spans, and the error events of runs: how a run ended, or that its steps stopped. Most batches have none, and need no
+// memory.
 func (c *verdictLogs) find(td ptrace.Traces) (all []found) {
 	for i, rs := range td.ResourceSpans().All() {
 		for _, ss := range rs.ScopeSpans().All() {

@@ -24,8 +24,8 @@ type Config struct {
 	Keep time.Duration `mapstructure:"keep"`
 	// Tolerance is by how much the clocks of two logs may differ. Default 1ms.
 	Tolerance time.Duration `mapstructure:"tolerance"`
-	// MaxBytes bounds the memory, approximately: a collective takes 136 bytes, a call of TransferQueue 800. Beyond the bound, the oldest windows are closed
-	// early, and the oldest of the rest is dropped. Default 16 MiB.
+	// MaxBytes bounds the memory, approximately: a collective takes 136 bytes, a call of TransferQueue 800. Beyond the bound, closed windows are
+	// forgotten, those idle for the longest time are closed early, and the oldest of the rest is dropped. Default 16 MiB.
 	MaxBytes int64 `mapstructure:"max_bytes"`
 	// Slowest is the number of a step's slowest collectives and passes copied as spans of their own into the step's trace. Default 3.
 	Slowest int `mapstructure:"slowest"`

@@ -100,7 +100,8 @@ func (d *deriver) inside(out *spans.Batch, res spans.Resource, r *facts.Run, g *
 	d.breakdown(out, res, r, g, w, home, parent)
 }
 
-// top is the id of the span that represents the group, and is the parent of added spans: our root of the trace, else the main window w.
+// top is the id of the span that represents the group, and is the parent of added spans: our root of the trace, else the main window w. Without a window the
+// root's id is all there is.
 func (d *deriver) top(g *facts.Group, w *facts.Window, hasWindow bool) pcommon.SpanID {
 	if rooted(g) || !hasWindow {
 		return spans.RootID(g.ID)
@@ -237,7 +238,8 @@ func (d *deriver) collect(r *facts.Run, g *facts.Group, w *facts.Window) (batch 
 	return batch
 }
 
-// drawnStart is the start of a leaf as drawn in the window, ns. A leaf known by the arrival of its line, always late, is moved to end within the window.
+// drawnStart is the start of a leaf as drawn in the window, ns. A leaf whose times are not exact (Observed: lines arrive late, whole seconds are early) is
+// moved into the window.
 func drawnStart(l *facts.Leaf, w *facts.Window) int64 {
 	if !l.Flags.Has(facts.Observed) {
 		return l.Start
@@ -254,7 +256,8 @@ func (d *deriver) liesIn(r *facts.Run, g, other *facts.Group) bool {
 	return g == other
 }
 
-// joinCalls joins the windows of another trace, calls of TransferQueue and passes of RPCs, to the window at hand. by and ambiguous are of Resolver.Home.
+// joinCalls joins the windows of another trace but steps, such as calls of TransferQueue and passes of RPCs, to the window at hand. by and ambiguous are of
+// Resolver.Home.
 func (d *deriver) joinCalls(o *facts.Group, by string, ambiguous bool) {
 	for i := range o.Windows {
 		w := &o.Windows[i]
@@ -443,8 +446,8 @@ func copyID(trace, of pcommon.TraceID, span pcommon.SpanID) pcommon.SpanID {
 	return spans.SpanID(trace, spans.KindJoined, of[:], span[:])
 }
 
-// aggregates adds, for the joined leaves (d.joined), a span for each operation of each communicator and for each method of RPCs, with copies of the slowest and
-// the bad ones below.
+// aggregates adds, for the joined leaves (d.joined), a span for each operation of each communicator and for each name of other leaves, by each clue, with
+// copies of the slowest and the bad ones below.
 func (d *deriver) aggregates(out *spans.Batch, res spans.Resource, r *facts.Run, w *facts.Window, home *facts.Group, parent pcommon.SpanID) {
 	// The leaves of an aggregate side by side, by start; the order does not depend on that of reading.
 	slices.SortFunc(d.joined, func(a, b joined) int {
@@ -467,7 +470,7 @@ func same(a, b joined) bool {
 
 const mostBad = 20 // bad leaves copied of each aggregate; and GPU errors of each window
 
-// aggregate adds the span that stands for leaves of one operation or method, with their count, sum, union, quantiles and waiting. list is in order of start.
+// aggregate adds the span that stands for leaves of one operation or name, with their count, sum, union, quantiles and waiting. list is in order of start.
 func (d *deriver) aggregate(out *spans.Batch, res spans.Resource, r *facts.Run, w *facts.Window, home *facts.Group, parent pcommon.SpanID, list []joined) {
 	first := list[0].leaf
 	name := r.Text(first.Name)

@@ -203,7 +203,7 @@ func (l *late) find(rs ptrace.ResourceSpans) {
 	}
 }
 
-// number is a whole number of 32 bits, −1 if absent.
+// number is a whole number, −1 if absent or of more than 32 bits.
 func number(attrs pcommon.Map, key string) int64 {
 	if v, ok := attrs.Get(key); ok && v.Type() == pcommon.ValueTypeInt && v.Int() == int64(int32(v.Int())) {
 		return v.Int()
@@ -378,9 +378,10 @@ func event(s ptrace.Span, name string, at int64, of *gpus.GPU) pcommon.Map {
 	return m
 }
 
-// noteGPUs notes GPUs throttled for causes that a healthy machine does not have: the mostNotes GPUs of the window throttled the longest (putGPUs has sorted
-// them), by host, as an explanation of longer computing; then "its GPU" of each rank waited for, if the rank's process and the process's GPUs are stated. A
-// throttled GPU on the host of a late rank, perhaps another rank's, is no reason for the rank's lateness: only the first notes and the events have it.
+// noteGPUs notes GPUs throttled for causes that a healthy machine does not have (near.note): of the mostNotes GPUs of the window throttled the longest (putGPUs
+// has sorted them), by host, as an explanation of longer computing; then "its GPU" of each rank waited for, if the rank's process and the process's GPUs are
+// stated. A throttled GPU on the host of a late rank, perhaps another rank's, is no reason for the rank's lateness: only the first notes and the events have
+// it.
 func (d *deriver) noteGPUs(seen *gpus.Window, w *facts.Window) {
 	n := &d.gpus
 	for i := range seen.Held[:min(len(seen.Held), mostNotes)] {

@@ -86,13 +86,13 @@ func (j *journal) from() int64 {
 
 // The facts of an entry: a byte of the list below, and the values.
 const (
-	factPlace     = iota // where the batch came from
+	factPlace     = iota // the Kafka partition of the batch, and the offset of the next message
 	factRun              // run of the following facts
 	factSource           // a source has reached a time
 	factWatermark        // of a source of collectives
 	factWhole            // the run as a whole has changed
-	factStage            // of a TransferQueue call
-	factCall             // of a pass without a time
+	factStage            // a stage of a TransferQueue call
+	factCall             // a call of a pass without a time
 	factComm             // a communicator was in use
 	factSpan             // a leaf, with the window, the pass without a time and the shares that the flags name
 )
@@ -149,7 +149,7 @@ func (r *reader) writeSpan(f *fact, byID bool) {
 	})
 }
 
-// writePlace appends where the batch comes from.
+// writePlace appends the Kafka partition of the batch, and the offset of the next message.
 func (r *reader) writePlace() {
 	if r.p.promises.keeps && r.place.partition != "" {
 		r.log = binary.AppendVarint(wire.AppendBytes(append(r.log, factPlace), r.place.partition), r.place.offset+1)

@@ -148,7 +148,7 @@ func (r *reader) writeWhole() {
 	}
 }
 
-// wanted says, by kind and name alone, whether a span may have facts.
+// wanted says, by kind, name and parent alone, whether a span may have facts.
 func (r *reader) wanted(kind view.Kind, span ptrace.Span) bool {
 	switch kind {
 	case view.KindStep, view.KindPart, view.KindFunction, view.KindStage, view.KindCollective, view.KindPass, view.KindSession, view.KindCalls,
@@ -331,8 +331,9 @@ func (r *reader) step(f *fact, span ptrace.Span) {
 	f.own = true
 }
 
-// collective makes the fact a collective: its operation and communicator, the wait for the last rank, and the part of it for which this rank is to blame. It
-// records what the collective tells of the run: a communicator in use, clocks that are apart, and, live, ranks that lack a record or are stuck (Pulse).
+// collective makes the fact a collective: its operation and communicator, the wait for the last rank, and the part of it for which the last rank alone is to
+// blame. It records what the collective tells of the run: a communicator in use, clocks that are apart, and, live, ranks that lack a record or are stuck
+// (Pulse).
 func (r *reader) collective(f *fact, span ptrace.Span) {
 	run, l, c := r.run, &f.leaf, &r.coll
 	c.Read(span)
@@ -388,8 +389,9 @@ func (r *reader) groupOf(trace pcommon.TraceID) *facts.Group {
 	return r.group
 }
 
-// keep adds a fact to its run: to the group of its trace, or, where the trace has no group, to the leaves of the run, which windows of other traces may hold.
-// Facts that will lead to a span of ours are promised. byID: the trace is that of an id.
+// keep adds a fact to its run: to the group of its trace, which an own fact makes, else to the leaves of the run, which windows of other traces may hold. A
+// fact of a closed group is late: only counted, unless a pass without a clock (AddLate). Facts that will lead to a span of ours are promised. byID: the trace
+// is that of an id.
 func (r *reader) keep(f *fact, byID bool) {
 	run := r.run
 	r.writeSpan(f, byID)

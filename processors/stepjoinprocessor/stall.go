@@ -18,10 +18,10 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// noInput is the gap between two sweeps, normally a second, from which on nothing was received meanwhile.
+// noInput is the gap between two sweeps, normally a second, beyond which nothing was received meanwhile.
 const noInput = 30 * time.Second
 
-// still is the gap between two sweeps from which on the process was suspended, or a sweep waited for its spans to be accepted.
+// still is the gap between two sweeps beyond which the process was suspended, or a sweep waited for its spans to be accepted.
 const still = 5 * time.Second
 
 // noteInput is called with each sweep, and notes outages: until when nothing could be received (silentUntil; while batches are refused, logs are not read), and

@@ -105,8 +105,8 @@ func (p *stepJoin) Capabilities() consumer.Capabilities {
 }
 
 // Offline is for programs that read logs once, to their end (cmd/trainbridge/internal/offline), and is called before Start. A window is then complete once all
-// sources have been read past the window or have ended (Ended), after any delay. Without a timer, windows are closed for lack of room, and by Shutdown. A
-// complete breakdown is sent once some hundred later windows are known, with a verdict by the windows on both sides.
+// sources have been read past the window or have ended (Ended), or once no span of it came for Config.Keep. Without a timer, windows are closed for lack of
+// room, and by Shutdown. A complete breakdown is sent once some hundred later windows are known, with a verdict by the windows on both sides.
 func (p *stepJoin) Offline() { p.offline = true }
 
 // Ended: the source with this scope sends nothing more.
@@ -146,7 +146,8 @@ func (p *stepJoin) Start(ctx context.Context, host component.Host) error {
 	return nil
 }
 
-// Shutdown ends the loop, closes all groups and sends their spans, for at most shutdownWait. The process after this one sends the rest, if stored.
+// Shutdown ends the loop, closes all groups and sends their spans, for at most shutdownWait (offline: as long as they are accepted). The process after this one
+// sends the rest, if stored.
 func (p *stepJoin) Shutdown(ctx context.Context) error {
 	p.release()
 	if p.cancel == nil {
@@ -443,7 +444,7 @@ func (p *stepJoin) closeGroups(ctx context.Context, now time.Time, due []closing
 			partial++
 		}
 		c.run.Fresh = true
-		if len(g.Windows) > 0 && (g.HasStep() || c.run.Trainer == "") { // in a run with steps only these count
+		if len(g.Windows) > 0 && (g.HasStep() || c.run.Trainer == "") { // in a run with steps, only steps count
 			c.run.Told = max(c.run.Told, g.End)
 		}
 		c.run.Close(g, now)

@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// MostSteps bounds the steps of all runs together, 88 bytes each: see Fit.
+	// MostSteps bounds the steps of all runs together, 96 bytes each: see Fit.
 	MostSteps = 1 << 18
 
 	mostBooked  = 8192    // steps that recent finds at least
@@ -313,7 +313,7 @@ func (b *Book) File(of int32) string {
 	return ""
 }
 
-// Writer is a writer of steps: the number of its source in Sources, the log, "" if unknown, and the rank, −1 if unknown.
+// Writer is a writer of steps: the number of its source, as in Names, the log, "" if unknown, and the rank, −1 if unknown.
 type Writer struct {
 	Source int32
 	File   string

@@ -121,7 +121,7 @@ type writer struct {
 // mostWriters bounds the writers of a log whose steps are counted.
 const mostWriters = 4096
 
-// covers adds the steps of a record to those of its writer, the rank on its host. Writers beyond mostWriters do not count.
+// covers adds the steps of a record to those of its writer, the rank, or the local rank, on its host. Writers beyond mostWriters do not count.
 func (l *Log) covers(steps float64, s ptrace.Span, res *resource) {
 	by := writer{res.Rank.Or(-1), -1, res.Host}
 	if v, ok := s.Attributes().Get(spans.AttrRank); ok {
@@ -256,7 +256,7 @@ func (d *Steps) part(s ptrace.Span, res *resource) {
 	of.Add(length(s))
 }
 
-// beside adds spans beside the steps of a log: of KindRanks, with the values of each rank, the verdicts; of KindEvaluation the verdicts and the loss.
+// beside adds what spans beside the steps of a log have: of KindRanks (the values of each rank) the verdicts, of KindEvaluation the verdicts and the loss.
 func (d *Digest) beside(s ptrace.Span, kind view.Kind, res *resource) {
 	if kind == view.KindRanks {
 		var v view.Ranks

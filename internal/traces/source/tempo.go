@@ -108,7 +108,7 @@ func (t *Tempo) trace(ctx context.Context, id pcommon.TraceID) (*tree.Trace, err
 	return traces[0], nil
 }
 
-// Find implements Source. Weeks are searched back from now on, then once without a time.
+// Find implements Source. Week by week is searched, backwards from now; then once without a time.
 func (t *Tempo) Find(ctx context.Context, q Query) (*Found, error) {
 	defer t.done()
 	services, err := q.services(ctx, t)
@@ -161,7 +161,7 @@ func (t *tempoSearch) window(ctx context.Context, service string, in window, n i
 	return traces, len(ids) >= n, nil
 }
 
-// read reads the unknown traces into known, some in parallel. Each worker stops at its first error; the error of read is one of these.
+// read reads the unknown traces into known, some in parallel. Each worker stops at its first error; read returns one of these.
 func (t *tempoSearch) read(ctx context.Context, ids []pcommon.TraceID) error {
 	ids = slices.DeleteFunc(slices.Clone(ids), func(id pcommon.TraceID) bool { return t.known[id] != nil })
 	traces, errs := make([]*tree.Trace, len(ids)), make([]error, parallel)

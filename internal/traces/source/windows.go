@@ -50,7 +50,7 @@ func newWindows(s store, q Query, shortest time.Duration) *windows {
 type window struct{ from, to time.Time }
 
 // all collects the traces of each service, in the first window, then in the others: stores with an index per day search years slowly, or not at all. So an
-// error ends the search only while the service has no traces; else Found.Older has the error.
+// error in one of the others ends the search only while the service has no traces; else Found.Older has the error.
 func (w *windows) all(ctx context.Context, services []string, all []window) (*Found, error) {
 	for _, service := range services {
 		w.until = time.Time{} // collect again: the newest traces of this service may be newer than the last one's

@@ -74,9 +74,9 @@ func IsDetail(span ptrace.Span) bool {
 	return spans.IsNCCLPart(name)
 }
 
-// recognise finds the kind of a span whose first attribute is not spans.AttrKind: the name implies the kind, or the span is of a foreign writer, older than the
-// attribute, or from a store with another order of attributes. Names of ours alone imply the kind; for other names the attributes mandatory for the kind must
-// be present.
+// recognise finds the kind of a span whose first attribute is not spans.AttrKind, or names no kind known here: the name implies the kind, or the span is of a
+// foreign writer, older than the attribute, or from a store with another order of attributes. Names of ours alone imply the kind; for other names the
+// attributes mandatory for the kind must be present.
 func recognise(span ptrace.Span) Kind {
 	k := byName(span)
 	// The attribute at another place than the first.

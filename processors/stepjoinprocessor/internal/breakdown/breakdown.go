@@ -307,8 +307,8 @@ func (w Who) Worker() (of Who, ok bool) {
 	return of, w.HasRank
 }
 
-// Compare orders for output: origins with a rank first, by rank; ranks of the job before those of a communicator, recorded before unrecorded; then by the
-// texts.
+// Compare orders for output: origins with a rank first, by rank; ranks of the job before those of a communicator, recorded before unrecorded; then by host,
+// communicator and operation.
 func (w Who) Compare(of Who) int {
 	if w.HasRank != of.HasRank {
 		if w.HasRank {

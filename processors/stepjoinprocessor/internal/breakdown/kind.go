@@ -5,7 +5,7 @@ import "github.com/trainbridge/trainbridge/spans"
 // Kind is an activity: a part of a step, a batch or a pass.
 type Kind uint8
 
-// The kinds, in the order in which people list them.
+// The kinds, but for two (levels) the most specific first.
 const (
 	Checkpoint Kind = iota
 	Evaluation

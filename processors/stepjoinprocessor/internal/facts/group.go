@@ -16,7 +16,7 @@ type Group struct { // pointers first: the garbage collector scans no further th
 	Own      []Leaf  // of the group's own trace
 	Stages   []Stage // the same for TransferQueue calls
 	Unplaced []Unplaced
-	Last     time.Time                   // arrival of the last part
+	Last     time.Time                   // arrival of the last part; of a closed group, when it was closed
 	seen     map[pcommon.SpanID]struct{} // nil while small
 
 	ID       pcommon.TraceID
@@ -96,7 +96,7 @@ func (g *Group) Has(id pcommon.SpanID) bool {
 
 const smallGroup = 48 // below, looking through all is as fast as a map
 
-// note makes a span known to Has, in a map once the group is no longer small.
+// note prepares Has for a span that the caller adds next to Own or Windows: a group no longer small has its spans in a map.
 func (g *Group) note(id pcommon.SpanID) {
 	if g.seen == nil && len(g.Own)+len(g.Windows) >= smallGroup {
 		g.seen = make(map[pcommon.SpanID]struct{}, 2*smallGroup)

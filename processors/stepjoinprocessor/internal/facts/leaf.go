@@ -15,7 +15,7 @@ type Flags uint8
 
 // The flags.
 const (
-	Timeless   Flags = 1 << iota // synthetic times: a duration without a place in time (with Observed: see Group.Arrived)
+	Timeless   Flags = 1 << iota // synthetic times: a duration without a place in time (with Observed: see Run.Arrived)
 	Point                        // only the end is known
 	Observed                     // times of arrival, or stamps of whole seconds
 	Bad                          // with a bad verdict
@@ -44,12 +44,12 @@ type Leaf struct {
 	Ranks      int32 // of the communicator
 	PID        int32 // 0: not known
 	LatePID    int32 // of the last rank; 0: unknown
-	Shares     bool  // of RPCs: Run.Shares has how long their stages took
+	Shares     bool  // of RPCs: Run.SharesOf has the shares of their stages
 	Kind       breakdown.Kind
 	Flags      Flags
 }
 
-// AddOwn adds a leaf to the group of its trace; false: already known.
+// AddOwn adds a leaf to the group of its trace; false: already known, and at most longer now (again).
 func (r *Run) AddOwn(g *Group, l Leaf, now time.Time) bool {
 	if g.Has(l.Span) {
 		g.again(&l)
@@ -128,7 +128,7 @@ func (r *Run) FindRepeats(on bool) {
 	}
 }
 
-// Leaf is a leaf by index, until Sort or Forget.
+// Leaf is a leaf by index. Sort, Forget and Shed move leaves.
 func (r *Run) Leaf(i int) *Leaf { return &r.leaves[i] }
 
 // Leaves is the number of leaves of traces without a window.

@@ -39,7 +39,7 @@ func (r *Run) Sort() {
 		fresh := r.fresh
 		for _, l := range r.lists() {
 			for i, g := range l.groups {
-				if r.listOf(g) != l { // a window of another kind was added: l.sort drops what is left in the old place
+				if r.listOf(g) != l { // a new window or a promise moves it to another list: l.sort drops what is left in the old place
 					fresh, l.groups[i] = append(fresh, g), &Group{gone: true}
 				}
 			}

@@ -29,7 +29,7 @@ func (r *Run) Bytes() int64 {
 	return r.bytes + int64(len(r.shares))*128 + int64(len(r.names))*64 + int64(len(r.plain))*plainBytes + int64(len(r.processes))*processBytes
 }
 
-// Forget drops closed groups, leaves and plain steps that came before a time.
+// Forget drops groups closed before a time, and leaves and plain steps that came before.
 func (r *Run) Forget(before time.Time) {
 	for len(r.done) > 0 && r.done[0].Last.Before(before) {
 		r.forgetGroup()
@@ -91,7 +91,7 @@ func (r *Run) Shed(n int) {
 	r.lose(n)
 }
 
-// lose drops the n leaves that begin first, which are about those that came first, and marks the windows that may need them: of late steps.
+// lose drops the n leaves that begin first, which are about those that came first. Windows that may need them, those of late steps, become partial (Loses).
 func (r *Run) lose(n int) {
 	if n <= 0 {
 		return

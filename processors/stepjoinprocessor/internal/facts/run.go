@@ -26,7 +26,7 @@ type Run struct {
 	wide    list                      // groups that may contain others by time
 	batches list                      // batches of TransferQueue, and nothing else: none lies in another
 	narrow  list                      // groups of one process's time: a TransferQueue call without an id
-	fresh   []*Group                  // in none of the lists yet, or at an older time
+	fresh   []*Group                  // in none of the lists yet
 	sorted  bool
 	// sortings is the number of sorts.
 	sortings int64
@@ -40,7 +40,7 @@ type Run struct {
 
 	ordered int       // number of sorted leaves
 	arrived []arrival // of leaves, in order of coming
-	// Lost is the end of the latest leaf dropped early: an earlier window may lack leaves; 0: none. LostBy is the reason, as in Group.Partial.
+	// Lost: facts that end up to then may be lost, and a window that begins before may lack some; 0: none are. LostBy is the reason, as in Group.Partial.
 	Lost   int64
 	LostBy string
 	// Sampled: some collectives of the run represent several; RecordOnly: those left out came all the same, but are not drawn.
@@ -55,7 +55,7 @@ type Run struct {
 	// Parted: parts of a step are known, so all later steps get a breakdown.
 	Parted bool
 	Used   time.Time
-	Since  time.Time // time of the first fact
+	Since  time.Time // time of the first fact, or of Misses
 	// Partition is the Kafka partition of the run; empty: not from Kafka. Gateways join the run's collectives, and send watermarks.
 	Partition string
 	// Told is the end of the latest closed step, in a run without steps of the latest closed window. Facts that ended before Gone are not stored any more, and
@@ -67,7 +67,7 @@ type Run struct {
 	processes map[Process]period
 	marks     map[string]mark // by source of collectives
 	takenOver bool            // this process did not read the partition from the run's beginning, or another has read some of it meanwhile
-	unsettled bool            // and no watermark has come since
+	unsettled bool            // and Settle has not judged that yet
 
 	communicator  map[uint32]int // in communicators, by the number of the id
 	communicators []communicator

@@ -86,7 +86,8 @@ func (r *Run) Awaits(until int64, now time.Time, limit time.Duration) bool {
 	return false
 }
 
-// Settle marks the windows of a run taken over as incomplete, if no watermark has come for limit: a source may exist.
+// Settle marks, limit after a run was taken over, the windows until now as incomplete if no watermark has ever come: sources may exist, and nothing tells what
+// they sent elsewhere. Where one has come, the next one tells (Watermark).
 func (r *Run) Settle(now time.Time, limit time.Duration) {
 	if !r.unsettled || now.Sub(r.Since) < limit {
 		return

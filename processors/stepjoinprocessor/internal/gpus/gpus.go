@@ -242,7 +242,7 @@ func (g *GPUs) sample(u *GPU, at int64, keep time.Duration) *sample {
 	return &u.samples[len(u.samples)-1]
 }
 
-// drop drops the samples before a time, once they are a quarter of all: copying the rest then costs little.
+// drop drops the samples before a time, and with them earlier errors and processes, once they are a quarter of all samples: copying the rest then costs little.
 func (g *GPUs) drop(u *GPU, before int64) {
 	// The index of the first sample not before: never equal, so that the search ends there.
 	old, _ := slices.BinarySearchFunc(u.samples, before, func(s sample, t int64) int {

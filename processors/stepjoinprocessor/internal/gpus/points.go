@@ -62,9 +62,9 @@ func kindOf(metric string) kind {
 	return none
 }
 
-// Notice reads the GPU metrics in md, and keeps the values for the time keep. It returns the number of unusable points of GPUs: without host, device or time,
-// earlier than the known samples, or beyond the limit. After reading, report gets the runs of the processes that the metrics name, valid during the call, and
-// may append to md. g.mu is held meanwhile, also during report; without metrics of GPUs neither the lock nor report is used.
+// Notice reads the GPU metrics in md, and keeps the values for the time keep. It returns the number of unusable points of GPUs: without host, device, time or
+// valid value, earlier than the known samples, or beyond a limit. After reading, report gets the runs of the processes that the metrics name, valid during the
+// call, and may append to md. g.mu is held meanwhile, also during report; without metrics of GPUs neither the lock nor report is used.
 func (g *GPUs) Notice(md pmetric.Metrics, keep time.Duration, report func([]Info)) (ignored int64) {
 	locked := false
 	var now time.Time

@@ -33,7 +33,7 @@ func (d *Domain) Kinds() []view.Kind { return []view.Kind{view.KindCollective} }
 // Outcomes of a collective.
 func (d *Domain) Outcomes() []string { return outcomes }
 
-// NewJudge makes the memory of a batch.
+// NewJudge makes the memory of a batch. No memory of verdicts is needed: the verdicts depend on the span alone.
 func (d *Domain) NewJudge(at *domain.At, status bool) domain.Judge {
 	return &judge{cfg: &d.cfg, at: at, tally: domain.NewTally(outcomes), sheet: verdict.Sheet{Status: status}}
 }

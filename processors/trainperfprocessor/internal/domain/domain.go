@@ -86,7 +86,7 @@ func NewPanel(memory *verdict.Memory, status bool, domains ...Domain) *Panel {
 	return p
 }
 
-// Judge passes each span of a batch to the judge of its kind.
+// Judge passes each span of a batch to the judge of its kind, and ends each resource of which a judge has taken a span (EndResource).
 func (p *Panel) Judge(td ptrace.Traces) {
 	for _, rs := range td.ResourceSpans().All() {
 		p.at.Attributes, p.wanted = rs.Resource().Attributes(), false

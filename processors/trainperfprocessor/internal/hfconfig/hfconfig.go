@@ -97,7 +97,8 @@ func (f *file) experts(m *spans.Model) {
 		m.SharedExpertFFN = n * f.need("moe_intermediate_size")
 	}
 	m.MoELayerFreq, m.FirstDense = f.number("moe_layer_freq"), f.number("first_k_dense_replace")
-	// Qwen's step counts in the opposite sense, and Qwen lists its dense layers.
+	// decoder_sparse_step N of Qwen is every Nth layer too, but the last of each N (moe_layer_freq: the first), which the model cannot say. Qwen lists its
+	// dense layers.
 	if f.number("decoder_sparse_step") > 1 {
 		f.fail("decoder_sparse_step", errLayers)
 	}

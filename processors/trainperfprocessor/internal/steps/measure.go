@@ -104,7 +104,7 @@ func (w *work) amounts(add *additions) {
 		samples = w.SampleThroughput * seconds
 		add.finite(spans.AttrSamples, samples)
 	}
-	tokens := w.TokenThroughput
+	tokens := w.TokenThroughput // per second
 	if !(tokens > 0) {
 		tokens = w.DeviceTokenThroughput * w.world
 	}

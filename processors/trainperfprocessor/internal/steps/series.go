@@ -88,7 +88,7 @@ type series struct {
 	floor, ceiling float64
 	below, above   int // values below floor, and above ceiling
 
-	skipped uint64 // id of the last value not added
+	skipped uint64 // id of the last warm-up step
 
 	// For speeds:
 	best            float64 // median of the fastest full window; 0: no full window yet
@@ -123,7 +123,7 @@ type value struct {
 }
 
 // add puts a value into its series and compares it with the values before: f is the result. A span id still in the series is not added again, so a retried
-// batch changes nothing. A span of a new highest iteration cannot be a repeat. Warm-up steps, whose speed says nothing, are left out.
+// batch changes nothing. A span of a new highest iteration cannot be a repeat. Warm-up steps, whose speed says nothing, are left out of speeds.
 func (s *series) add(q quantity, v *value, cfg *Config, f *finding) {
 	*f = finding{}
 	began := !s.begun

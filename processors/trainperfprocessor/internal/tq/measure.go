@@ -128,8 +128,8 @@ func (j *judge) function(f *function, children []child) int {
 	return measured
 }
 
-// find computes the shares from the times of the stages, ns being the function's. For a stage without times, or with a span whose end was lost, find takes the
-// log's share, NaN where unknown.
+// find computes the shares from the times of the stages, ns being the function's. In a complete function with stages, a stage without spans took no time. Else,
+// of a stage without times or with a span whose end was lost, find takes the log's share, NaN where unknown.
 func (f *function) find(s *spent, ns uint64) (found shares) {
 	total := float64(ns)
 	found = shares{unattributed: math.NaN(), disagreement: math.NaN()}
@@ -137,7 +137,7 @@ func (f *function) find(s *spent, ns uint64) (found shares) {
 	for i := range found.share {
 		r := f.Reported[i]
 		switch {
-		case s.have[i] && !s.open[i], s.complete && s.staged(): // in a complete function with stages, a stage without spans took no time
+		case s.have[i] && !s.open[i], s.complete && s.staged():
 			found.share[i] = float64(s.sum[i]) / total
 			// The largest; true also for the first, where disagreement is NaN.
 			if off := math.Abs(found.share[i] - r); !math.IsNaN(off) && !(found.disagreement > off) {
