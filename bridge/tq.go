@@ -151,8 +151,8 @@ var shareNames = [...]string{
 	spans.AttrTQGetUtilization, spans.AttrTQComputeUtilization, spans.AttrTQPutUtilization, spans.AttrTQOverheadUtilization, spans.AttrTQUnattributedUtilization,
 }
 
-// shares computes the shares of a function's time, given in ns since the epoch, and closes the list: stages that begin or end later do not count. Get, compute
-// and put are sums, which exceed 1 where stages overlap; unattributed is the time without any stage. Overhead is get and put.
+// shares computes the shares of a function's time, given in ns since the epoch, and closes the list: later beginnings and ends of stages do not count. Get,
+// compute and put are sums, which may exceed 1 where stages overlap; unattributed is the time without any stage. Overhead is get and put.
 // A running stage counts up to the function's end. ok is false without stages, and for a function without length.
 func (st *stages) shares(start, end int64) (shares [len(shareNames)]float64, ok bool) {
 	st.mu.Lock()

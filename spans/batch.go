@@ -28,7 +28,7 @@ const (
 	MaxMessageSpans = 8192
 	MaxMessageBytes = 1_000_000 // a larger span is a message of its own
 	perSpanRoom     = 64        // room in each span for attributes of processors
-	perGroupRoom    = 1024
+	perGroupRoom    = 1024      // likewise in each resource
 )
 
 // Batch builds messages span by span, with one ResourceSpans per distinct Resource in each. It is not safe for concurrent use.

@@ -13,7 +13,7 @@ import (
 // Model describes the model that a job trains, in the names of Megatron's arguments (megatron/training/arguments.py). A receiver that finds an argument dump in
 // a log puts the model on the resource of its spans; train_perf reads it there, or has a model in its config. Zero means unknown.
 type Model struct {
-	Type             string `mapstructure:"type"` // gpt, llama, qwen, mixtral, moe, aquila, deepseek; decides FlagScale's formula only
+	Type             string `mapstructure:"type"` // gpt, llama, qwen, mixtral, moe, aquila, deepseek. FlagScale's formula reads it; some imply SwiGLU in a config
 	NumLayers        int64  `mapstructure:"num_layers"`
 	HiddenSize       int64  `mapstructure:"hidden_size"`
 	AttentionHeads   int64  `mapstructure:"num_attention_heads"`
@@ -171,7 +171,7 @@ func (m *Model) Put(attrs pcommon.Map) {
 	}
 }
 
-// ModelOf reads the model in the attributes of a resource. It is cheap for a resource without a model.
+// ModelOf reads the model in the attributes of a resource. A resource without a hidden_size has no model, which costs one look-up.
 func ModelOf(attrs pcommon.Map) (m Model, ok bool) {
 	if _, ok := attrs.Get(ModelPrefix + "hidden_size"); !ok {
 		return m, false
@@ -243,7 +243,8 @@ func (m *Model) Set(name string, text []byte) bool {
 	return false
 }
 
-// set sets the field to a value as Python prints it. It returns false for a value of the wrong kind. "None" and "False" leave a field of text as it is.
+// set sets the field to a value as Python prints it. It returns false for a value of the wrong kind, such as "None" for a number. "None" and "False" leave a
+// field of text as it is.
 func (f *modelField) set(text []byte) bool {
 	switch {
 	case f.i != nil:

@@ -46,7 +46,7 @@ func (r Resource) PutInstance(m pcommon.Map) {
 	}
 }
 
-// Put writes the resource's attributes, those of its job by the environment (PutJob), and the model's.
+// Put writes the resource's attributes, those of its job by the environment (PutJob), and the model's, with the model's world size where none is stated.
 func (r Resource) Put(m pcommon.Map) {
 	m.EnsureCapacity(12)
 	if r.Service != "" {

@@ -5,8 +5,8 @@ import "regexp"
 // Class is the kind of evidence in a line. Claims has the possible conclusions from a class.
 type Class string
 
-// Classes down to ClassFrozen may be the cause of an end. ClassTimeout, ClassPeer and ClassSummary stand for a cause that no line names; the rest follow from an
-// end, or describe the state of the run.
+// Classes down to ClassFrozen may be the cause of an end. ClassTimeout, ClassPeer and ClassSummary stand for a cause that no line names; the rest follow from
+// an end, or describe the state of the run.
 const (
 	ClassCUDAError  Class = "cuda_error"
 	ClassECC        Class = "gpu_ecc"

@@ -147,8 +147,8 @@ func (pl *placer) take(p *place) {
 	}
 }
 
-// when finds a stamp at the beginning of a line. The writers' formats are tried in turn: with a full date, of dmesg -T, of syslog, of glog (PyTorch's C++), of
-// vLLM. The answer is in ns since the epoch; 0: none.
+// when finds a stamp in the first 160 bytes of a line. The writers' formats are tried in turn: with a full date, of dmesg -T, of syslog, of glog (PyTorch's
+// C++), of vLLM. The answer is in ns since the epoch; 0: none.
 func (pl *placer) when(text []byte) int64 {
 	head := text[:min(len(text), 160)]
 	if m := fullStamp.FindSubmatch(head); m != nil {
@@ -179,7 +179,7 @@ func (pl *placer) when(text []byte) int64 {
 }
 
 // date makes a time of its parts, in ns since the epoch; 0: a year out of bounds. year 0: the stamp has none, and gets the year with the least distance from
-// the log's last full stamp, else of the log's modification; no line is younger than the log.
+// the log's last full stamp, else the last year up to the log's modification: no line is younger than the log.
 func (pl *placer) date(year int, month time.Month, day, hour, minute, second, fraction []byte) int64 {
 	n := func(b []byte) int { return int(number(string(b), 0)) }
 	ns := 0

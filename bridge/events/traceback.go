@@ -75,9 +75,9 @@ func (s *Scanner) beginTrace(p *place) {
 	s.traces[k] = &traceback{where: where, line: s.lines, time: p.time}
 }
 
-// inTrace takes a line that is part of the traceback of its process: the first line, a frame or a line below a frame, an empty line, or the exception at the
-// end, of which an event is made. Any other line is foreign, and not taken. After traceLines lines, of which a foreign one without a form counts as
-// foreignLine, the traceback ends without its exception. found and hit: the forms whose texts the line holds, if any.
+// inTrace takes a line that is part of the traceback of its process: the first line, a frame or a line below a frame, an empty line, the exception at the end,
+// of which an event is made, or a note indented below the exception. Any other line is foreign, and not taken. After traceLines lines, of which a foreign one
+// without a form counts as foreignLine, the traceback ends without its exception. found and hit: the forms whose texts the line holds, if any.
 func (s *Scanner) inTrace(p *place, found *hits, hit bool) (taken bool) {
 	if begins(p.text) {
 		s.beginTrace(p)

@@ -401,8 +401,8 @@ func behindStream(rest []byte) []byte {
 	return rest[end:]
 }
 
-// peelNamed reads a word with a digit that names the origin of the line: a service before a bar ("trainer-1  | text") or, first in the line, a host before a
-// colon ("gpu01: text").
+// peelNamed reads a word that names the origin of the line: a service before a bar ("trainer-1  | text") or, first in the line, a host before a colon
+// ("gpu01: text"). The word has a digit: text begins with a word and a colon, too ("warning: …").
 func (pl *Peeler) peelNamed(b []byte, p *Prefix, first bool) ([]byte, bool) {
 	n, digit, lower := 0, false, false // length of the word; whether a digit or a small letter is in the word
 	for ; n < len(b) && n < 128; n++ {

@@ -236,7 +236,7 @@ func (w *sweeper) found(path string, now time.Time) {
 	if err != nil || !fi.Mode().IsRegular() {
 		delete(w.suspects, path)
 		if d := w.dirs[filepath.Dir(path)]; d != nil && errors.Is(err, fs.ErrPermission) {
-			d.again = true
+			d.again = true // a change of permissions leaves the directory's modification time
 			w.t.readError(path, err)
 		}
 		return

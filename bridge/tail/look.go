@@ -174,7 +174,7 @@ func (w *sweeper) newStream(path string, now time.Time) *Stream {
 	s.document = w.isDocument(path)
 	s.byContent = !w.isOwn(path)
 	s.early = s.byContent && w.t.set.Sorter.takeEarly(path)
-	if !s.suspends() {
+	if !s.suspends() { // else the handler is made with the first work
 		s.resume()
 	}
 	w.streams[path] = s

@@ -375,7 +375,7 @@ func (s *Stream) passNULs(f *file, buf *[]byte, n int, atEOF bool) (more bool, e
 	if atEOF || f.nulEnd {
 		return false, nil
 	}
-	// Further parts of the file hold NUL bytes alone, so far: pass them by at most quantum chunks in this turn, holes of a sparse file at once.
+	// Further parts of the file hold NUL bytes alone, so far: pass them by at most quantum chunks in one call, holes of a sparse file at once.
 	off := max(f.head+int64(n), f.nulTo)
 	for range quantum {
 		if f.raw != nil {

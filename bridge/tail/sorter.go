@@ -51,7 +51,7 @@ type Sorter struct {
 	looking lockorder.Mutex[sniffing] // one file is sniffed at a time
 	buf     []byte                    // its bytes
 	open    []*kind                   // files with detectors
-	spare   *dull                     // of a file that was sniffed whole
+	spare   *dull                     // of a file that needs none any more
 }
 
 // kind is the state of a file. It must be small: a hundred thousand files may be unassigned.

@@ -51,8 +51,8 @@ func (t *Tailer) load(ctx context.Context) error {
 	return nil
 }
 
-// loaded keeps a checkpoint from the storage until its path's stream is restored. A damaged one is counted and left out. A
-// file that was assigned by its content stays with this Tailer.
+// loaded keeps a checkpoint from the storage until its path's stream is restored. A damaged one is counted and left out. A file that was assigned by its
+// content stays with this Tailer.
 func (w *sweeper) loaded(key string, b []byte) {
 	c, err := checkpoint.Decode(b)
 	if err == nil && checkpoint.Key(c.Path) != key { // of another path

@@ -191,7 +191,7 @@ func (s *Stream) handle(f *file, text []byte, begin, end int64) {
 	if len(text) == 0 {
 		s.tally.count(Ignored, reasonEmpty)
 		s.report(f, text, begin, Ignored, reasonEmpty)
-		s.batch.add(f, begin, end)
+		s.batch.add(f, begin, end) // keeps the lines around in one piece
 		return
 	}
 	if len(text) > s.t.cfg.MaxLineBytes {

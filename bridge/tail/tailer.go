@@ -386,7 +386,7 @@ func (t *Tailer) mayWarn(key string) bool {
 	t.warnMu.Lock()
 	defer t.warnMu.Unlock()
 	last, ok := t.warned[key]
-	clockWasSetBack := ok && !now.After(last.Add(-warnEvery)) // by more than a minute
+	clockWasSetBack := ok && !now.After(last.Add(-warnEvery)) // by a minute or more
 	if ok && now.Sub(last) < warnEvery && !clockWasSetBack {
 		return false
 	}

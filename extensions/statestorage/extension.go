@@ -139,7 +139,7 @@ func fileName(kind component.Kind, id component.ID, name string) string {
 }
 
 // own ensures that the directory exists and is locked by this collector. A directory that was deleted or replaced while the collector runs is made and locked
-// again, and the files missing in it are written from memory. Called before anything is stored.
+// again, and the files missing in it are written from memory. Called by Start, at each opening, before each Batch, and by check.
 func (e *stateStorage) own() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()

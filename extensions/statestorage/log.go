@@ -79,7 +79,7 @@ func readLog(r io.Reader, size int64, apply func([]*storage.Operation)) (good in
 }
 
 // readBatch reads the payload of the next batch; left is how much of the file is left. errTorn: the file ends before the batch does. errDamaged: the length
-// is 0, which is never written, or the hash is not the payload's.
+// is 0, which is never written, or the hash is not the payload's. Any other error is of reading.
 func readBatch(in io.Reader, left int64) ([]byte, error) {
 	if left < batchHead {
 		return nil, errTorn

@@ -50,8 +50,8 @@ func Binary(n int) string {
 
 const mostRuns = 32 // of Ranks
 
-// Ranks lists ascending ranks, three or more consecutive ones as a range: "ranks 3, 7, 12–15". Behind mostRuns ranks and ranges comes the number of the rest:
-// "5 more".
+// Ranks lists ascending ranks, three or more consecutive ones as a range: "ranks 3, 7, 12–15". Behind mostRuns runs of consecutive ranks comes the number of
+// the rest: "5 more".
 func Ranks(ascending []int64) string {
 	b := []byte("ranks ")
 	if len(ascending) == 1 {

@@ -110,19 +110,19 @@ func LastDigit(s float64) float64 {
 	}
 }
 
-// Bytes is a size in By: KiB, MiB, GiB or TiB.
+// Bytes is a size in By: B, KiB, MiB, GiB or TiB.
 func Bytes(n float64) string { return string(AppendBytes(nil, n)) }
 
 // AppendBytes appends Bytes.
 func AppendBytes(b []byte, n float64) []byte { return appendIn(b, n, sizes) }
 
-// Rate is By/s: kB/s, MB/s, GB/s or TB/s, of 1000.
+// Rate is By/s: B/s, kB/s, MB/s, GB/s or TB/s, of 1000.
 func Rate(n float64) string { return string(AppendRate(nil, n)) }
 
 // AppendRate appends Rate.
 func AppendRate(b []byte, n float64) []byte { return appendIn(b, n, rates) }
 
-// BinaryRate is By/s: KiB/s, MiB/s, GiB/s or TiB/s, of 1024.
+// BinaryRate is By/s: B/s, KiB/s, MiB/s, GiB/s or TiB/s, of 1024.
 func BinaryRate(n float64) string { return string(AppendBinaryRate(nil, n)) }
 
 // AppendBinaryRate appends BinaryRate.
@@ -223,7 +223,7 @@ func trimmed(digits []byte) int {
 	return len(bytes.TrimRight(bytes.TrimRight(digits, "0"), "."))
 }
 
-// Fixed is a number with a fixed number of decimals, for columns with a unit in the heading.
+// Fixed is a number with a fixed number of decimals, for columns with a unit in the heading; from 1e15 on as Digits.
 func Fixed(x float64, decimals int) string {
 	if !stat.Finite(x) {
 		return Unknown

@@ -106,7 +106,7 @@ func (j *judge) regular(slow []int, p Period) bool {
 	return stat.Quantile(j.values, 0.75)-stat.Quantile(j.values, 0.25) <= likeness*stat.Median(j.values)
 }
 
-// keep adds a period to the result, and compares its slow steps with each other: those longer than the rest stay Slow, the others become Periodic.
+// keep adds a period to the result, and compares its slow steps with each other: those above their common limit stay Slow, the others become Periodic.
 func (j *judge) keep(slow []int, p Period) {
 	var steps []int
 	for _, i := range slow {

@@ -143,7 +143,8 @@ func Judge(of Attempt) *Run {
 	return j.run
 }
 
-// Neighbours appends to list the steps with which a step was compared, in order, without the step: up to near on each side in its group.
+// Neighbours appends to list the steps with which a step was compared, in order, without the step: up to near on each side in its group; for a step that is
+// not of the group itself, one more behind.
 func (r *Run) Neighbours(list []int, step int) []int {
 	p := r.of[step]
 	if p.group < 0 {

@@ -9,7 +9,8 @@ import (
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 )
 
-// Open opens the storage of a component, for one of its purposes. Without an id the storage keeps nothing. An error names the key and the fix.
+// Open opens the storage of a component, for one of its purposes. Without an id the storage keeps nothing. An error names the key and, for an id of no
+// storage, the fix.
 func Open(ctx context.Context, host component.Host, id *component.ID, kind component.Kind, of component.ID, purpose string) (storage.Client, error) {
 	if id == nil {
 		return storage.NewNopClient(), nil

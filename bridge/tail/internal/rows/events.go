@@ -27,8 +27,8 @@ type row struct {
 }
 
 // nextEvents reads the records of one step at the beginning of b. The row ends before a record that does not continue it (takes), before damage, and where the
-// row would exceed maxRow. Where b ends before the row does, the row is incomplete, unless final. A first record without
-// scalars, or damaged, is a line of its own.
+// row would exceed maxRow. Where b ends before the row does, the row is incomplete, unless final. A first record without scalars, or damaged, is a line of
+// its own.
 func nextEvents(dst, b []byte, final bool) Line {
 	var r row
 	n := 0 // bytes of the records in the row
