@@ -60,7 +60,7 @@ func (c *Collective) identity(m pcommon.Map) {
 		m.PutBool(spans.AttrNCCLUnconfirmed, true)
 	}
 	putText(m, spans.AttrNCCLAlgorithm, c.algorithm)
-	if !c.undrawn { // absent in all views of a collective
+	if !c.undrawn { // no component that joins or counts reads them
 		putText(m, spans.AttrNCCLProtocol, c.protocol)
 		putText(m, spans.AttrNCCLDatatype, c.datatype)
 		putCount(m, spans.AttrNCCLChannels, c.channels)

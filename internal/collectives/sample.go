@@ -16,7 +16,7 @@ type sampler struct {
 	chosen    string // tracestate of spans drawn by chance
 }
 
-// precision is how many hex digits a threshold has, beyond leading f.
+// precision is how many hex digits a threshold has, beyond leading 0 and f.
 const precision = 4
 
 // certain is the tracestate of spans drawn whatever the rate is: each stands for itself.

@@ -63,7 +63,8 @@ func newParts(base *filereceiver.Receiver, config component.Config) (filereceive
 		Beside: beside,
 		Tail:   r.cfg.Config, IsDocument: r.cfg.isDump, Detect: r.detect, Redact: r.cfg.Redact,
 		NewHandler:  func(s *tail.Stream) tail.Handler { return newHandler(r, s) },
-		HoldTimeout: r.cfg.HangTimeout, Joint: true, InTurn: r.joiner == nil, Scope: metadata.ScopeName,
+		HoldTimeout: r.cfg.HangTimeout, Joint: true, Scope: metadata.ScopeName,
+		InTurn: r.joiner == nil, // the receiver of packed records relies on the order of each log
 		Series: r.cfg.CardinalityLimit, SpanLinks: r.cfg.SpanLinks, Shutdown: r.tel.Shutdown, Run: r.cfg.RunConfig, Zone: r.zone,
 	}
 	if r.said != nil {

@@ -51,7 +51,7 @@ func newRemote(h *handler, from collectives.From) *remote {
 	return &remote{h: h, from: from, comms: make(map[string]*commWriter)}
 }
 
-// Add is as in input: the record is packed, and its lines belong to the current batch. Enough records of a communicator make a span.
+// Add is as in collectives.Input: the record is packed, and its lines belong to the current batch. Enough records of a communicator make a span.
 func (r *remote) Add(o *op.Op, came []tail.Lent, at int64) bool {
 	for _, l := range came {
 		r.h.stream.Take(l)

@@ -70,7 +70,7 @@ type words struct {
 }
 
 // at is the time of a word, Unix ns. At the first word of a file, and at one so much older than the newest that the writer has begun anew, at looks through the
-// rest of the file for its newest word.
+// rest of the file (tail.Stream.Ahead) for its newest word.
 func (w *words) at(h *handler, word int64) int64 {
 	if !w.known || w.file != h.file || word < w.newest-int64(maxBack) {
 		last := word

@@ -100,7 +100,7 @@ func (bd *builder) resource(who assemble.Who) spans.Resource {
 	return spans.Resource{Service: bd.r.cfg.ServiceName, RunID: bd.b.run, Host: who.Host, PID: who.PID}
 }
 
-// identify makes the ids of a span with process, function (name) and raw time (key) as natural key, and role for the kind of span. text is the trace_id
+// identify makes the ids of a span with pid, function (name) and raw time (key) as natural key, and role for the kind of span. text is the trace_id
 // of the log: a text that names no trace ("N/A") gives each record its own; otherwise the resource says that the record joined its trace by id.
 func (bd *builder) identify(res *spans.Resource, who assemble.Who, text, role, name string, key *assemble.Key) (pcommon.TraceID, pcommon.SpanID) {
 	bd.buf[0] = strconv.AppendInt(bd.buf[0][:0], who.PID, 10)

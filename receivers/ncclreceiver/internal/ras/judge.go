@@ -222,7 +222,7 @@ func (j *judge) behind(c *current) int64 {
 }
 
 // missing finds ranks whose processes do not answer: given up by RAS (dead), or silent over stillAnswers answers. When all ranks are heard of again, the
-// finding is over; without such ranks, but not with all ranks heard of, the finding is forgotten.
+// finding is over (Moved); while the rest is only absent, the finding is forgotten.
 func (j *judge) missing(c *current) {
 	var gone, dead []int32
 	at := make(map[int32]*ncclras.Process)

@@ -121,7 +121,7 @@ func (f *function) reach(e tqline.Stage, t int64) {
 	f.g.at[e].add(t, f)
 }
 
-// take keeps the values of a line for f: batch size, pid and unknown fields.
+// take keeps the values of a line for f: the first batch size, the pid, and unknown fields.
 func (a *Assembler) take(f *function, l *tqline.Line) {
 	if l.BatchSize >= 0 && f.batch < 0 {
 		f.batch = l.BatchSize
