@@ -114,7 +114,7 @@ type part struct {
 	again                int32 // for a rank with several records: how many come before
 	state                op.State
 	left, bare, plain    bool    // no room in the trace for its span, for its details, for its phases
-	start, end, duration int64   // Unix ns, ns; op.Unknown
+	start, end, duration int64   // Unix ns (0: unknown until time), ns (op.Unknown)
 	late                 int64   // ns behind the first to arrive; op.Unknown
 	reportedAlg          float64 // as logged, By/s; NaN: absent
 	reportedBus          float64

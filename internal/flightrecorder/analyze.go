@@ -13,8 +13,8 @@ import (
 // Group is the analysis of a process group.
 type Group struct {
 	Name, Desc string // of process_group: "0", "default_pg"
-	// Ranks are the global ranks of the group, ascending: those of pg_config. Without ranks there (gloo), the ranks whose dump has the group, and for default_pg all
-	// up to the highest rank with a dump.
+	// Ranks are the global ranks of the group, ascending: those of pg_config. Without ranks there (gloo), the ranks whose dump has the group, and for default_pg
+	// all up to the highest rank with a dump.
 	Ranks []int32
 	// Members are of all Ranks, in their order.
 	Members []Member
@@ -28,8 +28,9 @@ type Group struct {
 	Elsewhere []int32
 	// Stateless says that the group's operations have no recorded state, as with gloo.
 	Stateless bool
-	// Stuck is the first collective that a rank enqueued and did not complete, or that a rank with a dump lacks; nil: none. If Stateless, Stuck is the first that not all ranks enqueued or that
-	// differs, and with missing dumps the last one, which may be complete: a rank that failed alone dumps too, and waits for nobody.
+	// Stuck is the first collective that a rank enqueued and did not complete, or that a rank with a dump lacks; nil: none. If Stateless, Stuck is the first that
+	// not all ranks enqueued or that differs, and with missing dumps the last one, which may be complete: a rank that failed alone dumps too, and waits for
+	// nobody.
 	Stuck *Collective
 	// Latest is the last collective enqueued by any rank; nil: none. Collective.LastRank is the rank that enqueued last.
 	Latest *Collective
@@ -67,8 +68,8 @@ const (
 
 func (w What) String() string { return [...]string{"same", "type", "sizes", "dtypes", "state"}[w] }
 
-// Difference is a rank with an operation other than Collective.Reference's. Either side may be wrong. Of an all-to-all in which the ranks together receive other
-// than they send, the wrong rank is unknown, and Rank is the Reference itself.
+// Difference is a rank with an operation other than Collective.Reference's. Either side may be wrong. Of an all-to-all in which the ranks together receive
+// other than they send, the wrong rank is unknown, and Rank is the Reference itself.
 type Difference struct {
 	Rank  int32
 	What  What
@@ -533,8 +534,8 @@ func (c *Collective) came(rank int32, rec record) {
 	}
 }
 
-// differ finds the difference of two records, in a group of n ranks. Signatures are compared once; a different state is only reported if nothing else differs, and
-// not of the end of a coalesced launch, as in signature.differ's source.
+// differ finds the difference of two records, in a group of n ranks. Signatures are compared once; a different state is only reported if nothing else differs,
+// and not of the end of a coalesced launch, as in signature.differ's source.
 func (a *analysis) differ(x, y record, n int) What {
 	key := [3]uint32{x.sig, y.sig, uint32(n)}
 	what, ok := a.match[key]

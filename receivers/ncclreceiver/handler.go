@@ -58,7 +58,7 @@ type handler struct {
 	names   spans.Interner
 	counted map[countKey]int64 // when counts of the log were first seen, Unix ns
 
-	batch *joined // nil between Cut and the next line, so that idle files keep no memory
+	batch *joined // nil between Cut and the next Line, Expire or Idle, so that idle files keep no memory
 }
 
 // newHandler makes the handler of a stream. The format may be unknown until the first line.

@@ -249,8 +249,8 @@ func putLines(m pcommon.Map, name string, lines []string) {
 	}
 }
 
-// Metrics has the gauges of an answer: how many ranks are in each state, and how long the ranks have stood still. Without an answer, or a communicator in it that
-// can be compared, there are none.
+// Metrics has the gauges of an answer: how many ranks are in each state, and how long the ranks have stood still. Without an answer, or a communicator in it
+// that can be compared, there are none.
 func (b *rasBatch) Metrics() pmetric.Metrics {
 	md := pmetric.NewMetrics()
 	if !b.sum.Known {

@@ -195,8 +195,8 @@ func (g *gpus) collect() (pmetric.Metrics, error) {
 }
 
 // connect starts NVML and finds the devices. before are the devices known until a restart for a lost GPU, else none: a device found again, by its UUID, keeps
-// what is known of it (unsupported fields, counters). A lost GPU has no UUID, and is taken for the one of before that had the same index and was not found again. An
-// error means that NVML as a whole does not work, and leaves NVML ended.
+// what is known of it (unsupported fields, counters). A lost GPU has no UUID, and is taken for the one of before that had the same index and was not found
+// again. An error means that NVML as a whole does not work, and leaves NVML ended.
 func (g *gpus) connect(before []*device) error {
 	g.looked = g.clock()
 	loading.Lock()

@@ -50,7 +50,7 @@ type handler struct {
 
 	records, nameless int64 // of this process; nameless: records without a trace in trace_id; -1: already logged
 
-	batch *functionBatch // nil between Cut and the next line, so that idle files keep no memory
+	batch *functionBatch // nil between Cut and the next Line or Expire, so that idle files keep no memory
 	began int64          // ns: the first start of all batches
 }
 

@@ -74,8 +74,8 @@ type call struct {
 	place  tail.Place
 }
 
-// maxText bounds the bytes of log text in a trace: with ids, times and the names of attributes a trace then has 4 MB at most. A field takes fieldBytes beside its
-// text.
+// maxText bounds the bytes of log text in a trace: with ids, times and the names of attributes a trace then has 4 MB at most. A field takes fieldBytes beside
+// its text.
 const (
 	maxText    = 1 << 20
 	fieldBytes = 64

@@ -40,7 +40,7 @@ type handler struct {
 	open  *group // the group being read; nil: none
 	final *final // the summary being read; nil: none
 
-	batch   *passBatch // nil between Cut and the next line, so that idle files keep no memory
+	batch   *passBatch // nil between Cut and the next Line or Expire, so that idle files keep no memory
 	runDone bool       // the run's span was sent
 }
 

@@ -186,7 +186,7 @@ var keys = [...]struct {
 	{`"recv_wait_ts":`, recvWait},
 	{`"recv_flush_wait_ts":`, recvFlushWait},
 	{`"recv_gpu_wait_ts":`, recvGPUWait},
-	{`"is_send":`, isSend}, // this and the next are Datadog's
+	{`"is_send":`, isSend}, // this and the next four are Datadog's
 	{`"start_us":`, proxyStart},
 	{`"stop_us":`, proxyStop},
 	{`"net_time_us":`, total},
@@ -209,7 +209,7 @@ var keys = [...]struct {
 	{`"proxy_segment_step_capacity":`, other},
 	{`"proxy_pxn_skipped_process_total":`, proxyPXNSkipped},
 	{`"proxy_steps_enabled":`, other},
-	{`"summary":`, dumpStats}, // this and the next are ACCL's, once at its end
+	{`"summary":`, dumpStats}, // this and the rest are ACCL's, once at its end
 	{`"dropped_collectives":`, collDropped},
 	{`"dropped_proxy_ops":`, proxyOpsDropped},
 	{`"dropped_proxy_steps":`, proxyStepsDropped},

@@ -55,8 +55,8 @@ func SniffCSV(text []byte) bool {
 	return ok
 }
 
-// SureMessage says whether a record with operations in out can be of no other writer, by how many values of the documented schema it has: three beside operation,
-// time and rank, or two if NCCL has the operation. Many logs have a time and an operation, some even "send" or "reduce".
+// SureMessage says whether a record with operations in out can be of no other writer, by how many values of the documented schema it has: three beside
+// operation, time and rank, or two if NCCL has the operation. Many logs have a time and an operation, some even "send" or "reduce".
 func SureMessage(_ string, _ []byte, out *parse.Out) bool {
 	for i := range out.Ops {
 		o := &out.Ops[i]

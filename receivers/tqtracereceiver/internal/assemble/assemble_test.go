@@ -533,8 +533,8 @@ func TestCallsThatCrossAreUntangled(t *testing.T) {
 	}
 }
 
-// In a log without a clock the order of the lines is the order of the events: an operation behind a function that has left is not of that function. With a clock
-// an operation of another process is not, either.
+// In a log without a clock the order of the lines is the order of the events: an operation behind a function that has left is not of that function. With a
+// clock an operation of another process is not, either.
 func TestOperationBehindItsFunction(t *testing.T) {
 	r := newRig(t)
 	r.base = assemble.None

@@ -213,8 +213,8 @@ func (a *Assembler) full(g *group, kind tqline.Op, start, end int64, name string
 }
 
 // ended gives a finished operation to its function: the one that has it, or one with a stage around it. Without a function the operation leaves if of a
-// [TQ-LOG], is dropped if its function was sent already (Late), or lingers for late records of its function. Without a clock (None) no record is late: the order
-// of the lines is the order of the events.
+// [TQ-LOG], is dropped if its function was sent already (Late), or lingers for late records of its function. Without a clock (None) no record is late: the
+// order of the lines is the order of the events.
 func (a *Assembler) ended(g *group, o *op) Fate {
 	if o.f != nil {
 		o.f.cursor = max(o.f.cursor, o.end)
