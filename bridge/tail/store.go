@@ -414,6 +414,7 @@ func (t *Tailer) storeArrivals(group []*lineBatch) {
 		s.mu.Unlock()
 	}
 	// A Batch, as for each position: state_storage first brings the counts of lines accepted meanwhile to disk, and a position must not be ahead of the counts.
+	// Stored at the end of t.life, too: a component that ignores the context still accepts the group.
 	if err := t.store.Batch(context.WithoutCancel(t.life), ops...); err != nil {
 		t.unstoredAgain(streams, err)
 		return

@@ -81,7 +81,7 @@ func (m *Memory) Save(ctx context.Context, log *zap.Logger) {
 	if n == 0 || m.store == nil {
 		return
 	}
-	err := m.Ring.Add(context.WithoutCancel(ctx), m.store, said, n)
+	err := m.Ring.Add(context.WithoutCancel(ctx), m.store, said, n) // the spans are sent on also where the caller has given up
 	if err == nil {
 		m.failing = false
 		return

@@ -32,7 +32,7 @@ const (
 	flopThroughput = "tflops_per_gpu"
 )
 
-// KindOf finds the kind of a file by its head, the whole file if shorter than HeadBytes. open: more bytes may make it an event file.
+// KindOf finds the kind of a file by its head, the whole file if shorter than HeadBytes. open: two bytes or more, which more bytes may make an event file.
 func KindOf(head []byte) (kind Kind, open bool) {
 	switch {
 	case wandb.IsFile(head):
