@@ -54,7 +54,7 @@ func (w *certainty) Emit(rec *record.Record) {
 
 // introduced says whether the text before a dict calls the dict settings: "CONFIG = {", "Args({", "settings: {".
 func introduced(text, dict []byte) bool {
-	i := max(bytes.Index(text, dict), 0)
+	i := max(bytes.Index(text, dict), 0) // -1: the dict is in a message, of which text has another form
 	before := bytes.ToLower(bytes.TrimSpace(text[:i]))
 	return bytes.HasSuffix(before, []byte("=")) || bytes.HasSuffix(before, []byte("(")) || bytes.Contains(before, []byte("config")) ||
 		bytes.Contains(before, []byte("settings")) || bytes.Contains(before, []byte("args")) || bytes.Contains(before, []byte("param"))

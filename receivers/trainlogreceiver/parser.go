@@ -181,7 +181,7 @@ func (p *parser) broken(text []byte, out step.Out) (v tail.Verdict, reason strin
 }
 
 // strip removes a logger's pieces one by one, and puts into rests the text that remains after each, from the first certain sign of a logger on. Of
-// "INFO train: loss 2.1", the texts are "train: loss 2.1" and "loss 2.1". n is the number of texts.
+// "INFO trainer: loss 2.1", the texts are "trainer: loss 2.1" and "loss 2.1". n is the number of texts.
 func (p *parser) strip(text []byte, rests [][]byte) (n int) {
 	for range rests {
 		var ok bool

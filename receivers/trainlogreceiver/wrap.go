@@ -59,7 +59,7 @@ func richMessage(text, rest []byte, column int) bool {
 }
 
 // more reads a line that continues a message: indented to the message's column. All lines so far are read again as one text, since a number may be in the
-// next line of its name; wrapped makes values of the first record of the text's record. mine is false for a line that does not continue, or adds no record.
+// next line of its name; wrapped adds the values to the first record of the message. mine is false for a line that does not continue, or adds no record.
 func (p *parser) more(text []byte, out step.Out) (v tail.Verdict, reason string, mine bool) {
 	w := &p.wrap
 	rest := bytes.TrimLeft(text, " ")

@@ -288,7 +288,8 @@ func (p *Parser) split(t []byte) {
 }
 
 // looksLikeRow distinguishes rows from other lines that begin with a time, by p.tokens. A row begins with two numbers, the first an integer (the step): the
-// rest may be cut short or corrupt. Without two numbers, a row has as many tokens as columns, and of the step and the known values at most one is corrupt.
+// rest may be cut short or corrupt. Without two numbers, a row has as many tokens as columns; of the step and the known values at most one is corrupt, and one
+// known value is a number.
 func (p *Parser) looksLikeRow() bool {
 	numbers := 0
 	for numbers < len(p.tokens) && p.tokens[numbers].isNumber {

@@ -57,7 +57,7 @@ func (p *Parser) Line(b []byte, out object.Out) (found bool, reason string) {
 		rec := out.Record()
 		n, ok := p.objects.Parse(rest, rec)
 		switch {
-		case n < 0:
+		case n < 0: // no whole dict; ok: a training's, by its names so far
 			// A comma at the end is from settings that pprint spreads over lines.
 			if ok && !found && !bytes.HasSuffix(bytes.TrimSpace(rest), []byte(",")) {
 				reason = BadDict

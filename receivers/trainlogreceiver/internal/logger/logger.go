@@ -1,6 +1,6 @@
 // Package logger removes loggers' prefixes that bridge/line leaves, because removing them there would damage lines without a logger.
 //
-//	INFO train: message                                      logging.basicConfig(format="%(levelname)s %(name)s: %(message)s")
+//	INFO trainer: message                                    logging.basicConfig(format="%(levelname)s %(name)s: %(message)s")
 //	INFO:root:message                                        logging.basicConfig()
 //	| INFO     | __main__:loop:9 - message                   loguru, behind its stamp
 //	[12:14:31] INFO     message               frames.py:9    rich.logging.RichHandler
@@ -267,8 +267,8 @@ func absl(b []byte, p *Prefix) ([]byte, bool) {
 	return b[end+2:], true
 }
 
-// name removes a word that is a logger's name ("train:" of "INFO train: message"), a place in a source ("file.py:12"), or the names of a pod and a container. A
-// word may as well be the message's first, so a name needs signs: a sure piece before or a level behind, and a separator or level behind.
+// name removes a word that is a logger's name ("trainer:" of "INFO trainer: message"), a place in a source ("file.py:12"), or the names of a pod and a
+// container. A word may as well be the message's first, so a name needs signs: a sure piece before or a level behind, and a separator or level behind.
 func name(b []byte, p *Prefix) ([]byte, bool) {
 	end := 0
 	for end < len(b) && end < most && b[end] != ' ' && b[end] != '\t' {

@@ -64,8 +64,9 @@ type lexer struct {
 	blanks   int    // before the current token
 }
 
-// line reads a line. false: the line has more than names and values. A few words without a value may stand beside three pairs with a sign ("train_step done
-// step=1 loss=2.3 lr=0.1", of a structured log), and pairs with unknown names and no sign must be fewer than the others.
+// line reads a line. false: the line has more than names and values. A few words without a value may stand beside three pairs with a sign: the event of
+// a structured log, "train_step  step=1 loss=2.3 lr=0.1", where two blanks part the words from the first name. Pairs with unknown names and no sign must be
+// fewer than the others.
 func (x *lexer) line(b []byte) bool {
 	if !x.tokens(b) {
 		return false

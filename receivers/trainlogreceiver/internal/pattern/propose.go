@@ -84,7 +84,7 @@ func counting(texts []string, rows [][]string) int {
 			rises = rises && ok && v > last && !strings.ContainsAny(row[i], ".eE")
 			last = v
 		}
-		rank := 1
+		rank := 1 // how likely the name is a step's; a number at the line's beginning needs no name
 		switch name := nameBefore(texts[i]); {
 		case name == "step", name == "iteration", name == "iter", name == "it", name == "iters", name == "global_step", strings.HasPrefix(name, "step"):
 			rank = 3
