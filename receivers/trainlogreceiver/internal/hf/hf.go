@@ -27,8 +27,8 @@ const (
 type Parser struct {
 	objects  *object.Parser
 	progress progress // finds the step of a record, which the dict lacks, from the bar drawn around
-	// Of the record that waits for its write: whether the record is of a step, and whether its dict is broken.
-	step, lost bool
+	// Of the dict that waits for its write: whether the dict is of a step, and whether nothing waits for the numbers, as the dict is broken or has its own.
+	step, alone bool
 }
 
 // New returns a parser; mapped is as in object.New.
@@ -95,7 +95,7 @@ func (p *Parser) bar(b *tqdm.Bar, out object.Out) bool {
 	switch {
 	case !ok:
 		return false
-	case p.lost:
+	case p.alone:
 		p.drop(&w)
 		return false
 	}
@@ -109,7 +109,7 @@ func (p *Parser) bar(b *tqdm.Bar, out object.Out) bool {
 
 // broken takes up the write of a broken dict: else a later record would have that write.
 func (p *Parser) broken(dict []byte) {
-	p.step, p.lost = !bytes.Contains(dict, evaluationMark), true
+	p.step, p.alone = !bytes.Contains(dict, evaluationMark), true
 	if w, ok, _ := p.progress.record(math.NaN()); ok {
 		p.drop(&w)
 	}
@@ -129,13 +129,14 @@ func (p *Parser) drop(w *write) {
 // evaluation is taken off the next step's time.
 func (p *Parser) number(rec *record.Record) {
 	w, ok, waits := p.progress.record(rec.Get(record.Epoch))
-	p.step, p.lost = rec.Kind == record.Step, false
+	numbered := rec.Kind == record.Summary || rec.Has(record.Iteration) // needs no number
+	p.step, p.alone = rec.Kind == record.Step, numbered
 	rec.Several = true
 	if rec.Kind == record.Evaluation && rec.Has(record.Duration) {
 		p.progress.aside += rec.Get(record.Duration)
 	}
 	switch {
-	case rec.Kind == record.Summary || rec.Has(record.Iteration): // needs no number
+	case numbered:
 	case ok:
 		w.put(rec)
 		p.time(&w, rec)

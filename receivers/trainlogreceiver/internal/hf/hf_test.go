@@ -269,6 +269,19 @@ func TestBrokenBehindBar(t *testing.T) {
 	}
 }
 
+// TestNumberedBehindBar: a dict with its own step needs no numbers of the bar.
+func TestNumberedBehindBar(t *testing.T) {
+	p, out := hf.New(nil), &sink{}
+	bar := []byte("Train:  10%|#    | 1/10 [00:01<00:09,  1.00s/it]")
+	p.Line(bar, out)
+	p.Blank()
+	p.Line([]byte(`{'loss': 2.0, 'global_step/max_steps': '1/10', 'epoch': 0.1}`), out)
+	found, reason := p.Line(bar, out)
+	assert.False(t, found)
+	assert.Equal(t, hf.ProgressBar, reason)
+	assert.Equal(t, 1, out.emitted)
+}
+
 // without leaves out lines that begin with a text.
 func without(lines []string, begin string) (kept []string) {
 	for _, l := range lines {
