@@ -132,7 +132,7 @@ const (
 )
 
 // unwanted returns the reason why the configuration ('operations', 'ranks', 'min_size', 'max_size') excludes a record; "": the record is wanted. A record of
-// unknown size is not excluded by size.
+// unknown size is not excluded by size, but a record of an unknown rank is by 'ranks'.
 func (r *ncclReceiver) unwanted(o *op.Op) string {
 	if r.operations != nil {
 		name := o.Kind.String()

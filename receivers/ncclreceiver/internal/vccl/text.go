@@ -54,7 +54,7 @@ func (p *TextParser) row(b []byte, r *row) (reason string) {
 		return reasonNumber
 	}
 	r.at = at
-	fit := true // all ranks so far are ranks
+	fit := true // all ranks, the channel and the device so far are in range
 	i := 14     // behind the time
 	for column, text := range between {
 		if len(b)-i < len(text) || string(b[i:i+len(text)]) != text {

@@ -30,7 +30,7 @@ const (
 	Perf  Base = iota // perf_counter, µs
 	Epoch             // Unix time in the record, µs
 	Stamp             // the logger's stamp, ms
-	None              // the order of the lines only
+	None              // the order of the lines only, taken for the order of the events: no record is late, and none is proven to be printed twice
 	bases
 )
 

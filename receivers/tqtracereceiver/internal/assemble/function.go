@@ -149,7 +149,7 @@ func (a *Assembler) functionStart(g *group, l *tqline.Line, at *At) Fate {
 	name := a.name(g, l.Func)
 	tol := tolerance[g.base]
 	var f *function
-	// In an ordered log a start is later than all known times, and every function has its FUNCTION_START: then no search is needed.
+	// In an ordered log (None, too) a start is later than all known times, and every function has its FUNCTION_START: then no search is needed.
 	n := len(g.all)
 	outOfOrder := g.fragments > 0 || n > 0 && at.T <= g.all[n-1].t || at.T <= g.doneMax+tol
 	if g.base != None && outOfOrder {
@@ -432,7 +432,7 @@ func (g *group) ending(t, start int64, name string, pid int64) *function {
 			if f.first < start-tol { // began before start
 				continue
 			}
-		} else if d > tol && g.base != None {
+		} else if d > tol && g.base != None { // without a clock the distance says nothing
 			continue
 		}
 		if d < gap {
