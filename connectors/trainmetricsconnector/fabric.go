@@ -127,7 +127,7 @@ func (a *fabricAdder) blame(s *store, o *observation, v *collectiveValues, in *s
 		return
 	}
 	key := fabricKey{rank: v.last, host: v.host}
-	if r := s.byKey[in.resources[o.resource]]; r == nil || !a.earns(r, key, v) {
+	if r := s.byKey[in.resources[o.resource]]; r == nil || !a.earns(r, key, v) { // nil: the resource has found no room, and find gives the overflow
 		key = fabricKey{}
 	}
 	g, fs, over := a.find(s, o, in, key, rankLateCost)

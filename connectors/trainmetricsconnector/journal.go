@@ -311,7 +311,7 @@ func (s *store) restore(ctx context.Context, from storage.Client, now time.Time)
 			}
 		}
 	}
-	s.seen.Early, j.taken = 0, true
+	s.seen.Early, j.taken = 0, true // generations ended by restored ids are no batch's
 	return s.restoreRuns(ctx, from)
 }
 

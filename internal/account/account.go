@@ -390,7 +390,7 @@ func (t *builder) more(s *Step) {
 	s.again = t.last.again
 	t.inStep(s)
 	course := t.a.Course[len(t.a.Course)-1]
-	for _, step := range [...]*Step{&course[len(course)-1], t.last} {
+	for _, step := range [...]*Step{&course[len(course)-1], t.last} { // the course has a copy of the last step
 		step.End = t.at
 		step.Checkpoint += s.Checkpoint
 		step.Evaluation += s.Evaluation

@@ -340,6 +340,7 @@ type ranks struct {
 
 // Had notes the number of ranks of the job in the step that began at start: communicators know more than the training log, which has the number once.
 func (l *Ledger) Had(n, start int64) {
+	// Kept are a change, and a step before the last change: another number may have been between.
 	if k := len(l.ranks); n > 0 && k < mostNoted && (k == 0 || l.ranks[k-1].n != n || start < l.ranks[k-1].from) {
 		l.ranks = append(l.ranks, ranks{instant(start), n})
 	}

@@ -91,8 +91,7 @@ func (d *deriver) inside(out *spans.Batch, res spans.Resource, r *facts.Run, g *
 	}
 	d.ranks = r.RanksAt(w)
 	home, parent := g, top
-	batch := d.collect(r, g, w)
-	if batch != nil && batch.Promised {
+	if batch := d.collect(r, g, w); batch != nil {
 		home, parent = batch, spans.RootID(batch.ID)
 		d.copyStep(out, res, r, g, w, home, parent)
 	}

@@ -371,7 +371,8 @@ func (p *stepJoin) complete(now time.Time, all bool) []closing {
 			if until == 0 { // the group's time may be in any log
 				until = math.MaxInt64
 			}
-			// behind: some log may still have spans of the group, for which the group waits until it was idle for limit.
+			// behind: some log may still have spans of the group, for which the group waits until it was idle for limit; all: nothing more comes offline.
+			// Collectives are awaited only where they can be placed.
 			behind, limit := r.Behind(until, now, p.cfg.Wait), p.cfg.Keep
 			if p.offline {
 				behind = !all && r.Unread(until)

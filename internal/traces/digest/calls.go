@@ -170,7 +170,7 @@ func (c *Call) fill(v *view.Call, m *Method, took float64) {
 	copy(c.Stages[:], v.Duration[:])
 }
 
-// stageOf is the stage of a call's part; false for rpc.unattributed, which is not drawn per call.
+// stageOf is the stage of a call's part; false for rpc.unattributed, the rest that Calls.Total makes of all others.
 func stageOf(s ptrace.Span) (view.RPCStage, bool) {
 	switch s.Name() {
 	case spans.SpanRPCSerialize:
@@ -203,7 +203,7 @@ func (d *Passes) part(s ptrace.Span, _ *resource) {
 }
 
 // stage adds the time of a stage to the distribution and, where the call is one of the slowest or largest, to the call's details. The server's span is below
-// that of the receive stage, any other below the call's.
+// that of the receive stage, if there is one, and offline work is beside the call, without a place in the details. All others are below the call's span.
 func (c *Calls) stage(stage view.RPCStage, took float64, s ptrace.Span) {
 	c.Stages[stage].Add(took)
 	parent := s.ParentSpanID()

@@ -23,7 +23,7 @@ func (r *Run) resolution(name uint32, ns int64) int64 {
 	return 0
 }
 
-// noteTime records names with times of more than whole seconds.
+// noteTime records names with times of more than whole seconds. Timeless and Observed times are not the log's own.
 func (r *Run) noteTime(name uint32, end int64, flags Flags) {
 	if end%int64(time.Second) == 0 || flags.Has(Timeless|Observed) {
 		return

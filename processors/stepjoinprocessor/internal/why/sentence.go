@@ -30,7 +30,7 @@ func (w *Window) subject() string {
 	return "The step"
 }
 
-// sentence is the text of a verdict: "Step 17 took 3.2 s, 1.1 s more than usual (2.1 s): 1.0 s waiting for rank 3, 0.2 s data loading; other parts took 0.1 s
+// sentence is the text of a verdict: "Step 17 took 3.2 s, 1.1 s more than usual (2.1 s): 1 s waiting for rank 3, 200 ms loading data; other parts took 100 ms
 // less." Without causes it names the missing log. less is the time by which other parts were shorter, more has the parts that were longer. All numbers are
 // rounded to the digits of the duration before subtraction, so that the printed numbers add up.
 func sentence(w *window, v *Verdict, less float64, more []change) string {
@@ -90,7 +90,7 @@ func sentence(w *window, v *Verdict, less float64, more []change) string {
 	return string(append(b, '.'))
 }
 
-// append appends a cause, such as "1.0 s waiting for rank 3 on node-0 (its GPU 3 was held down by heat for 0.9 s)". shown is its time on the grid.
+// append appends a cause, such as "1 s waiting for rank 3 on node-0 (its GPU 3 was held down by heat for 900 ms)". shown is its time on the grid.
 func (c *Cause) append(b []byte, s grid, shown int64) []byte {
 	b = append(s.put(b, shown), ' ')
 	b = appendWhat(b, c.Kind, c.Who)

@@ -81,7 +81,7 @@ func (j *judge) judgeRanks() {
 	none, missing := math.NaN(), j.MissingRanks()
 	if j.Hang {
 		j.hang().Say(&j.sheet, j, j.Waited, none)
-	} else if v := rankMissing[j.Reason]; missing > 0 && v != nil { // nil: complete, or a gap, see below
+	} else if v := rankMissing[j.Reason]; missing > 0 && v != nil { // nil: no reason is given, or a gap, see below
 		v.Say(&j.sheet, j, float64(missing), none)
 	}
 	if j.Reason == spans.NCCLIncompleteGap {

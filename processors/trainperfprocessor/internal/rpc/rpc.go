@@ -209,7 +209,7 @@ func (j *judge) bytes() float64 {
 	return total
 }
 
-// summarize writes the group in one line: "serialize 12.9% · send 5.9% · receive 74.5% · deserialize 6.8%; 98 calls in 43 s; 162.4 MiB/s; IPC".
+// summarize writes the group in one line: "serialize 12.9% · send 5.9% · receive 74.5% · deserialize 6.8%; 98 calls in 43 s; 162 MiB/s; IPC".
 func (j *judge) summarize(span ptrace.Span) {
 	l, g := &j.line, &j.group
 	l.Begin()

@@ -53,8 +53,8 @@ func (j *judge) judge() {
 	}
 }
 
-// compare adds a value of the step to its series, that of the run, format, rank and quantity, and compares it with the values before. The result is valid until
-// the next call.
+// compare adds a value of the step to its series, that of the service, run, format, rank and quantity, and compares it with the values before. The result is
+// valid until the next call.
 func (j *judge) compare(q quantity, x float64) *finding {
 	batch := j.BatchSize // another batch size begins the series anew, except of a loss
 	if math.IsNaN(batch) || q == quantityLoss {

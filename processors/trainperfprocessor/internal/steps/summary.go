@@ -9,7 +9,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/human"
 )
 
-// summarize writes a step with a verdict in one line: "step 114 · 5.402 s · loss 7.738 · MFU 20.9% · 65.1 TFLOP/s per device".
+// summarize writes a step with a verdict in one line: "step 114 · 5.4 s · loss 7.74 · MFU 20.9% · 65.1 TFLOP/s per device".
 func (j *judge) summarize(span ptrace.Span) {
 	if j.sheet.Empty() { // the step's numbers are attributes
 		return
