@@ -2,10 +2,10 @@
 # end.sh PID LOG SECONDS: ends the collector PID, which prints to LOG, when all lines were accepted, and after so many seconds in any case.
 # 1: not all were accepted.
 pid=$1 log=$2
-port=$(sed -n 's/^free ports:.* TRAINBRIDGE_TELEMETRY_PORT=\([0-9]*\).*/\1/p' "$log" | tail -n 1)
 
-# all_accepted: no byte is unread and no line waits for the backend's answer.
+# all_accepted: no byte is unread and no line waits for the backend's answer. A job that ends at once comes before the collector's first line, with its ports.
 all_accepted() {
+  port=$(sed -n 's/^free ports:.* TRAINBRIDGE_TELEMETRY_PORT=\([0-9]*\).*/\1/p' "$log" | tail -n 1)
   curl -sf "http://${TRAINBRIDGE_LISTEN:-127.0.0.1}:${port:-8888}/metrics" |
     awk '/^trainbridge_tail_(lag|pending)[{ ]/ { n += $NF; seen = 1 } END { exit !seen || n > 0 }'
 }

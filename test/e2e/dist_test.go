@@ -133,6 +133,8 @@ func checkWheel(t *testing.T, dir string) {
 	report := runScript(t, work, "export "+demoRun+" PATH="+work+"/venv/bin:$PATH\n"+commands)
 	assert.Equal(t, report, runScript(t, work, demoRun+" "+bin+" report job-logs"))
 	assert.FileExists(t, work+"/venv/share/man/man1/trainbridge.1.gz")
+	assert.FileExists(t, work+"/venv/share/doc/trainbridge/slurm/train.sbatch")
+	assert.FileExists(t, work+"/venv/share/doc/trainbridge/slurm/end.sh", "which train.sbatch needs")
 }
 
 // install is the block of docs/install.md for a kind of file: commands to run in the directory of the files.

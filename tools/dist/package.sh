@@ -79,7 +79,10 @@ for kind; do
       ;;
     deb | rpm | apk) nfpm "$kind" ;;
     wheel)
-      go -C tools run ./wheel -version "$VERSION" -binary "$binary" -share "$share" -license "$PWD/LICENSE" -readme "$PWD/deploy/packages/wheel.md" \
+      cp -r "$share" "$work/wheel"
+      mkdir -p "$work/wheel/doc/trainbridge"
+      cp -r deploy/slurm "$work/wheel/doc/trainbridge" # for users without root: docs/guides/megatron-slurm.md
+      go -C tools run ./wheel -version "$VERSION" -binary "$binary" -share "$work/wheel" -license "$PWD/LICENSE" -readme "$PWD/deploy/packages/wheel.md" \
         -sbom "$work/trainbridge.cdx.json" -time "$SOURCE_DATE_EPOCH" -out "$out" >/dev/null
       ;;
     image) image ;;

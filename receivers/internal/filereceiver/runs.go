@@ -35,7 +35,11 @@ func (r *Receiver) OpenRun(span spans.RunSpan) *spans.RunSpan {
 			))
 		})
 	case span.By != "" && span.By != "run_id":
-		r.Once(zapcore.InfoLevel, "run "+span.Run, fmt.Sprintf("the run is %s, by %s; TRAINBRIDGE_RUN_ID gives it another id", span.Run, span.By))
+		said := fmt.Sprintf("the run is %s, by %s", span.Run, span.By)
+		if span.By != "TRAINBRIDGE_RUN_ID" {
+			said += "; TRAINBRIDGE_RUN_ID gives it another id"
+		}
+		r.Once(zapcore.InfoLevel, "run "+span.Run, said)
 	}
 	return opened
 }

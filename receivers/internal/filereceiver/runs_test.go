@@ -143,6 +143,8 @@ func TestRunsAreNamed(t *testing.T) {
 	a.OpenRun(job)
 	require.Equal(t, 1, said.Len())
 	assert.Equal(t, "a: the run is slurm-7, by SLURM_JOB_ID; TRAINBRIDGE_RUN_ID gives it another id", said.All()[0].Message)
+	b.OpenRun(spans.RunSpan{Run: "job-17", By: "TRAINBRIDGE_RUN_ID"})
+	assert.Equal(t, "b: the run is job-17, by TRAINBRIDGE_RUN_ID", also.All()[also.Len()-1].Message)
 	a.OpenRun(opening("x", 1))
 	assert.Equal(t, 1, said.Len(), "who has set it knows it")
 }

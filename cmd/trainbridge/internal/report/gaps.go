@@ -107,7 +107,8 @@ func (c *conclusion) gaps() (out []string) {
 			known[p.Name] = true
 		}
 		timers := c.in(trainers.Timers(c.trainer()))
-		add(unexplained > c.lost/2 && !known[spans.PartDataLoading] && c.window.Of == spans.WindowStep && !strings.Contains(why, timers),
+		untimed := !known[spans.PartDataLoading] && !known[spans.PartCompute]
+		add(unexplained > c.lost/2 && untimed && c.window.Of == spans.WindowStep && !strings.Contains(why, timers),
 			"Loading data or computing: no timers within a step; %s.", "加载数据还是计算：没有步内各阶段的计时；%s。", timers)
 		add(unexplained > little*c.lost, "Why %s were lost.", "%s 损失的原因。", human.Seconds(unexplained))
 	}

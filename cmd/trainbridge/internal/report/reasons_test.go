@@ -144,3 +144,21 @@ func TestAdviceFits(t *testing.T) {
 		}
 	}
 }
+
+// A log whose timers all grew in a slow step has timers, though none of them says why.
+func TestTimersThatDoNotSayWhy(t *testing.T) {
+	var log strings.Builder
+	for i := 1; i <= 40; i++ {
+		took := 10.0
+		if i == 31 {
+			took = 20
+		}
+		fmt.Fprintf(&log, "step:%d - actor/pg_loss:0.1 - timing_s/gen:%g - timing_s/ref:%g - timing_s/update_actor:%g - timing_s/step:%g\n",
+			i, 0.35*took, 0.3*took, 0.33*took, took)
+	}
+	file := filepath.Join(t.TempDir(), "driver.log")
+	require.NoError(t, os.WriteFile(file, []byte(log.String()), 0o600))
+	said := reported(t, file, "--full")
+	assert.Contains(t, said, "1 of 40 steps was slow (10 s of 410 s). This log does not say why.")
+	assert.NotContains(t, said, "no timers within a step")
+}

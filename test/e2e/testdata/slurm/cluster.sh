@@ -23,6 +23,8 @@ chmod 755 /usr/local/bin/logger
 install "$bin" /usr/local/bin/trainbridge
 mkdir -p /usr/share/doc/trainbridge
 cp -r "$deploy" /usr/share/doc/trainbridge/slurm
+mkdir -p /usr/local/share/doc/trainbridge
+cp -r "$deploy" /usr/local/share/doc/trainbridge/slurm # where train.sbatch looks for it, beside /usr/local/bin
 export otlp away
 bash -euc "$(cat)" # docs/reference/slurm.md, on the standard input
 cat >>/etc/slurm/slurm.conf <<EOF
