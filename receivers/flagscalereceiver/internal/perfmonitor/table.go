@@ -103,8 +103,8 @@ const minRule = 20
 // Started begins the line before a table, before its time.
 var Started = []byte("Performance Monitor Session Started:")
 
-// Line reads one line: a rule, a header, the start of a session, a row, the title of a breakdown or one of its components. stamped says that a time before the
-// line was peeled off, possibly the time of a row. The string is the reason of an Ignored or Malformed line.
+// Line reads one line: a rule, a header, the start of a session or another line around a table, a row, the title of a breakdown or one of its components.
+// stamped says that a time before the line was peeled off, possibly the time of a row. The string is the reason of an Ignored or Malformed line.
 func (p *Parser) Line(b []byte, stamped bool, out Out) (Result, string) {
 	t := bytes.TrimSpace(rootPrefix(b))
 	if len(t) == 0 {

@@ -56,7 +56,7 @@ func (p *Parser) areal(b []byte, pre *line.Prefix) bool {
 
 // stats reads a line of a table, drawn by tabulate with some pairs of cells in a row. Rows are kept until the table's last rule, which makes the record. The
 // tables of a step are of its minibatches: the first one counts, and Far says that this table is over. A table without a loss needs a value that is neither a
-// field nor a time.
+// field nor a time: times alone are no record. Rows beyond maxLines bytes are left out.
 func (p *Parser) stats(b []byte, out Out) (v tail.Verdict, reason string, mine bool) {
 	s := &p.state
 	switch {

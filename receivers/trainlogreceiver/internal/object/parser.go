@@ -462,7 +462,8 @@ func numeric(s []byte) bool {
 }
 
 // list takes anything in brackets: raw is a list, a tuple or a too deep object, brackets included. The values of GPUs become values of each GPU. Of a list for
-// a known field the first number counts: trainers print one learning rate for each parameter group. Other lists are kept as text.
+// a known field the first number counts (of dllogger's [epoch, step] the second): trainers print one learning rate for each parameter group. Other lists are
+// kept as text.
 func (p *Parser) list(e *entry, raw []byte) {
 	in := bytes.TrimSpace(raw[1 : len(raw)-1])
 	switch {

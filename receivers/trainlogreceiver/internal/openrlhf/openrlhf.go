@@ -58,7 +58,7 @@ func (p *Parser) Parse(b []byte, rec *record.Record) (found bool, reason string)
 		rec.Reset()
 		return false, "bad_dict"
 	}
-	rec.Source, rec.Kind, rec.Of = Source, kind, record.OneStep
+	rec.Source, rec.Kind, rec.Of = Source, kind, record.OneStep // the sum below is of the step itself
 	rec.Set(record.Iteration, n)
 	// Parts are known by their names, as verl's are; their sum is no part.
 	if i := slices.IndexFunc(rec.Stages, func(st record.Stage) bool { return bytes.Equal(st.Name, totalName) }); i >= 0 {

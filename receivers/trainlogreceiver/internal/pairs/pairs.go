@@ -344,7 +344,7 @@ func (p *Parser) fill(rec *record.Record, s *subject) {
 		case i == s.step, len(q.name) == 0 && q.unit == "": // the step, or another number in brackets
 		case isEpoch(q):
 			rec.Set(record.Epoch, q.number)
-		case q.about.Loss && i > 0 && before(pairs[:i], q.name): // of another group: "loss[loss=0.3, …], tot_loss[loss=0.4, …]"
+		case q.about.Loss && before(pairs[:i], q.name): // of another group: "loss[loss=0.3, …], tot_loss[loss=0.4, …]"
 		case q.isNumber && q.position > 0: // a less sure name for a step
 			rec.AddExtra(record.Extra{Name: q.name, Text: q.value})
 		case q.isNumber:

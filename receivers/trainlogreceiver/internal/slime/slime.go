@@ -253,6 +253,7 @@ func (p *Parser) addKept(rollout float64, rec *record.Record) {
 		if n, _ := p.objects.Parse(k.Dict, &p.trial); n < 0 { // cut short
 			continue
 		}
+		rec.Merge(&p.trial)
 		for _, e := range p.trial.Extra {
 			rec.AddExtra(e)
 		}

@@ -11,7 +11,9 @@ import (
 
 	"github.com/trainbridge/trainbridge/bridge/line"
 	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/receivers/internal/record"
 	"github.com/trainbridge/trainbridge/receivers/internal/record/recordtest"
+	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/object"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/slime"
 )
 
@@ -122,6 +124,13 @@ func TestAgain(t *testing.T) {
 	assert.Len(t, out.Got, 4)
 	assert.Equal(t, out.Got[1], out.Got[2])
 	assert.Equal(t, strings.ReplaceAll(out.Got[1], "raw_reward=0.5", "raw_reward=0.75"), out.Got[3])
+}
+
+// A name of a kept line may be mapped to a field.
+func TestKeptFields(t *testing.T) {
+	p, out := slime.New(map[string]object.Target{"rollout/raw_reward": object.Mapped(record.Perplexity, 1)}), new(sink)
+	feed(p, rewards+step+perf, out, func(tail.Verdict, string) {})
+	assert.Contains(t, out.Got[1], " ppl=0.5")
 }
 
 func FuzzLine(f *testing.F) {

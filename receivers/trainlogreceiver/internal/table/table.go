@@ -109,8 +109,8 @@ func (p *Parser) printed() bool { return p.sep == bar || p.sep == blank }
 // New returns a parser; mapped is as in object.New.
 func New(mapped map[string]object.Target) *Parser { return &Parser{objects: object.New(mapped)} }
 
-// Line reads one line: a header, which begins a table, or a row of the table, which is a record. mine is false outside of tables. A header of a file means that
-// the file may be rewritten: records may come again.
+// Line reads one line: a header, which begins a table, or a row of the table, which is a record. mine is false outside of tables, and in a table of epochs
+// if other lines have the steps. A header of a file means that the file may be rewritten: records may come again.
 func (p *Parser) Line(b []byte, out Out) (v tail.Verdict, reason string, mine bool) {
 	b = bytes.TrimPrefix(b, []byte("\xef\xbb\xbf"))
 	if len(b) == 0 || p.epochs && p.finer {
