@@ -224,9 +224,9 @@ func (c *closed) off(p *part) float64 {
 // sendrecv.cu: 1. S is the size of nccl-tests: for AllGather, ReduceScatter, AllToAll, Gather and Scatter the bytes of all ranks together, else of the buffer
 // or message (op.Op.Total).
 
-// busFactor is f(n) of an operation among n ranks. ok is false without a factor: for a communicator of one rank, of an unknown number of ranks (n ≤ 0), perhaps
-// one, but for Send and Recv, always between two, and for operations unknown in nccl-tests. inNetwork: switches did the reduction (see isInNetwork), which
-// matters for AllReduce only; the document has no factor for more operations.
+// busFactor is f(n) of an operation among n ranks. ok is false without a factor: for a communicator of one rank; for an unknown number of ranks (n ≤ 0), which
+// may be one, except of Send and Recv, which are between two; and for operations unknown in nccl-tests. inNetwork: switches did the reduction (see
+// isInNetwork), which matters for AllReduce only; the document has no factor for more operations.
 func busFactor(kind op.Kind, ranks int, inNetwork bool) (f float64, ok bool) {
 	if ranks == 1 || ranks < 1 && kind != op.Send && kind != op.Recv {
 		return 0, false

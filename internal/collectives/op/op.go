@@ -68,8 +68,8 @@ type Op struct {
 	Peer                int32 // of Send and Recv; Unknown
 	Source, Destination int32 // ranks, of a record about a transfer between two; Unknown
 
-	// Size is the message size as logged, By. Total is S of algbw = S/t (nccl-tests doc/PERFORMANCE.md): of AllGather, ReduceScatter and AllToAll, and in dumps of
-	// the Flight Recorder of Gather and Scatter, the bytes of all ranks together. Unknown: not known.
+	// Size is the message size as logged, By. Total is S of algbw = S/t (nccl-tests doc/PERFORMANCE.md): of AllGather, ReduceScatter, AllToAll, Gather and
+	// Scatter the bytes of all ranks together. Unknown: not known.
 	Size, Total int64
 
 	// Start is Unix ns, 0: unknown; then End is about when the record was written (Time is synthetic), or 0.

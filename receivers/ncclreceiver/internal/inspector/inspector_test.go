@@ -154,6 +154,8 @@ func TestDataSize(t *testing.T) {
 		{op.AllGather, 10, 4, 40},
 		{op.ReduceScatter, 10, 4, 40},
 		{op.AllToAll, 10, 4, 40},
+		{op.Gather, 10, 4, 40}, // gather.cu and scatter.cu of nccl-tests: count · nranks
+		{op.Scatter, 10, 4, 40},
 		{op.Broadcast, 10, 4, 10},
 		{op.Send, 10, 4, 10},
 		{op.Other, 10, 4, 10},

@@ -183,11 +183,11 @@ func (p *Parser) finishPerf(pointToPoint bool) (ok bool) {
 	return true
 }
 
-// dataSize is S of algbw = S/t: the plugin states the size of one rank's part where the result of all ranks together is larger (inspectorComputeCollBw
-// multiplies too). op.Unknown: S depends on the unknown number of ranks.
+// dataSize is S of algbw = S/t: the plugin states the size of one rank's part where the data of all ranks together is larger (inspectorComputeCollBw multiplies
+// too, but does not know Gather and Scatter). op.Unknown: S depends on an unknown size or number of ranks.
 func dataSize(k op.Kind, size int64, ranks int32) int64 {
 	switch k {
-	case op.AllGather, op.ReduceScatter, op.AllToAll:
+	case op.AllGather, op.ReduceScatter, op.AllToAll, op.Gather, op.Scatter:
 		if size < 0 || ranks <= 0 || size > math.MaxInt64/int64(ranks) {
 			return op.Unknown
 		}
