@@ -288,6 +288,7 @@ func (c *contender) start(d *duel, dir string, more ...string) (*process, *sink,
 	}
 	args, env, err := c.command(d, dir, s)
 	if err != nil {
+		s.stop()
 		return nil, nil, err
 	}
 	p, err := start(dir, args, append(env, more...), c.ready)

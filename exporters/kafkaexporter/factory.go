@@ -1,9 +1,9 @@
 // Package kafkaexporter is contrib's kafka exporter, for receivers that hold unaccepted data: a missing right loses nothing, and once granted the exporter
 // continues on its own.
 //
-// An exporter that waits for all replicas first asks the broker for a producer id. If the broker refuses for lack of authorization, franz-go's client keeps
-// that answer for good, and contrib's exporter keeps the client: nothing is sent until the process restarts. This exporter replaces the refused exporter by a
-// new one, at most once a second. With 'sending_queue' enabled the answer is not visible, and nothing is replaced.
+// An exporter that waits for all replicas first asks the broker for a producer id. If the broker refuses for lack of authorization, franz-go's client keeps the
+// answer for good, and contrib's exporter keeps the client: nothing is sent until the process restarts. This exporter replaces the refused exporter by a new
+// one, at most once a second. With 'sending_queue' enabled the answer is not visible, and nothing is replaced.
 package kafkaexporter
 
 import (

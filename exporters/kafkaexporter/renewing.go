@@ -66,9 +66,9 @@ func (r *renewing[E]) Shutdown(ctx context.Context) error {
 	return r.of.Shutdown(ctx)
 }
 
-// send sends by the present exporter. An exporter that was refused for lack of authorization, or that knows its topic by the id of a deleted one, is replaced,
-// for the next call: the error still goes to the caller, who sends again. A context that was cancelled says nothing about the brokers, and is not reported as
-// their health.
+// send sends by the present exporter. An exporter that was refused for lack of authorization, or knows the topic by the id of a deleted topic, is replaced, for
+// the next call: the error still goes to the caller, who sends again. A context that was cancelled says nothing about the brokers, and is not reported as their
+// health.
 func (r *renewing[E]) send(ctx context.Context, by func(E) error) error {
 	r.mu.RLock()
 	made := r.made // which exporter sends

@@ -155,7 +155,7 @@ func (e *runLake) keep(name string, td ptrace.Traces, n int64) (dropped int64) {
 		if !e.room(name, s) {
 			return n
 		}
-		r = &run{dropped: s.has(droppedName)}
+		r = &run{dropped: s.dropped()}
 		e.runs[name] = r
 	}
 	r.last = e.now()
@@ -201,7 +201,7 @@ func (e *runLake) look(ctx context.Context) {
 	var silent []string
 	all := int64(0)
 	for _, entry := range entries {
-		size, due := e.lookAt(entry.Name())
+		size, due := e.lookAt(ctx, entry.Name())
 		all += size
 		if due {
 			silent = append(silent, entry.Name())
@@ -217,13 +217,13 @@ func (e *runLake) look(ctx context.Context) {
 
 // lookAt looks at the spans of a run: their size on disk, and whether the run is due to be written. Spans kept for long enough are removed, but not before the
 // run is written.
-func (e *runLake) lookAt(name string) (size int64, due bool) {
+func (e *runLake) lookAt(ctx context.Context, name string) (size int64, due bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	s := spoolOf(e.cfg.Directory, name, e.writer)
 	r := e.runs[name]
-	if r != nil && !r.dropped && s.has(droppedName) { // by another gateway: the spans kept here will be in no row
-		e.tel.ExporterRunLakeDropped.Add(context.Background(), r.spans)
+	if r != nil && !r.dropped && s.dropped() { // by another gateway: the spans kept here will be in no row
+		e.tel.ExporterRunLakeDropped.Add(ctx, r.spans)
 		r.spans, r.dropped = 0, true
 		_ = s.drop()
 	}
@@ -233,7 +233,7 @@ func (e *runLake) lookAt(name string) (size int64, due bool) {
 		if len(e.runs) >= mostRuns {
 			return size, false
 		}
-		r = &run{last: now, size: size, dropped: s.has(droppedName)}
+		r = &run{last: now, size: size, dropped: s.dropped()}
 		e.runs[name] = r
 	}
 	if size != r.size { // this gateway or another goes on
@@ -262,7 +262,7 @@ func (e *runLake) write(ctx context.Context, name string) {
 	defer e.writing.Unlock()
 	s := spoolOf(e.cfg.Directory, name, e.writer)
 	paths, size := s.files()
-	if ctx.Err() != nil || size == 0 || s.written() == size || s.has(droppedName) || e.foreign(name, s) {
+	if ctx.Err() != nil || size == 0 || s.written() == size || s.dropped() || e.foreign(name, s) {
 		return
 	}
 	if err := e.rows(s, paths, size); err != nil {

@@ -42,9 +42,9 @@ func spoolOf(lake, runName, writer string) spool {
 	return spool{dir, filepath.Join(dir, writer+spansEnd)}
 }
 
-// has says whether a mark is set.
-func (s spool) has(mark string) bool {
-	_, err := os.Stat(filepath.Join(s.dir, mark))
+// dropped says whether the run has the mark droppedName.
+func (s spool) dropped() bool {
+	_, err := os.Stat(filepath.Join(s.dir, droppedName))
 	return err == nil
 }
 

@@ -291,7 +291,7 @@ func TestAllRejectedWhileSifting(t *testing.T) {
 	})
 	d := r.Deliver(&counted{to: 100})
 	var refused *tail.Refused
-	require.False(t, errors.As(d.Send(t.Context()), &refused))
+	require.NotErrorAs(t, d.Send(t.Context()), &refused)
 	n.answer = func([]string) error { return nil }
 	require.NoError(t, d.Send(t.Context()))
 	assert.Len(t, n.got, 100)
@@ -302,7 +302,7 @@ func TestSiftedAnew(t *testing.T) {
 	r, n := with(t, func([]string) error { return bad("tenant") })
 	d := r.Deliver(&counted{to: spans.MaxMessageSpans + 100}) // two messages
 	var refused *tail.Refused
-	require.False(t, errors.As(d.Send(t.Context()), &refused))
+	require.NotErrorAs(t, d.Send(t.Context()), &refused)
 	n.answer = func(names []string) error {
 		if len(names) > spans.MaxMessageSpans/2 { // the first message, whole
 			return nil
@@ -311,7 +311,7 @@ func TestSiftedAnew(t *testing.T) {
 	}
 	err := d.Send(t.Context())
 	require.Error(t, err)
-	require.False(t, errors.As(err, &refused))
+	require.NotErrorAs(t, err, &refused)
 	n.answer = func([]string) error { return nil }
 	require.NoError(t, d.Send(t.Context()))
 	assert.Len(t, n.got, spans.MaxMessageSpans+100)

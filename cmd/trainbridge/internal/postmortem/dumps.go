@@ -80,8 +80,7 @@ func (j *judge) dumps(e *Event) (end End, ok bool) {
 	return end, true
 }
 
-// dumpsAlone is the conclusion from dumps where no log has an error: ranks that are behind. All else in dumps is said only if a log tells of a
-// wait.
+// dumpsAlone is the conclusion from dumps where no log has an error: ranks that are behind. All else in dumps is said only if a log tells of a wait.
 func (j *judge) dumpsAlone() (End, bool) {
 	end, ok := j.dumps(nil)
 	return end, ok && end.Kind == string(events.ClassBehind)

@@ -28,8 +28,8 @@ func Of(job *digest.Ends, files []string, ranks, lastStep int64) End {
 // maxDump bounds the size of a dump, By. The recorder's default of 2,000 entries takes 2 MB with their stack frames.
 const maxDump = 256 << 20
 
-// groups compares the dumps among some files: each process group with the ranks behind. Files that are no dump, are larger than maxDump or
-// cannot be read are passed over. One dump at a time is in memory.
+// groups compares the dumps among some files: each process group with the ranks behind. Files that are no dump, are larger than maxDump or cannot be read are
+// passed over. One dump at a time is in memory.
 func groups(files []string) []flightrecorder.Group {
 	var reader flightrecorder.Reader
 	var dump flightrecorder.Dump

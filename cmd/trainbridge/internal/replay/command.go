@@ -29,6 +29,7 @@ import (
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
 	"github.com/trainbridge/trainbridge/exporters/otlpackedexporter"
 	"github.com/trainbridge/trainbridge/internal/human"
+	"github.com/trainbridge/trainbridge/internal/refusal"
 )
 
 // options are the flags of `trainbridge replay`.
@@ -192,35 +193,41 @@ func (s *sending) sink() offline.Sink {
 	return to
 }
 
-// consumeTraces sends spans, then has those accepted counted for the metrics (history). Spans refused for good are left out of both; any other error ends
-// the command.
+// consumeTraces sends spans, then has those accepted counted for the metrics (history). Spans refused for good are left out of both; any other error ends the
+// command. Of a batch that is accepted in part the server says only how many spans it rejected, not which: the metrics have all.
 func (s *sending) consumeTraces(ctx context.Context, td ptrace.Traces) error {
 	first, last := extent(td)
 	n := int64(td.SpanCount())
+	var err error
 	if s.traces != nil {
-		err := s.traces.ConsumeTraces(ctx, td)
+		err = s.traces.ConsumeTraces(ctx, td)
 		if err != nil && !consumererror.IsPermanent(err) {
 			s.cancel(fmt.Errorf("the traces are not accepted: %w", err))
 			return err
 		}
+		if partial, ok := refusal.AsPartial(err); ok {
+			n -= partial.Rejected
+		} else if err != nil {
+			n = 0
+		}
 		s.mu.Lock()
 		if err != nil {
 			s.refused = err
-			s.mu.Unlock()
-			return err
 		}
-		s.spans += n
-		s.first, s.last = min(s.first, first), max(s.last, last)
+		if n > 0 {
+			s.spans += n
+			s.first, s.last = min(s.first, first), max(s.last, last)
+		}
 		s.mu.Unlock()
 	}
-	if s.history == nil {
-		return nil
-	}
-	if err := s.history.take(ctx, td); err != nil {
-		s.cancel(err)
+	if s.history == nil || n <= 0 {
 		return err
 	}
-	return nil
+	if failed := s.history.take(ctx, td); failed != nil {
+		s.cancel(failed)
+		return failed
+	}
+	return err
 }
 
 // extent is the first start and the last end of the spans whose times are not made up; without any, first is the largest time and last is 0.

@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/trainbridge/trainbridge/internal/refusal"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -42,6 +43,11 @@ func TestRefusedSpans(t *testing.T) {
 	}{
 		{err: nil, said: "Sent 2 spans to jaeger:4317, of 2026-09-21 14:13:19 to 2026-09-21 14:13:20 UTC.\n"},
 		{err: consumererror.NewPermanent(errors.New("too large")), want: "replay: --endpoint jaeger:4317 refused some spans for good: "},
+		{
+			err: consumererror.NewPermanent(&refusal.Partial{Rejected: 1, Message: "too old"}), want: "rejected 1 items of a request that it accepted: too old",
+			said: "Sent 1 spans to jaeger:4317, of 2026-09-21 14:13:19 to 2026-09-21 14:13:20 UTC.\n",
+		},
+		{err: consumererror.NewPermanent(&refusal.Partial{Rejected: 2}), want: "rejected 2 items"},
 		{err: errors.New("away"), ended: true},
 	} {
 		ctx, cancel := context.WithCancelCause(t.Context())

@@ -85,7 +85,7 @@ func (r *remote) send(ctx context.Context, all []*series) error {
 	}
 	r.message = encode(r.message[:0], all)
 	err := r.post(ctx, s2.EncodeSnappy(nil, r.message))
-	var answer *refusal
+	var answer *httpError
 	switch {
 	case err == nil:
 		r.sent += int64(n)
@@ -121,19 +121,19 @@ func halves(all []*series) (first, second []*series) {
 	return []*series{{labels: s.labels, samples: s.samples[:middle]}}, []*series{{labels: s.labels, samples: s.samples[middle:]}}
 }
 
-// refusal is an answer of the server other than success.
-type refusal struct {
+// httpError is an answer of the server other than success.
+type httpError struct {
 	status int
 	text   string
 }
 
 // ofOne reports whether a single sample is refused, for another value of the same time, and not the whole request.
-func (r *refusal) ofOne() bool {
+func (r *httpError) ofOne() bool {
 	return r.status == http.StatusBadRequest && strings.Contains(r.text, "duplicate sample")
 }
 
 // Error includes advice.
-func (r *refusal) Error() string {
+func (r *httpError) Error() string {
 	what := fmt.Sprintf("HTTP %d: %s", r.status, r.text)
 	switch {
 	case strings.Contains(r.text, "out of bounds") || strings.Contains(r.text, "out of order") || strings.Contains(r.text, "too old"):
@@ -175,9 +175,9 @@ func (r *remote) try(ctx context.Context, body []byte) error {
 	case resp.StatusCode/100 == 2:
 		return nil
 	case resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode/100 == 5:
-		return &refusal{resp.StatusCode, strings.TrimSpace(string(text))}
+		return &httpError{resp.StatusCode, strings.TrimSpace(string(text))}
 	}
-	return backoff.Permanent(&refusal{resp.StatusCode, strings.TrimSpace(string(text))})
+	return backoff.Permanent(&httpError{resp.StatusCode, strings.TrimSpace(string(text))})
 }
 
 // Field numbers of prometheus.WriteRequest and its parts (prompb/remote.proto, prompb/types.proto).

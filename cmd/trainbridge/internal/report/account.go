@@ -34,7 +34,7 @@ func (c *conclusion) whole() float64 {
 	return float64(c.job.Last-c.job.First) / 1e9
 }
 
-// gpuSeconds are seconds of all ranks, as " (1,624 GPU-seconds)"; "" where the number of ranks is not known.
+// gpuSeconds are seconds of all ranks, as " (1,624 GPU-seconds)"; "" where the number of ranks is not known, or is 1.
 func (c *conclusion) gpuSeconds(devices float64) string {
 	if c.size <= 1 {
 		return ""
@@ -114,8 +114,8 @@ func (c *conclusion) wereOf(n int64) string {
 	return " were"
 }
 
-// gap adds a claim for the time in a state without steps (Down, Stalled, Unexplained), if worth a claim, with the longest gaps as
-// evidence. The sentence names the step before the longest gap, if the log numbers steps.
+// gap adds a claim for the time in a state without steps (Down, Stalled, Unexplained), if worth a claim, with the longest gaps as evidence. The sentence names
+// the step before the longest gap, if the log numbers steps.
 func (c *conclusion) gap(of account.State, kind, advice string) {
 	lost := c.account.Seconds[of]
 	if !c.worth(lost) {

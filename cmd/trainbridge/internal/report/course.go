@@ -86,7 +86,7 @@ func ordinal(n int64, chinese bool) string {
 }
 
 // levels adds a claim for each stretch of steps (regimes.Segment) that grew slower little by little, by 10 % or more and at a cost worth a claim, and for each
-// lasting change of the time of a step by 10 % or more.
+// lasting change of the time of a step: the longer is 1.1 times the shorter, or more.
 func (c *conclusion) levels(steps []account.Step, run *regimes.Run) {
 	// Without numbers in the log, steps are counted from 1.
 	number := func(i int) string {

@@ -34,8 +34,7 @@ func (c *conclusion) unjudged() int64 {
 	return c.window.Took.Count() - c.window.Judged
 }
 
-// gaps are the questions that the logs of the job leave open, a text each: the question, why it is open, and which switch closes the
-// gap, if any.
+// gaps are the questions that the logs of the job leave open, a text each: the question, why it is open, and which switch closes the gap, if any.
 func (c *conclusion) gaps() (out []string) {
 	add := func(open bool, english, chinese string, args ...any) {
 		if open {

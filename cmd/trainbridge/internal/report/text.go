@@ -25,12 +25,12 @@ func newText(req format.Request) format.Writer { return &text{Request: req, jobs
 // Sink implements format.Writer.
 func (t *text) Sink() offline.Sink { return format.Digest(t.jobs) }
 
-// Finish implements format.Writer. Jobs of which nothing lies between --since and --until are left out.
+// Finish implements format.Writer. Jobs of which there is nothing, or nothing between --since and --until, are left out.
 func (t *text) Finish(_ context.Context, read *offline.Reading) error {
 	p := &page{w: t.Out, width: t.Width, colours: t.Colours, chinese: t.Chinese, steady: t.Steady}
 	jobs := slices.DeleteFunc(format.Jobs(t.jobs, read), func(j *digest.Job) bool { return j.Spans == 0 && len(j.GPUs()) == 0 })
 	if len(jobs) == 0 {
-		p.line(p.in("There is nothing in these logs between --since and --until.", "这些日志在 --since 与 --until 之间没有内容。"))
+		p.line(t.Nothing())
 	}
 	if !t.Full {
 		p.brief(jobs, read)
@@ -71,8 +71,8 @@ func files(job *digest.Job, read *offline.Reading) []string {
 	return read.FilesOf(job.Run)
 }
 
-// directory is the lowest directory with all of the files, with a slash at its end: printed names leave it out. "": there is no file, or a file
-// has another name than its path, as the standard input has.
+// directory is the lowest directory with all of the files, with a slash at its end: printed names leave it out. "": there is no file, or a file has another
+// name than its path, as the standard input has.
 func directory(files []string, read *offline.Reading) string {
 	dir := ""
 	for i, path := range files {

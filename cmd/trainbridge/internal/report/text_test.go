@@ -301,11 +301,13 @@ func TestLossesInWords(t *testing.T) {
 	assert.Contains(t, out, "1e+308")
 }
 
-// An interval of time may be empty.
+// An interval of time may be empty, and a log may have no record.
 func TestNothingBetween(t *testing.T) {
 	dir := t.TempDir()
 	job(t, dir, "--ranks", "2", "--steps", "12")
 	assert.Contains(t, textOf(t, dir, "--until", "2001-01-01"), "There is nothing in these logs between --since and --until.")
+	head := write1(t, "performance.csv", "ID,Method,Serialize_ms,Send_ms,Recv_ms,Deserialize_ms,Total_ms,Sent_KB,Recv_KB,Throughput_MBps\n")
+	assert.Contains(t, textOf(t, head), "There is nothing in these logs.\n")
 }
 
 // A rank late in each step makes no step slower than usual: the cost for the others is told by itself.

@@ -13,7 +13,7 @@ type Conclusion struct {
 	Severity string // bad, warning or good, as of verdicts
 	Run      tables.Run
 	End      postmortem.End
-	Step     int64 // under way when the run ended; -1: unknown
+	Step     int64 // the last in the logs; -1: none
 	Claims   []Claim
 	Gaps     []string // gaps of all logs of the job
 }
@@ -24,7 +24,7 @@ type Claim struct {
 	Proof        []string // evidence: file, line, trace id
 
 	Kind    string  // wrong: results are lost, or the job stands; costly: time is lost; remark: worth a look
-	About   string  // slow, checkpoint, data_loading, down, …; "": a verdict
+	About   string  // slow, checkpoint, data_loading, down, …; "": a verdict, TransferQueue, a time zone
 	Cost    float64 // s; NaN: not known
 	Devices float64 // s x ranks; 0: not known
 	Seen    []Seen  // the same as Proof, for programs

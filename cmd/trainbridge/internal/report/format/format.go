@@ -34,6 +34,20 @@ type Request struct {
 	Temporary string // where temporary files may stand; "": where the system has them
 }
 
+// Nothing says that there is nothing to report.
+func (r *Request) Nothing() string {
+	bounded := !r.Options.Since.IsZero() || !r.Options.Until.IsZero()
+	switch {
+	case bounded && r.Chinese:
+		return "这些日志在 --since 与 --until 之间没有内容。"
+	case bounded:
+		return "There is nothing in these logs between --since and --until."
+	case r.Chinese:
+		return "这些日志中没有内容。"
+	}
+	return "There is nothing in these logs."
+}
+
 // Link leads from a trace to a page about the trace.
 type Link struct {
 	Name string `json:"name"`

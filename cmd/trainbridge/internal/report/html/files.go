@@ -7,6 +7,7 @@ import (
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/offline"
 	"github.com/trainbridge/trainbridge/internal/human"
+	"github.com/trainbridge/trainbridge/internal/outfile"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 )
 
@@ -47,16 +48,17 @@ func (c *composer) files(read *offline.Reading) section {
 		return n
 	}
 	for _, f := range read.Files[:min(len(read.Files), 1000)] {
-		as := f.Receiver
+		as, why := f.Receiver, ""
 		switch {
 		case as == "" && f.Binary:
 			as = c.t("binary", "二进制")
 		case as == "" && f.Size == 0:
 			as = c.t("empty", "空")
+		case as == "" && f.Err != nil:
+			as, why = c.t("cannot be read", "无法读取"), outfile.Reason(f.Err).Error()
 		case as == "":
 			as = c.t("not understood", "未识别")
 		}
-		why := ""
 		for _, reason := range slices.Sorted(maps.Keys(f.Rejected)) {
 			r := f.Rejected[reason]
 			why = joined(why, fmt.Sprintf(c.t("%s× %s, first in line %d", "%s× %s，首见于第 %d 行"), human.Thousands(r.Lines), reason, r.Line))

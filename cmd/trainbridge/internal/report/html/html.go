@@ -63,6 +63,9 @@ func (w *Page) Data(ctx context.Context, read *offline.Reading) ([]byte, error) 
 		c.chinese = w.Chinese
 		p := c.page(jobs, chosen, first, read)
 		p.Links = w.Links
+		if len(jobs) == 0 {
+			p.About += c.t(". ", "。") + w.Nothing()
+		}
 		return p
 	})
 }
@@ -150,9 +153,6 @@ func (c *composer) page(jobs []*digest.Job, chosen map[*digest.Job][]*choice, fi
 				c.t("The charts of this job have no room on this page: --run %s makes a page of it alone.", "本页已放不下该任务的图表：请用 --run %s 单独生成。"), j.Run))
 		}
 		p.Jobs = append(p.Jobs, one)
-	}
-	if len(jobs) == 0 {
-		p.About += c.t(". There is nothing in these logs between --since and --until.", "。这些日志在 --since 与 --until 之间没有内容。")
 	}
 	p.After = []section{c.files(read)}
 	return p

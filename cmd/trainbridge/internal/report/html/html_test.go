@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -116,6 +117,17 @@ func TestBreakdown(t *testing.T) {
 	assert.Equal(t, []string{"a", "b", "c", "d", "e", "f", "g", "unattributed"}, names())
 	add("h", 0.5)
 	assert.Equal(t, []string{"a", "b", "c", "d", "e", "f", "other parts", "unattributed"}, names())
+}
+
+// A file that cannot be read has the reason in the table of files. The page of a log without records says so.
+func TestNothingRead(t *testing.T) {
+	denied := &offline.File{Name: "a.log", Size: 3, Err: &fs.PathError{Op: "open", Path: "a.log", Err: fs.ErrPermission}}
+	row := new(composer).files(&offline.Reading{Files: []*offline.File{denied}}).Charts[0].(*table).Cells[0]
+	assert.Equal(t, []string{"cannot be read", "permission denied"}, []string{row[1], row[len(row)-1]})
+
+	head := filepath.Join(t.TempDir(), "performance.csv")
+	require.NoError(t, os.WriteFile(head, []byte("ID,Method,Serialize_ms,Send_ms,Recv_ms,Deserialize_ms,Total_ms,Sent_KB,Recv_KB,Throughput_MBps\n"), 0o600))
+	assert.Contains(t, made(t, head), ". There is nothing in these logs.")
 }
 
 // A matrix of links has the sources as rows and the destinations as columns, ranks of both kinds first.

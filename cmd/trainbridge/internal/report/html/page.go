@@ -97,8 +97,8 @@ type line struct {
 	Faint  bool    `json:"faint,omitempty"`
 	Dash   bool    `json:"dash,omitempty"`
 	Values numbers `json:"values"`
-	Low    numbers `json:"low,omitempty"` // of means: the least of each, and
-	High   numbers `json:"high,omitempty"`
+	Low    numbers `json:"low,omitempty"`  // of means: the least of each
+	High   numbers `json:"high,omitempty"` // the most of each
 }
 
 // mark is a place of a verdict on the axis.

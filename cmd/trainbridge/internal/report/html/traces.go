@@ -24,7 +24,7 @@ const (
 	mostTraces  = 6    // of a job
 	allTraces   = 24   // of all: their spans are in memory
 	mostSpans   = 2000 // of a trace
-	mostDetails = 1600 // of all: spans below calls and below the roots of collectives
+	mostDetails = 1600 // of these, details: spans below calls and below the roots of collectives
 )
 
 // choice is a trace worth a look, and why.

@@ -152,8 +152,8 @@ func flowOf(trace pcommon.TraceID, id pcommon.SpanID) uint64 {
 	return binary.LittleEndian.Uint64(trace[:8]) ^ binary.LittleEndian.Uint64(trace[8:]) ^ binary.LittleEndian.Uint64(id[:])
 }
 
-// describe writes the attributes of a span, and its trace id at the beginning of a trace or for a search. Beyond
-// maxAttributes, attributes are only counted. The result is the span's statement about a clock, known only if the span is a rank's with a finite offset.
+// describe writes the attributes of a span, and its trace id at the beginning of a trace or for a search. Beyond maxAttributes, attributes are only counted.
+// The result is the span's statement about a clock, known only if the span is a rank's with a finite offset.
 func (w *Writer) describe(it *item, s *source) (c clock) {
 	switch it.kind {
 	case view.KindCollective, view.KindFunction, view.KindStep, view.KindPass, view.KindSession, view.KindCalls, view.KindRoot:
