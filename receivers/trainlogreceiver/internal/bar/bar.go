@@ -313,8 +313,8 @@ func isEvaluation(desc []byte) bool {
 	return false
 }
 
-// train emits what a training's bar has news of: a step, if the count or the postfix is new, and the results of an evaluation in the postfix. withoutLoss: the
-// bar is a training's by its name, so the count alone is a step.
+// train emits what a training's bar has news of: a step, if the count is new, or the postfix of a bar whose postfix comes behind the count (d.changes), and the
+// results of an evaluation in the postfix. withoutLoss: the bar is a training's by its name, so the count alone is a step.
 func (p *Parser) train(d *drawing, withoutLoss bool, out object.Out) (found bool) {
 	at := d.Done
 	if d.epochs > 0 {
