@@ -522,3 +522,22 @@ func TestPassedOver(t *testing.T) {
 		assert.Equal(t, want, passed("--config", file), all)
 	}
 }
+
+// Files that are not read are told by the file that has all of their steps.
+func TestCopiesOfSeveral(t *testing.T) {
+	state := func(steps int, loss float64) string {
+		var rows []string
+		for s := 10; s <= steps; s += 10 {
+			rows = append(rows, fmt.Sprintf(`{"epoch": %g, "loss": %g, "learning_rate": 0.001, "step": %d}`, float64(s)/100, loss, s))
+		}
+		return fmt.Sprintf(`{"global_step": %d, "log_history": [%s]}`, steps, strings.Join(rows, ", "))
+	}
+	dir := logs(t, map[string]string{
+		"a/checkpoint-500/trainer_state.json": state(500, 3), "a/checkpoint-900/trainer_state.json": state(900, 3),
+		"b/checkpoint-500/trainer_state.json": state(500, 4), "b/checkpoint-900/trainer_state.json": state(900, 4),
+	})
+	out, _ := run(t, "", dir)
+	for _, job := range []string{"a", "b"} {
+		assert.Contains(t, out, "1 file is not read, all of whose steps are in "+filepath.Join(dir, job, "checkpoint-900/trainer_state.json"))
+	}
+}

@@ -1,6 +1,10 @@
 package check
 
-import "fmt"
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
 
 // copies reports repeated lines and files, whose steps count once.
 func (r *rules) copies() {
@@ -13,14 +17,15 @@ func (r *rules) copies() {
 			})
 		}
 	}
-	if n := len(r.got.Copies); n > 0 {
-		f := finding{
-			Name: "copies", What: fmt.Sprintf("%s all of whose steps are in %s", count(int64(n), "file is not read,", "files are not read,"), r.got.Copies[0].Of),
+	seen := make(map[string][]place) // by the file that is read instead
+	for _, c := range r.got.Copies {
+		seen[c.Of] = append(seen[c.Of], place{File: c.Path})
+	}
+	for _, of := range slices.Sorted(maps.Keys(seen)) {
+		n := int64(len(seen[of]))
+		r.find(finding{
+			Name: "copies", What: fmt.Sprintf("%s all of whose steps are in %s", count(n, "file is not read,", "files are not read,"), r.got.Name(of)), Seen: seen[of],
 			Why: "Checkpoints repeat the log so far; TensorBoard and W&B repeat what is printed.", Fix: "Nothing.",
-		}
-		for _, c := range r.got.Copies {
-			f.Seen = append(f.Seen, place{File: c.Path})
-		}
-		r.find(f)
+		})
 	}
 }
