@@ -29,8 +29,8 @@ const (
 	mostText    = 4 << 10 // bytes
 )
 
-// first reads a line with rich's level and place in the source, whose message begins at a column: possibly the first of several. A name at the end without a
-// value ("lr:") is left for the next line. mine is false for a line without a record.
+// first reads a line of rich's (logger.Rich), whose message begins at a column: possibly the first of several. The place in the source at the end is cut off,
+// and a name at the end without a value ("lr:") is left for the next line. mine is false for a line without a record.
 func (p *parser) first(text []byte, column int, out step.Out) (v tail.Verdict, reason string, mine bool) {
 	p.wrap = wrap{}
 	p.prefix.Reset()

@@ -38,7 +38,7 @@ func row(b []byte) (name, value []byte, group, ok bool) {
 }
 
 // boxed reads a line between two rules, a row, which is kept, or the rule that ends the box and makes the record of the rows. A line that is no row, and rows
-// of more than maxLines bytes, end the box without a record; mine is then false.
+// of more than maxLines bytes, end the box without a record; mine is then false, as for a rule without a record.
 func (p *Parser) boxed(b []byte, out Out) (v tail.Verdict, reason string, mine bool) {
 	s := &p.state
 	if isRule(b) {

@@ -85,7 +85,7 @@ func (p *Parser) Line(b []byte, out object.Out) (found bool, reason string) {
 func (p *Parser) Blank() { p.progress.blank() }
 
 // bar takes a progress bar, and says whether the bar completed a record: the bar drawn after a dict has the step of the dict's record, and emits the step and
-// the time as values of that record (Side).
+// the time as values of that record (Side). A broken dict, and one with a step of its own, has no such record.
 func (p *Parser) bar(b *tqdm.Bar, out object.Out) bool {
 	// Other bars have names: "Map", "Loading checkpoint shards". ms-swift calls the bar of the training Train.
 	if b.Total == 0 || len(b.Desc) > 0 && string(b.Desc) != "Train" {

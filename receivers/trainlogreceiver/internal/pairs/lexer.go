@@ -631,11 +631,9 @@ func (x *lexer) known(q *pair) bool {
 		return true
 	}
 	switch name {
-	case "avg", "mean", "elapsed", "remain", "remaining", "eta", "episode", "psnr":
-		return true
-	case "lr", "learning rate", "norm", "grad norm", "grad_norm", "tok/s", "tok/sec", "ms/batch", "ms/step", "s/batch", "ppl", "acc", "accuracy", "rank",
-		"train acc",
-		"dt", "it/sec", "tokens/sec", "steps/sec", "grad. norm", "entropy", "reward", "perplexity", "mfu", "gpu", "kl", "error", "throughput":
+	case "avg", "mean", "elapsed", "remain", "remaining", "eta", "psnr", "lr", "learning rate", "norm", "grad norm", "grad_norm", "tok/s", "tok/sec", "ms/batch",
+		"ms/step", "s/batch", "ppl", "acc", "accuracy", "rank", "train acc", "dt", "it/sec", "tokens/sec", "steps/sec", "grad. norm",
+		"entropy", "reward", "perplexity", "mfu", "gpu", "kl", "error", "throughput":
 		return true
 	}
 	return bytes.IndexByte(q.name, '_') > 0 && bytes.IndexByte(q.name, ' ') < 0 // loss_ctc, th_accuracy
