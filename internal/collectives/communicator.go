@@ -182,7 +182,23 @@ func (j *joiner) full(c *open) bool {
 	case j.silent > 0: // of unknown size: a log without records yet may have another rank
 		return false
 	}
-	return c.ranks+c.passed >= need
+	have := c.ranks + c.passed
+	return have >= need && (comm.lost == 0 || have-c.lostHere() >= need)
+}
+
+// lostHere counts the ranks given up since their record here, or since they went on: need is without them.
+func (c *open) lostHere() (n int) {
+	passed := 0
+	for rank := range int32(len(c.comm.gone) * 64) {
+		switch {
+		case !c.comm.gone.has(rank):
+		case c.has.has(rank):
+			n++
+		case c.track.beyond(rank, c.seq):
+			passed++
+		}
+	}
+	return n + min(passed, c.passed) // after a restart of the numbers no rank has passed
 }
 
 // whyFull is the outcome of a full collective: why nothing more is waited for.
@@ -191,7 +207,7 @@ func (c *open) whyFull() Outcome {
 	case c.comm.sparse: // ranks without a record are no fault
 	case c.passed > 0 && c.ranks < c.comm.known-c.comm.lost: // some of the ranks not given up have no record, and have gone on
 		return Gap
-	case c.comm.lost > 0:
+	case c.comm.lost > 0 && c.ranks < c.comm.known:
 		return Gone
 	}
 	return Complete

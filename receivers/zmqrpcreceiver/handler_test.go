@@ -524,7 +524,9 @@ func TestCommWithoutStages(t *testing.T) {
 	defer func() { require.NoError(t, tel.Shutdown(context.Background())) }()
 	set := receivertest.NewNopSettings(metadata.Type)
 	set.TelemetrySettings = tel.NewTelemetrySettings()
-	path := filereceivertest.Put(t, t.TempDir(), "x.log", "Log - Transport: IPC\nID Method Ser(ms) Comm(ms) Total(ms)\n1 A 1.000 4.000 4.000\n2 A 4.002 4.000 4.100\n")
+	path := filereceivertest.Put(t, t.TempDir(), "x.log", strings.Join([]string{
+		"Log - Transport: IPC", "ID Method Ser(ms) Comm(ms) Total(ms)", "1 A 1.000 4.000 4.000", "2 A 4.002 4.000 4.100",
+	}, "\n")+"\n")
 	filereceivertest.Read(t, set, config(path), newParts)
 	metadatatest.AssertEqualTrainbridgeZmqInconsistentRows(t, tel, []metricdata.DataPoint[int64]{
 		{Value: 1, Attributes: attribute.NewSet(attribute.String("reason", "comm_sum"))},
