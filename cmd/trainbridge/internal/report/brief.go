@@ -186,11 +186,15 @@ func (c *conclusion) slowest(head func(string)) {
 	}
 }
 
-// unreadBriefly says how many files and lines were not understood; "": all were.
+// unreadBriefly says how many files could not be read, and how many files and lines were not understood; "": all were.
 func (p *page) unreadBriefly(read *offline.Reading) string {
-	foreign, lines := int64(0), int64(0)
+	unread, foreign, lines := int64(0), int64(0), int64(0)
 	for _, f := range read.Files {
-		if f.Receiver == "" {
+		switch {
+		case f.Receiver != "":
+		case f.Err != nil:
+			unread++
+		default:
 			foreign++
 		}
 		for _, r := range f.Rejected {
@@ -198,8 +202,11 @@ func (p *page) unreadBriefly(read *offline.Reading) string {
 		}
 	}
 	var what []string
+	if unread > 0 {
+		what = append(what, p.in(human.Plural(unread, "file")+" could not be read", human.Thousands(unread)+" 个文件未能读取"))
+	}
 	if foreign > 0 {
-		what = append(what, p.in(human.Plural(foreign, "file")+" could not be read", human.Thousands(foreign)+" 个文件未能读取"))
+		what = append(what, p.in(human.Plural(foreign, "file")+" had nothing that is known", human.Thousands(foreign)+" 个文件没有可识别的内容"))
 	}
 	if lines > 0 {
 		what = append(what, p.in(human.Plural(lines, "line")+" could not be understood", human.Thousands(lines)+" 行无法理解"))
@@ -207,5 +214,5 @@ func (p *page) unreadBriefly(read *offline.Reading) string {
 	if len(what) == 0 {
 		return ""
 	}
-	return strings.Join(what, p.in(" and ", "，")) + p.in("; trainbridge check says more.", "；详见 trainbridge check。")
+	return strings.Join(what, p.in(", ", "，")) + p.in("; trainbridge check says more.", "；详见 trainbridge check。")
 }

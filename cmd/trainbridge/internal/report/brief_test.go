@@ -84,3 +84,14 @@ func TestBriefOfSeveralRuns(t *testing.T) {
 	assert.NotContains(t, out, "Where the time went")
 	assert.Regexp(t, `^2 runs\n  run +failed by +steps +step P50 +last loss +time +lost +share\n  b +exception +2 +1 s +2 .*\n  a +- +2 +1 s +2 `, out)
 }
+
+// A log of nobody's format is not called unreadable.
+func TestBriefOfForeignFiles(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "train.jsonl"), []byte(`{"step":1,"loss":2,"step_time_s":1}`+"\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "notes.txt"), []byte("hello\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "cut.log.gz"), []byte("\x1f\x8b\x08"), 0o600))
+	out, err := report(t, "", dir)
+	require.NoError(t, err)
+	assert.Contains(t, out, "1 file could not be read, 1 file had nothing that is known; trainbridge check")
+}
