@@ -11,7 +11,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// RPCOffline is the work between calls in some logs, beside the stages of view.RPCStage.
+// RPCOffline is the client's work before a call, which some logs have, beside the stages of view.RPCStage.
 const RPCOffline = view.RPCStages
 
 // Calls are sums over RPCs, as reported by TSQP's analyze_zmq_performance.py.
@@ -33,6 +33,7 @@ type Call struct {
 	Took                       float64
 	Stages                     [view.RPCStages + 1]float64 // s
 	Sent, Received, Throughput float64
+	parent                     pcommon.SpanID
 	receive                    pcommon.SpanID // of the receive stage's span, below which the server's time is
 }
 
@@ -154,20 +155,23 @@ func (c *Calls) add(s ptrace.Span, v *view.Call, res *resource) {
 	m.Sent.Add(v.RequestSize)
 	m.Received.Add(v.ResponseSize)
 	if of := c.Slowest.add(mostShown, took, s, res); of != nil {
-		of.fill(v, m, took)
+		of.fill(s, v, m, took)
 	}
 	if of := c.Largest.add(mostShown, orZero(v.RequestSize)+orZero(v.ResponseSize), s, res); of != nil {
-		of.fill(v, m, took)
+		of.fill(s, v, m, took)
 	}
 }
 
 // fill sets the details of one of the slowest or largest calls.
-func (c *Call) fill(v *view.Call, m *Method, took float64) {
-	*c = Call{ID: v.ID, Method: m.Name, Took: took, Sent: v.RequestSize, Received: v.ResponseSize, Throughput: v.Throughput}
+func (c *Call) fill(s ptrace.Span, v *view.Call, m *Method, took float64) {
+	*c = Call{
+		ID: v.ID, Method: m.Name, Took: took, Sent: v.RequestSize, Received: v.ResponseSize, Throughput: v.Throughput, parent: s.ParentSpanID(),
+	}
 	for i := range c.Stages {
 		c.Stages[i] = math.NaN()
 	}
 	copy(c.Stages[:], v.Duration[:])
+	c.Stages[RPCOffline] = v.Offline
 }
 
 // stageOf is the stage of a call's part; false for rpc.unattributed, the rest that Calls.Total makes of all others.
@@ -203,13 +207,18 @@ func (d *Passes) part(s ptrace.Span, _ *resource) {
 }
 
 // stage adds the time of a stage to the distribution and, where the call is one of the slowest or largest, to the call's details. The server's span is below
-// that of the receive stage, if there is one, and offline work is beside the call, without a place in the details. All others are below the call's span.
+// that of the receive stage, if there is one. Offline work is beside the call, and ends where the call begins. All others are below the call's span.
 func (c *Calls) stage(stage view.RPCStage, took float64, s ptrace.Span) {
 	c.Stages[stage].Add(took)
 	parent := s.ParentSpanID()
 	for _, top := range [...]Top[Call]{c.Slowest, c.Largest} {
 		for i := range top {
-			if r := &top[i]; (r.Span == parent || r.Of.receive == parent) && r.Trace == s.TraceID() {
+			r := &top[i]
+			is := r.Span == parent || r.Of.receive == parent
+			if stage == RPCOffline {
+				is = r.Of.parent == parent && r.Start == int64(s.EndTimestamp())
+			}
+			if is && r.Trace == s.TraceID() {
 				r.Of.Stages[stage] = took
 				if stage == view.RPCReceive {
 					r.Of.receive = s.SpanID()

@@ -162,3 +162,36 @@ func TestWindows(t *testing.T) {
 	assert.Empty(t, pass.Slow)
 	assert.True(t, math.IsNaN(new(Window).Share(&Part{})))
 }
+
+// Offline work is known of each of the slowest calls, from spans beside the calls as from attributes.
+func TestOffline(t *testing.T) {
+	res := spans.Resource{Service: "zeromq", RunID: "r", System: spans.RPCSystemZeroMQ}
+	for _, stated := range []bool{false, true} {
+		m := newMaker()
+		trace, _ := m.root(res, spans.SpanRPCPass, 0, 100*ms)
+		for i := range int64(3) {
+			at, offline := base+i*20*ms, i*ms
+			s := m.Add(res, spans.Span{
+				Trace: trace, ID: pcommon.SpanID{2, byte(i)}, Parent: pcommon.SpanID{1}, Name: "Linear", Is: spans.KindCall, Start: at, End: at + (9-i)*ms,
+			})
+			s.Attributes().PutInt(spans.AttrZMQCallID, i)
+			switch {
+			case stated:
+				s.Attributes().PutDouble(spans.AttrZMQCallDuration, float64(9-i)/1e3)
+				if offline > 0 {
+					s.Attributes().PutDouble(spans.AttrZMQOfflineDuration, float64(offline)/1e9)
+				}
+			case offline > 0:
+				m.AddPart(&spans.Span{
+					Trace: trace, ID: pcommon.SpanID{3, byte(i)}, Parent: pcommon.SpanID{1}, Name: spans.SpanRPCOffline, Start: at - offline, End: at,
+				})
+			}
+		}
+		calls := &m.digest().Passes.Calls
+		require.Len(t, calls.Slowest, 3)
+		assert.InDelta(t, 0.003, calls.Stages[RPCOffline].Sum(), 1e-9)
+		assert.True(t, math.IsNaN(calls.Slowest[0].Of.Stages[RPCOffline]))
+		assert.InDelta(t, 0.001, calls.Slowest[1].Of.Stages[RPCOffline], 1e-9, "stated %t", stated)
+		assert.InDelta(t, 0.002, calls.Slowest[2].Of.Stages[RPCOffline], 1e-9, "stated %t", stated)
+	}
+}

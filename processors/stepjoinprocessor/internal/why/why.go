@@ -132,8 +132,8 @@ type History struct {
 	free   []*window // freed windows, for reuse
 }
 
-// New returns an empty History. At its fullest, 256 keys of 64 timers and 64 runs of 4,096 ranks, it takes some 100 MB; mostly 20 to 100 kB a key. Held windows take 0.5 to 4
-// kB each.
+// New returns an empty History. At its fullest, 256 keys of 64 timers and 64 runs of 4,096 ranks, it takes some 100 MB; mostly 20 to 100 kB a key. Held windows
+// take 0.5 to 4 kB each.
 func New() *History {
 	h := &History{runs: lru.New[string, *run](runs)}
 	h.series, _ = simplelru.NewLRU(keys, func(_ Key, s *series) { h.settle(s, true) }) // the error is that of a size below one
