@@ -152,10 +152,14 @@ func (j *joiner) noteNode(comm *communicator, p *part) {
 	case p.how.global:
 		comm.run.ranks[p.rank] = p.src.node
 	default:
+		before, ok := comm.nodes[p.rank]
+		if ok && before == p.src.node { // mostly
+			return
+		}
 		if comm.nodes == nil {
 			comm.nodes = make(map[int32]int32)
 		}
-		if _, ok := comm.nodes[p.rank]; !ok {
+		if !ok {
 			j.remember(comm, nodeBytes)
 		}
 		comm.nodes[p.rank] = p.src.node
