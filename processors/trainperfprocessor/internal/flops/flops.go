@@ -175,7 +175,7 @@ func shapeOf(m *spans.Model) shape {
 		s.dense = s.layers - s.moe
 		return s
 	}
-	// Layer i is a mixture of experts when i ≥ first and i divides by the frequency.
+	// Layer i is a mixture of experts when i ≥ first and i is a multiple of the frequency.
 	freq, first := max(f(m.MoELayerFreq), 1), min(f(m.FirstDense), s.layers)
 	s.moe = math.Ceil(s.layers/freq) - math.Ceil(first/freq) // the multiples of freq from first to below layers
 	s.dense = s.layers - s.moe

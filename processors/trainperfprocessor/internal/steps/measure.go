@@ -92,8 +92,9 @@ func (d *Domain) worldSize(w *work) float64 {
 	return 0
 }
 
-// amounts adds the samples and tokens of the whole record, and the throughputs, where the log does not have them: from the batch and seq_length, else from
-// rates × time. perf_monitor's rates omit the data-parallel size, so samples and tokens are not made of them.
+// amounts adds what the log does not have of these: the samples and tokens of the whole record, from the batch and seq_length, else from rates × time; and the
+// throughputs, that of tokens from the rate of a device or the log's tokens, else from the batch. perf_monitor's rates omit the data-parallel size, so samples
+// and tokens are not made of them.
 func (w *work) amounts(add *additions) {
 	seconds := float64(w.end-w.start) / 1e9 // of the whole record
 	samples := w.batch * w.covered
