@@ -523,7 +523,7 @@ func TestPassedOver(t *testing.T) {
 	}
 }
 
-// Files that are not read are told by the file that has all of their steps.
+// Copies are told by the file with all of their steps.
 func TestCopiesOfSeveral(t *testing.T) {
 	state := func(steps int, loss float64) string {
 		var rows []string

@@ -87,7 +87,7 @@ type other struct {
 	packed bool
 }
 
-// begins is a test for a file that begins with one of some texts.
+// begins is a test for files with any of some texts at their beginning.
 func begins(magic ...string) func(string, []byte) bool {
 	return func(_ string, head []byte) bool {
 		for _, m := range magic {
