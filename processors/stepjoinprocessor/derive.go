@@ -39,6 +39,7 @@ type deriver struct {
 	callBy   []string                          // of each of calls: joined.by
 	parents  map[pcommon.SpanID]pcommon.SpanID // of the parts of a step
 	waits    []pcommon.SpanID                  // the parts of a step that wait for another process
+	between  bool                              // checkpoints and evaluations among the parts of the step lie between two steps
 	timers   []why.Timer
 	seconds  []float64
 	ranks    int64 // of the job in the window; 0: unknown
@@ -304,7 +305,7 @@ func (d *deriver) own(r *facts.Run, g *facts.Group, w *facts.Window) {
 			}
 			continue
 		}
-		if w == nil || w.Kind != facts.Step || d.stepOf(l) != w.Span {
+		if w == nil || w.Kind != facts.Step || d.stepOf(l) != w.Span || d.between && l.Parent == w.Span && besideSteps(l) {
 			continue
 		}
 		length, direct := factor*float64(l.End-l.Start)/1e9, l.Parent == w.Span // s; not nested in another part
@@ -329,15 +330,21 @@ func (d *deriver) own(r *facts.Run, g *facts.Group, w *facts.Window) {
 	}
 }
 
-// parts records the parent of each part of a step (d.parents) and the parts that wait (d.waits), and returns by which number the timers are to be multiplied.
-// A record of several steps mostly has the timers' means per step: w.Steps. If that many do not fit in the window, the timers are sums: 1.
+// besideSteps says whether a part is work that some trainers do within steps, and others between two steps.
+func besideSteps(l *facts.Leaf) bool {
+	return l.Kind == breakdown.Checkpoint || l.Kind == breakdown.Evaluation
+}
+
+// parts records the parent of each part of a step (d.parents), the parts that wait (d.waits), and whether checkpoints and evaluations lie between steps
+// (d.between): the other parts fit in the window, all of them together do not. It returns by which number the timers are to be multiplied. A record of several
+// steps mostly has the timers' means per step: w.Steps. If that many do not fit in the window, the timers are sums: 1.
 func (d *deriver) parts(g *facts.Group, w *facts.Window) (factor float64) {
 	clear(d.parents)
-	d.waits = d.waits[:0]
+	d.waits, d.between = d.waits[:0], false
 	if w == nil || w.Kind != facts.Step {
 		return 1
 	}
-	sum := int64(0)
+	sum, beside := int64(0), int64(0)
 	for i := range g.Own {
 		l := &g.Own[i]
 		if !l.Parent.IsEmpty() {
@@ -348,9 +355,14 @@ func (d *deriver) parts(g *facts.Group, w *facts.Window) (factor float64) {
 		}
 		if l.Parent == w.Span {
 			sum += l.End - l.Start
+			if besideSteps(l) {
+				beside += l.End - l.Start
+			}
 		}
 	}
-	if float64(sum)*w.Steps <= 1.01*float64(w.End-w.Start) { // 1 %: printed numbers are rounded
+	room := 1.01 * float64(w.End-w.Start) // 1 %: printed numbers are rounded
+	d.between = float64(sum) > room && float64(sum-beside) <= room
+	if float64(sum)*w.Steps <= room {
 		return w.Steps
 	}
 	return 1

@@ -162,3 +162,22 @@ func TestTimersThatDoNotSayWhy(t *testing.T) {
 	assert.Contains(t, said, "1 of 40 steps was slow (10 s of 410 s). This log does not say why.")
 	assert.NotContains(t, said, "no timers within a step")
 }
+
+// Where verl's testing lies between steps, it takes nothing from the time of the step that it follows.
+func TestEvaluationsBetweenSteps(t *testing.T) {
+	var log strings.Builder
+	for i := 1; i <= 60; i++ {
+		gen := 5.0
+		if i == 40 {
+			gen = 9
+		}
+		fmt.Fprintf(&log, "step:%d - actor/pg_loss:0.1 - timing_s/gen:%g - timing_s/update_actor:4.5", i, gen)
+		if i%20 == 0 {
+			log.WriteString(" - timing_s/testing:3")
+		}
+		fmt.Fprintf(&log, " - timing_s/step:%g\n", gen+5)
+	}
+	file := filepath.Join(t.TempDir(), "driver.log")
+	require.NoError(t, os.WriteFile(file, []byte(log.String()), 0o600))
+	assert.Contains(t, reported(t, file, "--full"), "1. 4 s in gen, in 1 step.")
+}
