@@ -109,6 +109,45 @@ func (t kafkaTable) print(w io.Writer) {
 	fmt.Fprintln(w)
 }
 
+// kafkaJob is a generated job, of which the messages of all hosts wait in a topic of its own.
+type kafkaJob struct {
+	name, topic string
+	flags       string   // of gen partials
+	rates       []string // sample rates of the gateways
+}
+
+// jobs are one communicator, the limit of one partition, and a growing number of communicators: tensor parallelism of 8 ranks, a pipeline of 4 stages, and data
+// parallelism of the rest. Each of the growing jobs has about two million records.
+var jobs = []kafkaJob{
+	{"160 ranks, one communicator", "job", "--layout fsdp --gpus 160 --rate 50 --duration 90s", []string{"1", "0.01"}},
+	{"the same, one host cut off for 60 s", "away", "--layout fsdp --gpus 160 --rate 50 --duration 90s --away-host 3 --away-from 10s --away-for 60s", []string{"1"}},
+	{"10,000 ranks, one communicator", "hot", "--layout fsdp --gpus 10000 --rate 10 --duration 8s", []string{"1"}},
+	{"64 ranks, 56 communicators", "ranks64", "--pp 4 --gpus 64 --duration 320s", []string{"1", "0.01"}},
+	{"512 ranks", "ranks512", "--pp 4 --gpus 512 --duration 40s", []string{"1", "0.01"}},
+	{"4,096 ranks", "ranks4096", "--pp 4 --gpus 4096 --duration 5s", []string{"1", "0.01"}},
+	{"16,384 ranks", "ranks16384", "--pp 4 --gpus 16384 --duration 1.3s", []string{"1", "0.01"}},
+}
+
+// generate has gen partials write the job's messages to the broker, and returns the number of records.
+func (j *kafkaJob) generate(gen, broker string) (records int64, err error) {
+	said, err := exec.Command(gen, append([]string{"partials", "--kafka", broker, "--topic", j.topic}, strings.Fields(j.flags)...)...).CombinedOutput()
+	if err != nil {
+		return 0, fmt.Errorf("gen partials: %w: %s", err, said)
+	}
+	if _, err := fmt.Sscanf(string(said), "sent %d records", &records); err != nil {
+		return 0, fmt.Errorf("gen partials: %w: %s", err, said)
+	}
+	return records, nil
+}
+
+// kafkaCase is a collector of bench/config/collectives.yaml: a row of the table.
+type kafkaCase struct {
+	name                               string
+	log                                string // path
+	receiver, exporter, topic, sampled string
+	records                            int64
+}
+
 // collectives runs one receiver, an agent, a gateway, and a receiver whose spans go to Kafka without a key, over one log; then gateways of generated jobs, one
 // with a host cut off for 60 s.
 func (o *options) collectives(libs string) (t kafkaTable, err error) {
@@ -129,39 +168,35 @@ func (o *options) collectives(libs string) (t kafkaTable, err error) {
 		return nil, err
 	}
 	defer os.Remove(log)
-	// Jobs of one communicator, the limit of one partition: some GPUs for long, and many for a short time.
-	const gpus, rate, seconds, flat, flatRate, flatSeconds = 160, 50, 90, 10_000, 10, 8
-	const job, hot = gpus * rate * seconds, flat * flatRate * flatSeconds
-	for topic, args := range map[string]string{
-		"job":  fmt.Sprintf("--gpus %d --rate %d --duration %ds", gpus, rate, seconds),
-		"away": fmt.Sprintf("--gpus %d --rate %d --duration %ds --away-host 3 --away-from 10s --away-for 60s", gpus, rate, seconds),
-		"hot":  fmt.Sprintf("--gpus %d --rate %d --duration %ds", flat, flatRate, flatSeconds),
-	} {
-		gen := exec.Command(o.gen, append([]string{"partials", "--layout", "fsdp", "--kafka", b.addr, "--topic", topic}, strings.Fields(args)...)...)
-		if text, err := gen.CombinedOutput(); err != nil {
-			return nil, fmt.Errorf("gen partials: %w: %s", err, text)
-		}
-	}
-	for _, row := range []struct {
-		name, log, receiver, exporter, topic, sampled string
-		records                                       int64
-	}{
+	rows := []kafkaCase{
 		{"one receiver of all logs", log, "nccl", "otlp_acked", "none", "1", logs.lines},
 		{"agent, `join: remote`", log, "nccl/agent", "kafka/keyed", "partials", "1", logs.lines},
 		{"gateway, of what the agent sent", none, "nccl/gateway", "otlp_acked", "partials", "1", logs.lines},
 		{"one receiver, spans to Kafka without a key", log, "nccl", "kafka", "spans", "1", logs.lines},
-		{fmt.Sprintf("gateway, of %d generated GPUs", gpus), none, "nccl/gateway", "otlp_acked", "job", "1", job},
-		{"the same, `sample_rate: 0.01`", none, "nccl/gateway", "otlp_acked", "job", "0.01", job},
-		{"without, one host cut off for 60 s", none, "nccl/gateway", "otlp_acked", "away", "1", job},
-		{fmt.Sprintf("gateway, one communicator of %d", flat), none, "nccl/gateway", "otlp_acked", "hot", "1", hot},
-	} {
-		r, want := kafkaRow{name: row.name, records: row.records}, int64(0)
+	}
+	for i := range jobs {
+		j := &jobs[i]
+		records, err := j.generate(o.gen, b.addr)
+		if err != nil {
+			return nil, err
+		}
+		for _, rate := range j.rates {
+			name := "gateway, of " + j.name
+			if rate != "1" {
+				name = "the same, `sample_rate: " + rate + "`"
+			}
+			rows = append(rows, kafkaCase{name, none, "nccl/gateway", "otlp_acked", j.topic, rate, records})
+		}
+	}
+	for _, row := range rows {
+		r, want := kafkaRow{name: row.name, records: row.records}, int64(unknown)
 		for round := range o.rounds {
 			topic := row.topic
 			if row.exporter != "otlp_acked" && round > 0 { // an empty topic for each round; the gateway reads the topic of the first
 				topic += strconv.Itoa(round)
 			}
-			s, err := o.measure(o.collective(b, row.receiver, row.exporter, topic, row.sampled, fmt.Sprintf("%s-%d", row.name, round)), d, row.log, want)
+			group := fmt.Sprintf("%s-%s-%d", row.topic, row.sampled, round)
+			s, err := o.measure(o.collective(b, row.receiver, row.exporter, topic, row.sampled, group), d, row.log, want)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", row.name, err)
 			}
@@ -189,6 +224,9 @@ func (o *options) collective(b *broker, receiver, exporter, topic, sampled, grou
 		args, env, err = command(d, dir, s)
 		env = append(env, "BENCH_KAFKA="+b.addr, "BENCH_RECEIVER="+receiver, "BENCH_EXPORTER="+exporter, "BENCH_TOPIC="+topic, "BENCH_GROUP="+group,
 			"BENCH_SAMPLED="+sampled)
+		if c.reads {
+			env = append(env, "GOGC=200") // of gateways: docs/reference/scale.md
+		}
 		if exporter != "otlp_acked" {
 			done, stop := make(chan struct{}), s.stop
 			s.stop = func() { close(done); stop() }

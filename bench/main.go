@@ -10,6 +10,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -219,11 +220,13 @@ const (
 	trailing = 100 * time.Millisecond
 	// quiet is the silence after which nothing more is expected of a contender that has not delivered all.
 	quiet = 3 * time.Second
+	// unknown is the number of items that a contender delivers where only its own work tells.
+	unknown = math.MaxInt64
 )
 
 // measure has c read log, until so many items have arrived as are wanted and no more come. The CPU time is read once trailing has passed after the last item,
-// and again if more items come; what is missing after quiet does not come. An error says that after 5 minutes nothing has arrived, or items
-// still come.
+// and again if more items come; what is missing after quiet does not come. Where nobody knows the number, unknown is wanted. An error says that after 5 minutes
+// nothing has arrived, or items still come.
 func (o *options) measure(c *contender, d *duel, log string, want int64) (sample, error) {
 	dir, err := os.MkdirTemp(o.out, "run")
 	if err != nil {

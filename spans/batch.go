@@ -46,7 +46,6 @@ type Batch struct {
 	begun  bool             // the last span is not measured yet
 	n      int              // spans of the last message
 	bytes  int              // OTLP bytes of the last message, but for span
-	room   int              // spans that the next resource is likely to have
 	sizer  ptrace.ProtoMarshaler
 	origin int64             // From
 	traced bool              // Keep
@@ -65,7 +64,7 @@ type Message struct {
 
 // NewBatch starts an empty batch. scope and version name the writing component.
 func NewBatch(scope, version string) *Batch {
-	return &Batch{scope: scope, version: version, room: 64}
+	return &Batch{scope: scope, version: version}
 }
 
 // Keep has the messages say where their spans come from.
@@ -85,9 +84,6 @@ const NoOrigin = -1
 
 // From sets the origin of the spans added next, in the caller's own numbers.
 func (b *Batch) From(origin int64) { b.origin = origin }
-
-// Grow makes room for n spans, mostly of one resource.
-func (b *Batch) Grow(n int) { b.room = max(b.room, min(n, MaxMessageSpans)) }
 
 // Len is the number of spans in the current message.
 func (b *Batch) Len() int { return b.n }
@@ -276,8 +272,6 @@ func (b *Batch) begin(m *Message, res Resource) {
 	ss := rs.ScopeSpans().AppendEmpty()
 	ss.Scope().SetName(b.scope)
 	ss.Scope().SetVersion(b.version)
-	ss.Spans().EnsureCapacity(b.room) // growing from nothing would cost as much again
-	b.room = 64                       // Grow was for this resource
 	if b.traced {
 		m.Origins = append(m.Origins, nil)
 	}

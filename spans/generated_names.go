@@ -918,7 +918,7 @@ const (
 
 // Joins · Joins. Of the spans that step_join adds.
 const (
-	// boolean. True where not all may be here: a collector was started anew meanwhile, or had no room to wait.
+	// boolean. True where not all may be here, for a reason.
 	AttrJoinPartial = "trainbridge.join.partial"
 	// Why not all may be here.
 	AttrJoinPartialReason = "trainbridge.join.partial.reason"
@@ -938,6 +938,9 @@ const (
 	PartialUnreadable = "unreadable"
 	// There was no room to wait, or to keep what may belong here, or a step came more than keep (15 min) after it.
 	PartialRoom = "room"
+	// Clocks of hosts differ by more than tolerance (1 ms), so that what other hosts logged is here only where its place is
+	// certain.
+	PartialClocks = "clocks"
 	// A source that was at work had not come to its end in time, or not all collectives of its time were sent.
 	PartialBehind = "behind"
 	// Collectives were sampled, and those left out did not come.

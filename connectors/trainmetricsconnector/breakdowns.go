@@ -55,7 +55,7 @@ func (r *breakdownReader) reset() {
 // span invalid; without a possible length, or without any possible time, nothing is noted.
 func (r *breakdownReader) read(span ptrace.Span, _ view.Kind, s *scratch) {
 	b := &r.breakdown
-	if b.Read(span); b.Partial { // the missing time would be counted as unattributed
+	if b.Read(span); b.Lacks() { // the missing time would be counted as unattributed
 		return
 	}
 	v := breakdownValues{key: breakdownKey{spans.Label(b.Window)}, from: len(r.times)}

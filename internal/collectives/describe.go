@@ -150,9 +150,12 @@ func (c *Collective) absence(m pcommon.Map) {
 	}
 }
 
-// attributes is the approximate number of attributes that describe writes, for their room.
-func (p *part) attributes(c *Collective) int {
+// attributes is the approximate number of attributes of a rank's span, for their room. last: the rank came last.
+func (p *part) attributes(c *Collective, last bool) int {
 	n := 4
+	if last {
+		n += 2
+	}
 	if p.how.global {
 		n++
 	}

@@ -42,7 +42,6 @@ type builder struct {
 // roots adds the root span of each collective, and the spans of single operations and of proxies; with the first of a run, the run's span. A late record has no
 // root: its collective's was sent before. An undrawn collective has one, from which components join and count, and which no backend gets.
 func (bd *builder) roots() {
-	bd.Grow(len(bd.batch) + 1)
 	for _, c := range bd.batch {
 		bd.from(c.Place)
 		if c.opens != nil {
@@ -64,7 +63,6 @@ func (bd *builder) roots() {
 func (bd *builder) ranks() {
 	for nth, more := 0, true; more; nth++ {
 		more = false
-		bd.Grow(3 * len(bd.batch)) // with their phases
 		for _, c := range bd.batch {
 			if !c.joined || nth >= len(c.parts) {
 				continue
@@ -154,7 +152,7 @@ func (bd *builder) single(c *Collective) {
 	kind := ptrace.SpanKindInternal
 	s := bd.Add(bd.resource(c, p), spans.Span{
 		Trace: c.trace, ID: c.id, Parent: c.parent, Name: c.operation(), Is: spans.KindCollective, Kind: kind, State: c.state,
-		Start: c.start, End: c.end, Source: p.how.time, Attributes: 24 + spans.AddedVerdicts,
+		Start: c.start, End: c.end, Source: p.how.time, Attributes: 18 + spans.AddedVerdicts,
 	})
 	m := s.Attributes()
 	c.describe(m)
@@ -211,7 +209,7 @@ func (bd *builder) rank(c *Collective, p *part) {
 	}
 	s := bd.Add(res, spans.Span{
 		Trace: c.trace, ID: id, Parent: c.id, Name: p.name, Is: spans.KindRank, Kind: ptrace.SpanKindInternal, State: c.state, Start: start, End: end,
-		Source: p.how.time, Attributes: p.attributes(c),
+		Source: p.how.time, Attributes: p.attributes(c, last),
 	})
 	m := s.Attributes()
 	if last {

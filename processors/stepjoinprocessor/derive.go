@@ -44,6 +44,7 @@ type deriver struct {
 	seconds  []float64
 	ranks    int64 // of the job in the window; 0: unknown
 	gpus     near
+	unsure   bool // clocks apart: parts of other hosts may lie in the window, and are not among d.pieces
 	counts   struct{ joined, ambiguous int64 }
 	out      *spans.Batch // takes the spans of this round, also breakdowns held before that now have their verdict; set by closeGroups
 	free     []*plain     // for reuse
@@ -136,7 +137,7 @@ func (d *deriver) root(out *spans.Batch, res spans.Resource, g *facts.Group, w *
 	if hasWindow && w.Kind == facts.Step && w.Number >= 0 {
 		s.Attributes().PutInt(spans.AttrIteration, w.Number)
 	}
-	putPartial(s, g)
+	putPartial(s, g.Partial)
 }
 
 // extend extends a time range by another; end 0: the range is still empty.
@@ -147,11 +148,11 @@ func extend(start, end, from, to int64) (newStart, newEnd int64) {
 	return min(start, from), max(end, to)
 }
 
-// putPartial marks a span whose group may be incomplete, with the reason.
-func putPartial(s ptrace.Span, g *facts.Group) {
-	if g.Partial != "" {
+// putPartial marks a span that may lack something, with the reason (spans.AttrJoinPartialReason); empty: the span is whole.
+func putPartial(s ptrace.Span, reason string) {
+	if reason != "" {
 		s.Attributes().PutBool(spans.AttrJoinPartial, true)
-		s.Attributes().PutStr(spans.AttrJoinPartialReason, g.Partial)
+		s.Attributes().PutStr(spans.AttrJoinPartialReason, reason)
 	}
 }
 
@@ -161,6 +162,7 @@ func putPartial(s ptrace.Span, g *facts.Group) {
 // A leaf counts in the breakdown of each window around it, but is joined (drawn) only in the innermost.
 func (d *deriver) collect(r *facts.Run, g *facts.Group, w *facts.Window) (batch *facts.Group) {
 	d.pieces, d.joined, d.calls, d.callBy = d.pieces[:0], d.joined[:0], d.calls[:0], d.callBy[:0]
+	d.unsure = false
 	d.resolver.Tolerance = d.p.cfg.Tolerance
 	d.gpus.begin(r, w)
 	d.own(r, g, w)
@@ -182,7 +184,8 @@ func (d *deriver) collect(r *facts.Run, g *facts.Group, w *facts.Window) (batch 
 			if !d.liesIn(r, owner, g) {
 				return
 			}
-			if !d.apart(r) { // with clocks apart, how much lies in the window is not known
+			d.unsure = d.unsure || d.apart(r) // how much lies in the window is not known
+			if !d.apart(r) {
 				d.own(r, o, nil)
 			}
 			if direct && !o.Promised { // no call of a batch with a root of ours: the batch as a whole is linked (copyStep)
@@ -213,6 +216,7 @@ func (d *deriver) collect(r *facts.Run, g *facts.Group, w *facts.Window) (batch 
 		inside := d.liesIn(r, owner, g)
 		switch {
 		case d.apart(r) && (l.Host == 0 || l.Host != w.Host): // the leaf's time is by another clock
+			d.unsure = true
 			d.despite(r, g, w, l, inside)
 		case inside:
 			d.piece(r, l)
@@ -301,6 +305,7 @@ func (d *deriver) own(r *facts.Run, g *facts.Group, w *facts.Window) {
 			case l.Kind != breakdown.Collective || !d.apart(r):
 				d.piece(r, l)
 			case w != nil: // a collective, with clocks apart
+				d.unsure = true
 				d.despite(r, g, w, l, true)
 			}
 			continue
@@ -563,7 +568,7 @@ func (d *deriver) copySlowest(out *spans.Batch, res spans.Resource, r *facts.Run
 // breakdown adds the breakdown span of window w to the trace of home, below parent. A window without known parts has none, except steps: offline all steps have
 // a breakdown, live all steps after the run's first step with parts; and except windows restored after a crash, whose breakdown is promised.
 //
-// A partial window is not judged. Live the others are judged at once; offline the span is held back until the window's verdict is known.
+// A partial window is not judged, unless only clocks are apart: the window's length is certain. Live the others are judged at once; offline the span is held back until the window's verdict is known.
 func (d *deriver) breakdown(out *spans.Batch, res spans.Resource, r *facts.Run, g *facts.Group, w *facts.Window, home *facts.Group, parent pcommon.SpanID) {
 	if w.Kind == facts.Function && !g.Promised && len(d.joined) == 0 { // the shares of a function are on its span
 		return
@@ -603,7 +608,11 @@ func (d *deriver) breakdown(out *spans.Batch, res spans.Resource, r *facts.Run, 
 		b = nil
 	}
 	of.put(s, b)
-	putPartial(s, g)
+	reason := g.Partial
+	if reason == "" && d.unsure {
+		reason = spans.PartialClocks
+	}
+	putPartial(s, reason)
 	notes := d.putGPUState(s, r, w)
 	switch {
 	case g.Partial != "": // incomparable

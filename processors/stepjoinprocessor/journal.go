@@ -317,6 +317,7 @@ func (p *stepJoin) restoreJournal(ctx context.Context, now time.Time) error {
 	}
 	// The replay has made promises anew: they are forgotten, because restore reads the stored ones.
 	for _, r := range p.runs {
+		r.Opened = true
 		for _, g := range r.Groups {
 			g.Chunk = -1
 		}

@@ -126,9 +126,10 @@ func (r *reader) begin() (ready bool) {
 	r.run.FindRepeats(r.p.refused) // a refused batch comes again, perhaps as this one
 	r.run.Entry, r.whole = r.p.journal.to, r.run.Whole()
 	r.write(factRun, 0, func(b []byte) []byte { return wire.AppendBytes(b, r.run.ID) })
-	if from := r.place.partition; from != "" && from != r.run.Partition { // the run is new here, or has moved to another partition
+	if from := r.place.partition; from != "" && from != r.run.Partition {
+		isMoved := r.run.Partition != "" // partitions were added, and another process may have read some of the run
 		r.run.Partition = from
-		if r.place.midway {
+		if r.place.midway || isMoved {
 			r.run.Misses(r.now)
 		}
 	}
@@ -152,7 +153,7 @@ func (r *reader) writeWhole() {
 func (r *reader) wanted(kind view.Kind, span ptrace.Span) bool {
 	switch kind {
 	case view.KindStep, view.KindPart, view.KindFunction, view.KindStage, view.KindCollective, view.KindPass, view.KindSession, view.KindCalls,
-		view.KindEvaluation, view.KindEvent:
+		view.KindEvaluation, view.KindEvent, view.KindRun:
 		return true
 	case view.KindCall:
 		return span.ParentSpanID().IsEmpty() // the rest is read by group
@@ -166,6 +167,10 @@ func (r *reader) wanted(kind view.Kind, span ptrace.Span) bool {
 func (r *reader) span(span ptrace.Span, kind view.Kind) (end int64) {
 	if kind == view.KindOther && span.Name() == spans.SpanNCCLWatermark {
 		r.watermark(span)
+		return 0
+	}
+	if kind == view.KindRun {
+		r.run.Opened = true
 		return 0
 	}
 	if kind == view.KindEvent {
@@ -389,12 +394,23 @@ func (r *reader) groupOf(trace pcommon.TraceID) *facts.Group {
 	return r.group
 }
 
+// partitionsAdded has the run miss what came by another partition, at the first logged step, if the run began there: the run's span has not come.
+func (r *reader) partitionsAdded(f *fact) {
+	isLoggedStep := f.isWindow && f.window.Kind == facts.Step && r.res.Source != ""
+	if !isLoggedStep || r.run.Opened || r.run.Partition == "" {
+		return
+	}
+	r.run.Opened = true
+	r.run.Misses(r.now)
+}
+
 // keep adds a fact to its run: to the group of its trace, which an own fact makes, else to the leaves of the run, which windows of other traces may hold. A
 // fact of a closed group is late: only counted, unless a pass without a clock (AddLate). Facts that will lead to a span of ours are promised. byID: the trace
 // is that of an id.
 func (r *reader) keep(f *fact, byID bool) {
 	run := r.run
 	r.writeSpan(f, byID)
+	r.partitionsAdded(f)
 	var g *facts.Group
 	if !f.own || !r.p.offline { // offline, groupOf below looks for the group
 		g = run.Groups[f.leaf.Trace]

@@ -1,6 +1,8 @@
 package ncclreceiver
 
 import (
+	"bytes"
+	"encoding/binary"
 	"fmt"
 	"testing"
 	"time"
@@ -16,20 +18,24 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/metadata"
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/offsets"
 	"github.com/trainbridge/trainbridge/spans"
+	"github.com/trainbridge/trainbridge/test/gen/nccl"
 )
 
-// Records of eight ranks from messages to the consumer, all on one core: unpacked, joined, judged, and built as spans; of one in a hundred, or of its root.
+// Records from messages to the consumer, all on one core: unpacked, joined, judged, and built as spans; of one collective in a hundred, or of its root. The jobs are
+// one communicator of eight ranks, and 1,568 communicators of 4,096 ranks.
 func BenchmarkGateway(b *testing.B) {
-	for _, rate := range []float64{1, 0.01} {
-		b.Run(fmt.Sprint(rate), func(b *testing.B) { benchmarkGateway(b, rate) })
+	for name, messages := range map[string]func(*testing.B) ([][]byte, int){"8 ranks": node, "4096 ranks": hosts} {
+		for _, rate := range []float64{1, 0.01} {
+			b.Run(fmt.Sprint(name, "/", rate), func(b *testing.B) { benchmarkGateway(b, messages, rate) })
+		}
 	}
 }
 
-func benchmarkGateway(b *testing.B, rate float64) {
+// node returns the messages of eight ranks of a communicator, and their number of records.
+func node(b *testing.B) (messages [][]byte, records int) {
 	b.Helper()
 	const ranks, collectives, each = 8, 5000, 50
 	partials := make([][][]byte, ranks)
-	size := 0
 	for rank := range ranks {
 		for _, s := range agent(b, fmt.Sprintf("node-pid%d.log", rank), inspectorLog(rank, ranks, collectives), func() int { return each }) {
 			out := spans.NewBatch("scope", "version")
@@ -37,8 +43,36 @@ func benchmarkGateway(b *testing.B, rate float64) {
 			message, err := new(ptrace.ProtoMarshaler).MarshalTraces(out.Messages()[0].Traces)
 			require.NoError(b, err)
 			partials[rank] = append(partials[rank], message)
-			size += len(message)
 		}
+	}
+	for i := range partials[0] {
+		for rank := range ranks {
+			messages = append(messages, partials[rank][i])
+		}
+	}
+	return messages, ranks * collectives
+}
+
+// hosts returns two seconds of 512 hosts, as node.
+func hosts(b *testing.B) (messages [][]byte, records int) {
+	b.Helper()
+	o := nccl.DefaultPartialsOptions()
+	o.GPUs, o.PP, o.Duration, o.Out = 4096, 4, 2*time.Second, "-"
+	var out bytes.Buffer
+	run, err := nccl.GeneratePartials(b.Context(), o, &out)
+	require.NoError(b, err)
+	for out.Len() > 0 {
+		messages = append(messages, out.Next(int(binary.BigEndian.Uint32(out.Next(4)))))
+	}
+	return messages, int(run.Records)
+}
+
+func benchmarkGateway(b *testing.B, job func(*testing.B) ([][]byte, int), rate float64) {
+	b.Helper()
+	messages, records := job(b)
+	size := 0
+	for _, m := range messages {
+		size += len(m)
 	}
 	cfg := createDefaultConfig().(*Config)
 	cfg.Kafka.GetOrInsertDefault()
@@ -58,12 +92,10 @@ func benchmarkGateway(b *testing.B, rate float64) {
 		p := newPartition(t, 0, offsets.Position{}, 0)
 		p.settled = time.Time{}
 		var record kgo.Record
-		for i := range partials[0] {
-			for rank := range ranks {
-				record.Value = partials[rank][i]
-				p.message(&record)
-				record.Offset++
-			}
+		for _, m := range messages {
+			record.Value = m
+			p.message(&record)
+			record.Offset++
 			if p.records >= maxBatch && !p.send() {
 				b.Fatal("not sent")
 			}
@@ -74,6 +106,6 @@ func benchmarkGateway(b *testing.B, rate float64) {
 		}
 		p.cancel()
 	}
-	b.ReportMetric(float64(b.Elapsed())/float64(b.N)/(ranks*collectives), "ns/record")
-	b.ReportMetric(float64(size)/(ranks*collectives), "B/record")
+	b.ReportMetric(float64(b.Elapsed())/float64(b.N)/float64(records), "ns/record")
+	b.ReportMetric(float64(size)/float64(records), "B/record")
 }

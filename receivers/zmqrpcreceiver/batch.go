@@ -67,14 +67,6 @@ func (bd *builder) begin(transport string, byID, observed bool) spans.TimeSource
 func (b *passBatch) Traces(out *spans.Batch, from filereceiver.From) {
 	bd := builder{Batch: out, whole: b.r.Locates(), res: spans.Resource{Service: b.r.cfg.ServiceName, RunID: b.run}}
 	bd.run.Trace, bd.run.Span = spans.RunIDs(b.run)
-	n := 1 + len(b.finals) // number of spans, about
-	for _, g := range b.groups {
-		n += 1 + len(stageSpans)
-		for i := range g.calls {
-			n += 1 + g.calls[i].stages()
-		}
-	}
-	bd.Grow(n)
 	if b.opens != nil {
 		bd.AddRun(*b.opens)
 	}

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -39,13 +40,14 @@ type fleetChange struct {
 var fleetChanges = []fleetChange{
 	{"topics made anew", 0, 8 * time.Second, "12s", false, (*fleet).remakeTopics},
 	{"a later version at an agent", 0, 8 * time.Second, "12s", false, (*fleet).updateAgent},
-	{"partitions added", 0, 8 * time.Second, "12s", true, (*fleet).addPartitions},
+	{"partitions added", 0, 8 * time.Second, "12s", false, (*fleet).addPartitions},
 	{"two jobs of one run id", 0, time.Minute, "30s", true, (*fleet).secondJob},
 	{"the disk of an agent is full", 0, time.Minute, "30s", false, (*fleet).fillDisk},
 	{"ranks a day late", 24 * time.Hour, 10 * time.Second, "5s", false, func(f *fleet, rnd *rand.Rand) *atomic.Int64 { return f.startLate(rnd, 1) }},
 	{"steps a day late", 24 * time.Hour, 10 * time.Second, "5s, keep: 5s", false, func(f *fleet, rnd *rand.Rand) *atomic.Int64 {
 		return f.startLate(rnd, agentsOfFleet)
 	}},
+	{"a host's clock is off by 2 s", 0, time.Minute, "30s", false, (*fleet).moveClock},
 }
 
 // Whatever changes around a fleet, each record of a rank has a span, steps are counted once, nobody is accused of a hang, and a breakdown that differs from the
@@ -240,7 +242,7 @@ func (f *fleet) startLate(rnd *rand.Rand, late int) *atomic.Int64 {
 	return nil
 }
 
-// addPartitions adds partitions to both topics while the logs grow. Agents see them at different times.
+// addPartitions adds partitions to both topics while the logs grow, once the gateways have spoken of the run's collectives. Collectors see them at different times.
 func (f *fleet) addPartitions(rnd *rand.Rand) *atomic.Int64 {
 	f.Helper()
 	for _, a := range f.agents {
@@ -248,6 +250,21 @@ func (f *fleet) addPartitions(rnd *rand.Rand) *atomic.Int64 {
 	}
 	f.upAll()
 	f.grow(rnd, 0.3)
+	eventually(f, func() error {
+		for _, g := range f.gateways {
+			list, err := g.ownMetrics()
+			if err != nil {
+				return err
+			}
+			for _, m := range list {
+				if strings.HasPrefix(m.name, "otelcol_trainbridge_nccl_collectives") && m.value > 0 {
+					return nil
+				}
+			}
+		}
+		return errors.New("no collective is joined")
+	})
+	lasts(2 * time.Second) // watermarks are told once a second
 	moment(rnd, 2000)
 	f.admin(func(ctx context.Context, admin *kadm.Client) error {
 		made, err := admin.CreatePartitions(ctx, 3, f.topics()...)
@@ -338,6 +355,30 @@ func (f *fleet) secondJob(rnd *rand.Rand) *atomic.Int64 {
 			}
 		}
 	}
+	f.upAll()
+	f.grow(rnd, 1)
+	return nil
+}
+
+// moveClock has the clock of one of the two hosts be two seconds fast or slow.
+func (f *fleet) moveClock(rnd *rand.Rand) *atomic.Int64 {
+	f.Helper()
+	stamp, moved := regexp.MustCompile(`(?:_ts|_timestamp_us)":(\d+)`), 0
+	by, host := 2_000_000*(2*rnd.Int64N(2)-1), 11+rnd.IntN(2)
+	f.Logf("the clock of host %d: %+d µs", host, by)
+	for _, g := range f.files {
+		if !strings.Contains(g.text, fmt.Sprintf(`"hostname":"10.10.1.%d"`, host)) {
+			continue
+		}
+		g.text = stamp.ReplaceAllStringFunc(g.text, func(text string) string {
+			digits := stamp.FindStringSubmatch(text)[1]
+			us, err := strconv.ParseInt(digits, 10, 64)
+			require.NoError(f, err)
+			moved++
+			return strings.TrimSuffix(text, digits) + strconv.FormatInt(us+by, 10)
+		})
+	}
+	require.Positive(f, moved)
 	f.upAll()
 	f.grow(rnd, 1)
 	return nil

@@ -103,7 +103,7 @@ receivers:
   kafka: {group_id: spans-%[1]s, traces: {topics: [spans-%[1]s]}, metadata: {refresh_interval: 5s}, session_timeout: %[3]s, heartbeat_interval: 1s}
   nccl: {hang_timeout: %[2]s, kafka: {group_id: nccl-%[1]s, topic: nccl-%[1]s, metadata: {refresh_interval: 5s}, session_timeout: 6s, heartbeat_interval: 1s}}
 connectors: {train_metrics: {metrics_flush_interval: 1s}}
-exporters: {kafka: {traces: {topic: spans-%[1]s}}, otlp_acked: {compression: none}}
+exporters: {kafka: {traces: {topic: spans-%[1]s}, metadata: {refresh_interval: 5s}}, otlp_acked: {compression: none}}
 `, f.name, f.patience, f.session))
 	g.merge(tb, f.more)
 	f.gateways = append(f.gateways, g)

@@ -36,6 +36,10 @@ func (b *Breakdown) Read(span ptrace.Span) {
 	b.take(span.Attributes())
 }
 
+// Lacks says whether spans of the window may be missing, so that its times cannot be added to those of others. With clocks apart none is missing: time whose
+// place is uncertain is unattributed.
+func (b *Breakdown) Lacks() bool { return b.Partial && b.PartialReason != spans.PartialClocks }
+
 // Length is the length of the window, in s: the exclusive times of all parts together.
 func (b *Breakdown) Length() (sum float64) {
 	for _, p := range b.Times {

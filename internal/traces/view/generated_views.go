@@ -264,9 +264,10 @@ type Breakdown struct {
 	Window string
 	// ml.train.iteration: int, {iteration}. The iteration as printed: from 1, in NeMo from 0.
 	Iteration Int
-	// trainbridge.join.partial: boolean. True where not all may be here: a collector was started anew meanwhile, or had no
-	// room to wait.
+	// trainbridge.join.partial: boolean. True where not all may be here, for a reason.
 	Partial bool
+	// trainbridge.join.partial.reason: Why not all may be here.
+	PartialReason string
 	// ml.step.usual: double, s. What is usual for such a window, among those around it that are like it. A window without
 	// it was not judged, as too few like it are known.
 	Usual float64
@@ -291,6 +292,8 @@ func (b *Breakdown) take(attrs pcommon.Map) {
 			b.Iteration = ordinalOf(value)
 		case spans.AttrJoinPartial:
 			b.Partial = flagOf(value)
+		case spans.AttrJoinPartialReason:
+			b.PartialReason = spans.ValueText(value)
 		case spans.AttrStepUsual:
 			b.Usual = spans.ValueNumber(value)
 		case spans.AttrStepExcess:

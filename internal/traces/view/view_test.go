@@ -476,7 +476,7 @@ func TestReadAllocatesNothing(t *testing.T) {
 func TestBreakdown(t *testing.T) {
 	span := spanOf(t, "breakdown", internal, attr{spans.AttrKind, "breakdown"}, attr{spans.AttrStepWindow, "step"}, attr{"ml.step.time.rpc.send", 0.5},
 		attr{"ml.step.sum.rpc.send", 9.0}, attr{"ml.step.time.unattributed", 1}, attr{"ml.step.union.rpc.send", 0.75}, attr{spans.AttrIteration, 7},
-		attr{spans.AttrJoinPartial, true}, attr{spans.AttrStepUsual, 1.0}, attr{spans.AttrStepExcess, 0.5}, attr{spans.AttrWorldSize, 16},
+		attr{spans.AttrJoinPartial, true}, attr{spans.AttrJoinPartialReason, "clocks"}, attr{spans.AttrStepUsual, 1.0}, attr{spans.AttrStepExcess, 0.5}, attr{spans.AttrWorldSize, 16},
 		attr{spans.AttrVerdictSeverity, "warning"}, attr{spans.AttrGPUCount, 8}, attr{spans.AttrGPUSampleCount, 24},
 		attr{spans.AttrGPUUtilization, 0.9}, attr{spans.AttrGPUUtilizationMin, 0.5}, attr{spans.AttrGPUPower, 600.5}, attr{spans.AttrGPUTemperature, 70},
 		attr{spans.AttrGPUTemperatureMax, 88}, attr{spans.AttrGPUClock, 1.9e9}, attr{spans.AttrGPUClockMin, 1.2e9},
@@ -494,7 +494,7 @@ func TestBreakdown(t *testing.T) {
 			Head{Severity: "warning"},
 			"step",
 			Int{7, true},
-			true, 1, 0.5,
+			true, "clocks", 1, 0.5,
 			Int{16, true},
 			b.Times,
 			GPUs{Int{8, true}, Int{24, true}, 0.9, 0.5, 600.5, 70, 88, 1.9e9, 1.2e9, []Throttled{{"thermal", 1.7}}},

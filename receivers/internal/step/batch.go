@@ -310,7 +310,6 @@ func (b *stepBatch) Traces(out *spans.Batch, from filereceiver.From) {
 	if b.opens != nil {
 		out.AddRun(*b.opens)
 	}
-	out.Grow(len(b.items) + len(b.stages) + 1)
 	runTrace, runSpan := spans.RunIDs(b.run)
 	for i := range b.items {
 		it := &b.items[i]

@@ -230,7 +230,7 @@ func (run *Run) takeStep(r row, s *view.Step) {
 // takeWindow adds a row of a window, with the seconds of each of its parts. A window that may lack something is counted, and not
 // compared.
 func (run *Run) takeWindow(r row, b *view.Breakdown) {
-	if b.Partial {
+	if b.Lacks() {
 		run.partial++
 		return
 	}

@@ -406,7 +406,10 @@ func breakdownTable(w *strings.Builder, s *tree.Span, l look) {
 			paragraph(w, xidText(e.Attributes()), severityColour[spans.SeverityBad], l)
 		}
 	}
-	if b.Partial {
+	switch {
+	case b.PartialReason == spans.PartialClocks:
+		paragraph(w, "the clocks of hosts differ: time that other hosts logged is in it only where its place is certain", "2", l)
+	case b.Partial:
 		paragraph(w, "not all may be in it: a collector was started anew meanwhile, or had no room to wait", "2", l)
 	}
 	w.WriteByte('\n')

@@ -58,6 +58,8 @@ type Run struct {
 	Since  time.Time // time of the first fact, or of Misses
 	// Partition is the Kafka partition of the run; empty: not from Kafka. Gateways join the run's collectives, and send watermarks.
 	Partition string
+	// Opened: the run's span has come, which a collector sends before the first step of a log; or the last process knew the run.
+	Opened bool
 	// Told is the end of the latest closed step, in a run without steps of the latest closed window. Facts that ended before Gone are not stored any more, and
 	// Entry is the number of the journal's current entry.
 	Told, Gone, Entry int64
