@@ -568,7 +568,8 @@ func (d *deriver) copySlowest(out *spans.Batch, res spans.Resource, r *facts.Run
 // breakdown adds the breakdown span of window w to the trace of home, below parent. A window without known parts has none, except steps: offline all steps have
 // a breakdown, live all steps after the run's first step with parts; and except windows restored after a crash, whose breakdown is promised.
 //
-// A partial window is not judged, unless only clocks are apart: the window's length is certain. Live the others are judged at once; offline the span is held back until the window's verdict is known.
+// A partial window is not judged, unless only clocks are apart: the window's length is certain. Live the others are judged at once; offline the span is held
+// back until the window's verdict is known.
 func (d *deriver) breakdown(out *spans.Batch, res spans.Resource, r *facts.Run, g *facts.Group, w *facts.Window, home *facts.Group, parent pcommon.SpanID) {
 	if w.Kind == facts.Function && !g.Promised && len(d.joined) == 0 { // the shares of a function are on its span
 		return

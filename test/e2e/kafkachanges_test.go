@@ -242,7 +242,8 @@ func (f *fleet) startLate(rnd *rand.Rand, late int) *atomic.Int64 {
 	return nil
 }
 
-// addPartitions adds partitions to both topics while the logs grow, once the gateways have spoken of the run's collectives. Collectors see them at different times.
+// addPartitions adds partitions to both topics while the logs grow, once the gateways have spoken of the run's collectives. Collectors see the partitions at
+// different times.
 func (f *fleet) addPartitions(rnd *rand.Rand) *atomic.Int64 {
 	f.Helper()
 	for _, a := range f.agents {
