@@ -120,7 +120,7 @@ type kafkaJob struct {
 // parallelism of the rest. Each of the growing jobs has about two million records.
 var jobs = []kafkaJob{
 	{"160 ranks, one communicator", "job", "--layout fsdp --gpus 160 --rate 50 --duration 90s", []string{"1", "0.01"}},
-	{"the same, one host cut off for 60 s", "away", "--layout fsdp --gpus 160 --rate 50 --duration 90s --away-host 3 --away-from 10s --away-for 60s", []string{"1"}},
+	{"the same, a host cut off for 60 s", "away", "--layout fsdp --gpus 160 --rate 50 --duration 90s --away-host 3 --away-from 10s --away-for 60s", []string{"1"}},
 	{"10,000 ranks, one communicator", "hot", "--layout fsdp --gpus 10000 --rate 10 --duration 8s", []string{"1"}},
 	{"64 ranks, 56 communicators", "ranks64", "--pp 4 --gpus 64 --duration 320s", []string{"1", "0.01"}},
 	{"512 ranks", "ranks512", "--pp 4 --gpus 512 --duration 40s", []string{"1", "0.01"}},

@@ -21,8 +21,8 @@ import (
 	"github.com/trainbridge/trainbridge/test/gen/nccl"
 )
 
-// Records from messages to the consumer, all on one core: unpacked, joined, judged, and built as spans; of one collective in a hundred, or of its root. The jobs
-// are one communicator of eight ranks, and 1,568 communicators of 4,096 ranks.
+// Records from messages to the consumer, all on one core: unpacked, joined, judged, and built as spans; of one collective in a hundred, or of its root. The
+// jobs are one communicator of eight ranks, and 1,568 communicators of 4,096 ranks.
 func BenchmarkGateway(b *testing.B) {
 	for name, messages := range map[string]func(*testing.B) ([][]byte, int){"8 ranks": node, "4096 ranks": hosts} {
 		for _, rate := range []float64{1, 0.01} {
