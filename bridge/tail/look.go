@@ -194,7 +194,7 @@ func (w *sweeper) look(s *Stream, now time.Time) {
 	// While a worker drains the stream, the look is put off, at most maxBusyLooks times.
 	if !s.sweeping && s.missed < maxBusyLooks {
 		if !s.mu.TryLock() {
-			if now.Sub(s.missedAt).Abs() >= w.t.cfg.PollInterval {
+			if now.Sub(s.missedAt).Abs() >= w.t.cfg.PollInterval { // tries in between are not counted
 				s.missed, s.missedAt = s.missed+1, now
 			}
 			w.again(s, now.Add(min(w.t.cfg.PollInterval, busyLook)))

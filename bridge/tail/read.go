@@ -261,7 +261,7 @@ func (s *Stream) lines(f *file, data []byte, base int64, skip *bool, final bool)
 		text, ok := sp.Next(final)
 		if !ok {
 			if *skip {
-				return max(sp.Pos, f.enc.Most(len(data)))
+				return max(sp.Pos, f.enc.Most(len(data))) // the line goes on behind data: of an overlong line nothing is kept
 			}
 			return sp.Pos
 		}
@@ -364,7 +364,8 @@ func (s *Stream) arrivedBefore(f *file, hole *checkpoint.Range) (end int64) {
 }
 
 // passNULs moves head over the run of NUL bytes at the beginning of the n bytes at head, if data follows, or looks for the end of the run in the next part of
-// the file: nulTo is the progress. A run at the end of the file stays, because it may be preallocated space; not so in a compressed file.
+// the file: nulTo is the progress. A run up to the end of the file stays, because the space may be preallocated. A compressed file has no such space, and is
+// read in order: before its end head moves at once. more is false where nothing is left to read for now: at the end of the file.
 func (s *Stream) passNULs(f *file, buf *[]byte, n int, atEOF bool) (more bool, err error) {
 	data := (*buf)[f.tail.Len() : f.tail.Len()+n] // readChunk's
 	if z := f.nuls(data); z < n || f.compressed && !atEOF {

@@ -14,7 +14,7 @@ func (a *Account) Goodput() float64 {
 	return min(1, a.Productive/a.Wall)
 }
 
-// Google is the goodput of Google's ml-goodput-measurement 0.2.3, 0..1: GoodputCalculator.get_job_goodput of goodput.py, by 100. Its events are job_start and
+// Google is the goodput of Google's ml-goodput-measurement 0.2.3, 0..1: GoodputCalculator.get_job_goodput of goodput.py, / 100. Its events are job_start and
 // job_end at the first and the last line, and step_start of each step. An evaluation is an eval_step, a custom badput event; a checkpoint has its save time. A
 // step lasts until the next one starts; steps before the resumed step count, and the last step counts until the end. The first step of each attempt counts no
 // longer than the mean of the others. A step saved several times has the mean of its save times. NaN: no log has a clock or a time, the log has several

@@ -249,7 +249,7 @@ func (bd *builder) phase(c *Collective, rank pcommon.SpanID, name string, from, 
 	}
 }
 
-// phased reports whether the last rank's arrival is known, which separates waiting from transferring.
+// phased says whether waiting and transferring are told apart: the last rank and the transfer time are known, and the ranks came more than leaving apart.
 func (c *Collective) phased() bool { return c.latest >= 0 && c.transfer > 0 && c.lateMax > leaving }
 
 // leaving is how far apart ranks leave a collective, ns: a shorter time is no waiting.

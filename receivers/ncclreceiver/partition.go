@@ -435,7 +435,7 @@ func (p *partition) expire() bool {
 	if at.IsZero() || p.tracker.Head() < end {
 		return true
 	}
-	if at.After(p.settled) {
+	if at.After(p.settled) { // all live logs have been heard of: no collective waits any more for a log without a record
 		p.others.Heard()
 	}
 	before := at.Add(-p.t.r.cfg.HangTimeout).UnixNano()

@@ -363,7 +363,7 @@ func quoted(s string, i int) (end int) {
 }
 
 // wordEnd is the end of the word that begins at s[i]: before a blank, the end of a list's member, a quote, a Chinese character or sign, or an escape of a sign
-// in a URL or an escaped text. A call with a text in quotes, SecretStr('X'), is one word to the end of the text; any other parenthesis goes on with the word.
+// in a URL or an escaped text. A call with a text in quotes, SecretStr('X'), is one word to the end of the text; any other "(" belongs to the word.
 func wordEnd(s string, i int) int {
 	for j := i; j < len(s); j++ {
 		switch c := s[j]; {

@@ -24,7 +24,8 @@ var names = [record.NumFields]string{
 	record.MemoryUtilization:  "mem_utilization", record.DeviceEnergy: "energy", record.DevicePower: "power",
 }
 
-// Show writes a record, in the order of the fields and with 13 digits, without absent fields: `step mean iteration=5 loss=2.5 stage:gen=1.5 extra:mom="[0.9]"`.
+// Show writes the content of a record, in the order of the fields and with 13 digits, without absent fields: `step mean iteration=5 loss=2.5 stage:gen=1.5
+// extra:mom="[0.9]"`. Source, times other than the stamp, keys, ids and what is said about steps (Covers, Several, …) are left out.
 func Show(r *record.Record) string {
 	var s strings.Builder
 	s.WriteString([...]string{
