@@ -209,7 +209,7 @@ func peelIdent(b []byte, p *Prefix) ([]byte, bool) {
 	if len(b) < 6 || b[0] != ' ' {
 		return nil, false
 	}
-	head := b[1:min(len(b), 200)]
+	head := b[1:min(len(b), 200)] // host and program are short
 	hostEnd := bytes.IndexByte(head, ' ')
 	if hostEnd < 1 || !isHost(head[:hostEnd]) {
 		return nil, false
@@ -424,7 +424,7 @@ func (pl *Peeler) peelNamed(b []byte, p *Prefix, first bool) ([]byte, bool) {
 		}
 	}
 	colon := rest[0] == ':' && rest[1] == ' '
-	mayBeHost := (lower || isAddress(word)) && !ofTraining(word)
+	mayBeHost := (lower || isAddress(word)) && !ofTraining(word) // capitals and digits alone are a label: "GPU0: …"
 	if !first || !colon || !mayBeHost {
 		return nil, false
 	}

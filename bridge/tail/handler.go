@@ -86,8 +86,8 @@ type Handler interface {
 	Expire(before time.Time)
 	// Cut ends the current batch and returns it, or nil for nothing to send.
 	Cut() Delivery
-	// Save returns the handler's state for continuing after a restart at the end of the last line, except held lines, which are given again (clock anchors, a
-	// column layout). The state is small. nil: none.
+	// Save returns the handler's state (clock anchors, a column layout) for continuing after a restart at the end of the last line. Held lines are no part of the
+	// state: they are given again. The state is small. nil: none.
 	Save() []byte
 	// Restore is called once, before the first Line, with the result of Save.
 	Restore(state []byte)

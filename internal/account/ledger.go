@@ -227,8 +227,8 @@ func (l *Ledger) one() {
 	l.steps = slices.DeleteFunc(l.steps, func(s Step) bool { return s.Writer != best })
 }
 
-// pair joins every second step to the one before of its log. closely: only if the second directly follows the first, whoever wrote them. Otherwise the two are
-// neighbours among the records of their writer, and any time and steps between them become part of the joined record.
+// pair joins every second step to the one before of its log, for room (Merge). closely: only if the second directly follows the first, whoever wrote them.
+// Otherwise the two are neighbours among the records of their writer, and any time and steps between them become part of the joined record.
 func (l *Ledger) pair(closely bool) {
 	type who struct {
 		log
@@ -243,6 +243,7 @@ func (l *Ledger) pair(closely bool) {
 		}
 		if i, ok := waits[of]; ok && kept[i].joins(&s, closely) {
 			o := &kept[i]
+			// The time behind the first step lies within the joined record.
 			o.Checkpoint = lengthen(o.Checkpoint, float64(o.Checkpoints+s.Checkpoint))
 			o.Evaluation = lengthen(o.Evaluation, float64(o.Evaluations+s.Evaluation))
 			o.End, o.Number, o.Steps = s.End, s.Number, o.Steps+s.Steps

@@ -189,7 +189,7 @@ func (r *reader) span(span ptrace.Span, kind view.Kind) (end int64) {
 	m := &r.mark
 	m.Read(span, &r.res)
 	byID := m.JoinBy == spans.JoinByID
-	if kind == view.KindOther && !byID && !r.p.matches(span.Name()) {
+	if kind == view.KindOther && !byID && !r.p.matches(span.Name()) { // neither of ours, nor tied by an id, nor named in the configuration
 		return 0
 	}
 	run := r.run
@@ -207,7 +207,7 @@ func (r *reader) span(span ptrace.Span, kind view.Kind) (end int64) {
 	if !r.describe(&f, span, kind) {
 		return 0
 	}
-	if r.unplaced {
+	if r.unplaced { // a pass without a clock becomes the root of its own trace, and needs no root of ours
 		f.promised, f.unplaced = false, r.lead(span, &f)
 	}
 	if f.promised {

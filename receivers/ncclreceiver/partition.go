@@ -252,7 +252,8 @@ func (p *partition) publish(now bool) {
 		return
 	}
 	p.published = at
-	// A message that is not counted yet is accepted once it is no hole any more.
+	// A message that is not counted yet is accepted once it is no hole any more. n may be below 0: a message counted as rejected may still be a hole, for its
+	// readable part.
 	if n := p.read - p.passed - int64(p.tracker.Behind()) - p.accepted; n > 0 {
 		p.accepted += n
 		add(p.ctx, p.t.r.tel.TrainbridgeNcclKafkaMessages, n, messageAccepted)

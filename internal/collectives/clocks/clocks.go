@@ -206,7 +206,7 @@ type state struct {
 	n, next          int // points, and the index of the next
 	fitted           bool
 	fresh            int     // points since the last fit
-	far              int     // of the last, in a row, how many were far from the line
+	farInRow         int     // of the last, in a row, how many were far from the line
 	drift            float64 // mean of the prior of the line's slope: 0, after a jump the slope before
 	line             line
 }
@@ -225,7 +225,7 @@ func (l *line) at(x float64) (y, variance float64) {
 }
 
 // forget drops all points.
-func (s *state) forget() { s.n, s.next, s.fitted, s.far, s.fresh = 0, 0, false, 0, 0 }
+func (s *state) forget() { s.n, s.next, s.fitted, s.farInRow, s.fresh = 0, 0, false, 0, 0 }
 
 // add adds a point: at Unix ns at the clock was offset ns ahead of the reference. Points after a long pause, or after the clock was set (jump), replace the
 // earlier ones.
@@ -247,16 +247,16 @@ func (s *state) add(at, offset int64) {
 	if s.n >= jumpPoints { // else any line fits
 		s.fit()
 		if want, _ := s.line.at(x); math.Abs(y-want) > max(far*trim*s.line.noise, minFar) {
-			s.far++
+			s.farInRow++
 		} else {
-			s.far = 0
+			s.farInRow = 0
 		}
 	}
 	s.x[s.next], s.y[s.next] = x, y
 	s.next = (s.next + 1) % window
 	s.n = min(s.n+1, window)
 	s.fresh++
-	if s.far >= jumpPoints {
+	if s.farInRow >= jumpPoints {
 		s.jump()
 	}
 }
@@ -279,5 +279,5 @@ func (s *state) jump() {
 	for i, p := range points {
 		s.x[i], s.y[i] = p[0], p[1]
 	}
-	s.n, s.next, s.far, s.fitted, s.drift = jumpPoints, jumpPoints, 0, false, s.line.slope
+	s.n, s.next, s.farInRow, s.fitted, s.drift = jumpPoints, jumpPoints, 0, false, s.line.slope
 }

@@ -10,7 +10,7 @@ import (
 // fit fits the line to the points (see the package's Method), unless nearly all points are the same as at the last fit: a full window waits for refit new ones,
 // or for one far from the line.
 func (s *state) fit() {
-	fewNew := s.n == window && s.fresh < refit && s.far == 0
+	fewNew := s.n == window && s.fresh < refit && s.farInRow == 0
 	if s.fitted && (s.fresh == 0 || fewNew) {
 		return
 	}

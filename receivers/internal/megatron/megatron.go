@@ -371,8 +371,9 @@ func (p *Parser) inOrder(rec *record.Record, t []byte) []byte {
 	return t
 }
 
-// field reads the value of one column of an iteration line into the record: a known column into its field, any other into an extra. The result is the column if
-// it is known and has a number (else nil), and how many bytes of value belong to the column: behind them another record is glued.
+// field reads the value of one column of an iteration line into the record: a known column with a number into its field, "current time" into the record's time,
+// any other text or number into an extra. The result is the column if known and with a number (else nil), and how many bytes of value belong to the column:
+// behind them another record is glued.
 func (p *Parser) field(rec *record.Record, key, value []byte) (col *known, length int) {
 	if len(key) == 0 {
 		return nil, len(value)
@@ -386,12 +387,13 @@ func (p *Parser) field(rec *record.Record, key, value []byte) (col *known, lengt
 	}
 	k := knownByName[string(key)]
 	rest := value[n:]
+	average, averageLen := 0.0, 0 // of a known column
 	switch {
 	case len(rest) == 0 || k == nil:
-	case rest[0] == '/': // Primus: current and average
-		if average, m := decimal.Leading(rest[1:]); m > 0 {
-			rec.AddExtra(record.Extra{Name: p.name(key, "_average"), Value: average})
-			n += 1 + m
+	case rest[0] == '/': // Primus: "12.5/13.0", current and average
+		average, averageLen = decimal.Leading(rest[1:])
+		if averageLen > 0 {
+			n += 1 + averageLen
 		}
 	case k.field == record.ConsumedTokens: // "12.5B"
 		if scale := scaleOf(rest[0]); scale > 0 {
@@ -404,6 +406,9 @@ func (p *Parser) field(rec *record.Record, key, value []byte) (col *known, lengt
 		// "0:00:00", "58.2GB": a text that begins with a number.
 		rec.AddExtra(record.Extra{Name: p.name(key, ""), Text: value})
 		return nil, len(value)
+	}
+	if averageLen > 0 {
+		rec.AddExtra(record.Extra{Name: p.name(key, "_average"), Value: average})
 	}
 	switch {
 	case k != nil:

@@ -98,6 +98,7 @@ func TestIteration(t *testing.T) {
 			"iteration 3/ 9 | elapsed time per iteration (ms): 13100.0/13240.9 | throughput per GPU (TFLOP/s/GPU): 812.5/803.25 | tokens per GPU (tokens/s/GPU): 16011.5/nan |",
 			`iteration=3 iterations=9 duration=13.1(ms) device_tokens/s=16011.5 device_flop/s=8.125e+14(TFLOP/s) extra:elapsed_time_per_iteration_(ms)_average=13240.9 extra:throughput_per_GPU_(TFLOP/s/GPU)_average=803.25 extra:tokens_per_GPU_(tokens/s/GPU)_average=NaN`,
 		},
+		"three numbers": {"iteration 3/ 9 | elapsed time per iteration (ms): 1/2/3 |", `iteration=3 iterations=9 extra:elapsed_time_per_iteration_(ms)="1/2/3"`},
 		"all iterations skipped": {
 			" [2024-09-03 15:54:54] iteration       10/  500000 | consumed samples:        10240 | learning rate: 0.000000E+00 | loss scale: 8388608.0 | number of skipped iterations:  10 | number of nan iterations:   0 |",
 			`stamp="2024-09-03 15:54:54" iteration=10 iterations=500000 lr=0 loss_scale=8388608 consumed_samples=10240 skipped=10 nan_iterations=0`,

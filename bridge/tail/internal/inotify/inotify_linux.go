@@ -271,7 +271,7 @@ func (l *Listener) Close() {
 	}
 }
 
-// read hands events to the listeners until the instance is closed.
+// read hands events to the listeners until the instance is closed. After a read the instance of hints pauses, as pair says; births are handed on at once.
 func (p *pair) read(i *instance) {
 	buf := make([]byte, bufferSize)
 	for {

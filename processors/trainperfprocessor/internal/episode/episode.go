@@ -105,10 +105,10 @@ func (e *Episodes) Fresh(span uint64) {
 // Holds reports that a verdict holds for the current record, and answers whether to say it there: once per Window records. A repeated record gets the first
 // answer again.
 func (e *Episodes) Holds(verdict string) Answer {
-	ep, t, ok := e.note(verdict)
+	ep, first, fresh := e.note(verdict)
 	saidRecently := ep.said > 0 && e.N-ep.said < Window
-	if !ok || saidRecently {
-		return t
+	if !fresh || saidRecently {
+		return first
 	}
 	return e.say(ep, ep.said > 0)
 }
@@ -119,12 +119,12 @@ const minShare = 10
 // Mostly is Holds for a verdict about the record alone. Each record says the verdict. From minShare records on, one per Window records says the share, too, and
 // the rest say nothing while more than four in five of the last Window records have the verdict: then hardly any record is special.
 func (e *Episodes) Mostly(verdict string) Answer {
-	ep, t, ok := e.note(verdict)
+	ep, first, fresh := e.note(verdict)
 	saidRecently := ep.said > 0 && e.N-ep.said < Window
 	nearlyAll := 5*int64(ep.held()) > 4*min(e.N, Window)
 	switch {
-	case !ok:
-		return t
+	case !fresh:
+		return first
 	case e.N >= minShare && !saidRecently:
 		return e.say(ep, true)
 	case e.N >= minShare && nearlyAll:

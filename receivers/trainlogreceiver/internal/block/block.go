@@ -252,7 +252,7 @@ func (p *Parser) later(q pair, out Out) (v tail.Verdict, reason string, mine boo
 func (p *Parser) result(b []byte, q pair, out Out) (v tail.Verdict, reason string, mine bool) {
 	s := &p.state
 	took := bytes.EqualFold(q.name, []byte("total validation time"))
-	if !took || len(s.Results) == 0 {
+	if !took || len(s.Results) == 0 { // a duration alone makes no record
 		if len(s.Results)+len(b) <= maxLines {
 			s.Results = append(append(s.Results, b...), '\n')
 		}

@@ -79,10 +79,10 @@ var logs = map[string]struct {
 	},
 	"ROLL": {
 		"pipeline step 3 start...\npre_step_total_time: 83.1\n[{\"response\": \"loss: 2\"}]\n{\"time/step_total\": 83.1, \"time/step_train\": 24.9, \"actor_train/total_loss@sum\": 0.0021, \"actor_train/grad_norm@mean\": 0.31}\npipeline step 3 finished\n" +
-			"{\"actor_train/total_loss@sum\": 9}\npipeline step 4 start...\nmetrics: {'sft_train/loss@sum': 2.5, 'time/step_train': 1.9}\npipeline step 4 finished...\n",
+			"{\"actor_train/total_loss@sum\": 9}\npipeline step 4 start...\nmetrics: {'sft_train/loss@sum': 2.5, 'total': 5, 'time/step_train': 1.9}\npipeline step 4 finished...\n",
 		[]string{
 			"block step iteration=3 loss=0.0021 grad_norm=0.31 stage:train=24.9 extra:actor_train/total_loss@sum=0.0021 extra:actor_train/grad_norm@mean=0.31",
-			"block step iteration=4 loss=2.5 stage:train=1.9 extra:sft_train/loss@sum=2.5",
+			"block step iteration=4 loss=2.5 stage:train=1.9 extra:sft_train/loss@sum=2.5 extra:total=5",
 		},
 	},
 	// A header alone is no record, nor are sentences below one, code, settings, and values without a loss.

@@ -26,7 +26,7 @@ func (p *Parser) metrics(b []byte, out Out) (v tail.Verdict, mine bool) {
 		part, timed := bytes.CutPrefix(name, []byte("time/step_"))
 		switch {
 		case e.Text != nil:
-		case string(part) == "total": // of the step before
+		case timed && string(part) == "total": // of the step before
 			continue
 		case timed && e.Value >= 0:
 			rec.Stages = append(rec.Stages, record.Stage{Name: part, Seconds: e.Value})

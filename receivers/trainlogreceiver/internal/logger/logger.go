@@ -345,7 +345,7 @@ func isName(b []byte) bool {
 	return len(b) > 0 && (ascii.IsLetter(b[0]) || b[0] == '_')
 }
 
-// isPlace says whether b is a place in a source: "file.py:12", "__main__:loop:9", "file.py (840)", "log[path/file.py:490]", "trainer:732".
+// isPlace says whether b is a place in a source: "file.py:12", "__main__:loop:9", "file.py (840)", "file.py 840", "log[path/file.py:490]", "trainer:732".
 func isPlace(b []byte) bool {
 	b = bytes.TrimRight(b, "])")
 	i := len(b)
