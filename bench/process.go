@@ -19,7 +19,8 @@ type process struct {
 	threads map[string]time.Duration // CPU time of each thread at the last reading: ended threads still count
 }
 
-// start returns when the process has printed ready, or for an empty ready after a second. Without ready for 30 s the process is killed, and the error says so.
+// start runs a process on the first core, and returns when the process has printed ready, or for an empty ready after a second. Without ready for
+// 30 s the process is killed, and the error says so.
 func start(dir string, command, env []string, ready string) (*process, error) {
 	p := &process{log: dir + ".out", threads: map[string]time.Duration{}}
 	out, err := os.Create(p.log)

@@ -74,8 +74,8 @@ var is = [...]attribute.KeyValue{
 
 // begin starts a span of a kind and returns the context inside it. j, if any, is the trace that a root joins.
 //
-// The parent is the current span, as everywhere in OpenTelemetry, with two exceptions: an ended helper's span takes no more children, and a stage is directly
-// below its function, even an ended function, as a phase is below its call.
+// The parent is the current span, as everywhere in OpenTelemetry, but an ended helper's span takes no more children. A stage is always directly below its
+// function, even an ended function, and a phase below its call.
 func (b *Bridge) begin(ctx context.Context, k kind, name string, j *join, options ...trace.SpanStartOption) (context.Context, *Span) {
 	b = b.orOff()
 	outer := withoutEnded(ctx)

@@ -116,7 +116,7 @@ func (b *Batch) Take(res Resource, made ptrace.Span) {
 func Make(out ptrace.Span, res *Resource, s Span) {
 	fill(out, &s)
 	if s.Start < 0 || s.End < 0 {
-		s.Source = TimeSynthetic // the time differs from the log's
+		s.Source = TimeSynthetic // fill wrote 0 instead
 	}
 	ownTime := s.Source != res.Time
 	for _, has := range [...]bool{s.Is != "", ownTime} {

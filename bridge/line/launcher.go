@@ -184,18 +184,16 @@ func peelDetermined(b []byte, p *Prefix) ([]byte, bool) {
 	if bars < 2 || head[0] != ' ' {
 		return nil, false
 	}
-	id := bytes.TrimRight(head[1:bars], " ")
-	if at := bytes.Index(id, []byte(" [rank=")); at > 0 {
-		rank, n := digits(id[at+7:])
-		closes := at+7+n+1 == len(id) && id[at+7+n] == ']'
-		if n == 0 || !closes {
+	id, tag, hasRank := bytes.Cut(head[1:bars], []byte(" [rank="))
+	if !isName(bytes.TrimRight(id, " ")) {
+		return nil, false
+	}
+	if hasRank {
+		rank, n := digits(tag)
+		if n == 0 || string(bytes.TrimRight(tag[n:], " ")) != "]" {
 			return nil, false
 		}
-		p.Rank, p.HasRank = rank, true
-		id = bytes.TrimRight(id[:at], " ")
-	}
-	if !isName(id) {
-		return nil, false
+		p.Rank, p.HasRank, p.Local = rank, true, false
 	}
 	b = b[bars+3:] // Peel takes the blank
 	if n := levelLen(b[1:]); n > 0 && len(b) > n+2 && b[n+1] == ':' && b[n+2] == ' ' {

@@ -131,7 +131,7 @@ func peelOne(b []byte, p *Prefix) ([]byte, bool) {
 // "DLL 2026-02-11 16:40:00.123456 - " (NVIDIA's dllogger).
 func peelLevel(b []byte, p *Prefix) ([]byte, bool) {
 	level := levelLen(b)
-	if level == 0 && len(b) > 30 && b[0] == 'D' && b[1] == 'L' && b[2] == 'L' && b[3] == ' ' {
+	if level == 0 && bytes.HasPrefix(b, []byte("DLL ")) {
 		if stamp := StampLen(b[4:]); stamp > 0 && bytes.HasPrefix(b[4+stamp:], []byte(" - ")) {
 			p.Stamp = b[4 : 4+stamp]
 			return b[4+stamp+2:], true
@@ -148,7 +148,7 @@ func peelLevel(b []byte, p *Prefix) ([]byte, bool) {
 		return nil, false
 	}
 	p.Level, p.Stamp = b[:level], b[level+1:end]
-	if separator == ' ' { // Peel takes the blank
+	if separator == ' ' { // Peel takes the blank off
 		return b[end:], true
 	}
 	return b[end+1:], true
@@ -186,30 +186,14 @@ func peelRay(b []byte, p *Prefix) ([]byte, bool) {
 	return b[end+1:], true
 }
 
-// peelBracket reads "[rank3]:", "[rank=3] " and the time of Determined, "[default3]:", "[asctime]", "[asctime logger]", "[asctime LEVEL]", "[LEVEL]" and,
-// behind brackets with a time or level, "[file:line:func]".
+// peelBracket reads "[rank3]:" and "[default3]:" (torchrun), "[rank=3] " and "[UTC time]" (Determined), "[asctime]", "[asctime logger]", "[asctime LEVEL]",
+// "[LEVEL]" and, behind brackets with a time or level, "[file:line:func]". b has at least three bytes.
 func peelBracket(b []byte, p *Prefix) ([]byte, bool) {
 	in := b[1:]
-	switch {
-	case in[0] == 'r' && bytes.HasPrefix(in, []byte("rank")):
-		if len(in) > 4 && in[4] == '=' { // "[rank=1] " of Determined
-			v, n := digits(in[5:])
-			if n == 0 || len(in) < n+7 || in[n+5] != ']' || in[n+6] != ' ' {
-				return nil, false
-			}
-			p.Rank, p.HasRank, p.Local = v, true, false
-			return in[n+6:], true
+	if in[0] == 'r' || in[0] == 'd' {
+		if rest, ok := peelBracketRank(b, p); ok {
+			return rest, true
 		}
-		rest, ok := peelRank(b, in[4:], p)
-		p.Local = p.Local && !ok // a rank of the job, which replaces a local one
-		return rest, ok
-	case in[0] == 'd' && bytes.HasPrefix(in, []byte("default")):
-		if p.HasRank && !p.Local { // the global rank says more
-			return peelRank(b, in[7:], &Prefix{})
-		}
-		rest, ok := peelRank(b, in[7:], p)
-		p.Local = p.Local || ok
-		return rest, ok
 	}
 	if n := StampLen(in); n > 0 && n < len(in) && in[n] == ']' {
 		if in[n-1] == 'Z' && p.Container == nil { // only Determined's log prints UTC in brackets, in front of its own tag
@@ -242,6 +226,32 @@ func peelBracket(b []byte, p *Prefix) ([]byte, bool) {
 	if end := bytes.IndexByte(in[:min(len(in), 128)], ']'); end > 0 && isSource(in[:end]) {
 		p.Source = in[:end]
 		return in[end+1:], true
+	}
+	return nil, false
+}
+
+// peelBracketRank reads "[rank3]:", "[rank=3] " and "[default3]:".
+func peelBracketRank(b []byte, p *Prefix) ([]byte, bool) {
+	in := b[1:]
+	switch {
+	case bytes.HasPrefix(in, []byte("rank=")):
+		rank, n := digits(in[5:])
+		if n == 0 || len(in) < n+7 || in[n+5] != ']' || in[n+6] != ' ' {
+			return nil, false
+		}
+		p.Rank, p.HasRank, p.Local = rank, true, false
+		return in[n+6:], true
+	case bytes.HasPrefix(in, []byte("rank")):
+		rest, ok := peelRank(b, in[4:], p)
+		p.Local = p.Local && !ok // a rank of the job, which replaces a local one
+		return rest, ok
+	case bytes.HasPrefix(in, []byte("default")):
+		if p.HasRank && !p.Local { // the global rank says more
+			return peelRank(b, in[7:], &Prefix{})
+		}
+		rest, ok := peelRank(b, in[7:], p)
+		p.Local = p.Local || ok
+		return rest, ok
 	}
 	return nil, false
 }

@@ -41,6 +41,10 @@ func TestPeelLoggers(t *testing.T) {
 		{"two separators", "2024/05-07 12:12:19 x", "2024/05-07 12:12:19 x", want{}},
 		{"stamp alone", "2026-08-20 10:15:00 hello", "hello", want{stamp: "2026-08-20 10:15:00"}},
 		{"not a level", "INFORMATION:2026-02-11 16:40:00,120:x", "INFORMATION:2026-02-11 16:40:00,120:x", want{}},
+		{
+			"a file called rank", "[2026-02-11 16:40:00][INFO] [rank_utils.py:12:f] [default_trainer.py:88:run] hello", "hello",
+			want{stamp: "2026-02-11 16:40:00", level: "INFO", source: "default_trainer.py:88:run"},
+		},
 		{"not a source", "[a:b:c] x", "[a:b:c] x", want{}},
 		{"Rank 6", "[Rank 6] (after 1 iterations) memory", "[Rank 6] (after 1 iterations) memory", want{}},
 	})
@@ -126,6 +130,7 @@ func TestPeelLaunchers(t *testing.T) {
 		{"prterun", "[1,3][gpu01:41233]<stdout>: x", "x", want{rank: 3, hasRank: true, ip: "gpu01"}},
 		{"SageMaker", "[1,mpirank:3,algo-1]<stdout>:x", "x", want{rank: 3, hasRank: true, ip: "algo-1"}},
 		{"Determined", "[2026-08-03T09:14:23.8Z] f6114bb3 [rank=1] || INFO: x", "x", want{rank: 1, hasRank: true, level: "INFO", container: "2026-08-03T09:14:23.8Z"}},
+		{"Determined's tag without a container", "[2026-08-03T09:14:23Z] a!b [rank=1] || x", "a!b [rank=1] || x", want{stamp: "2026-08-03T09:14:23Z"}},
 		{"Determined, no rank", "[2026-08-03T09:14:23Z] f6114bb3 || x", "x", want{container: "2026-08-03T09:14:23Z"}},
 		{"Determined's container", "[rank=1] x", "x", want{rank: 1, hasRank: true}},
 		{"het job", "P1 3: x", "x", want{rank: 3, hasRank: true}},

@@ -58,8 +58,8 @@ func (w *sweeper) lookDocument(s *Stream, now time.Time) {
 	w.rest(s, now) // looks again later; a document keeps its handler (suspends)
 }
 
-// readDocument reads the file whole and passes its content on as one line, unless the content is empty, equals the last one passed on, or is too long
-// (rejected). A file that changed since the look is left to the next looks.
+// readDocument reads the file whole and passes its content on as one line, unless the content is empty, is too long (rejected), or equals the last one
+// passed on, or the last one accepted, also before a restart. A file that changed since the look is left to the next looks.
 func (s *Stream) readDocument(buf *[]byte) {
 	d := &s.doc
 	if !d.changed || !d.stable || s.t.mayRead(s) == 0 {

@@ -506,7 +506,7 @@ func (w *sweeper) beside(path string) (own fs.FileInfo, all []sibling) {
 	return nil, list
 }
 
-// listing returns the file that a path names and then its siblings, by name.
+// listing returns the file that a path names and then its siblings, by name. Of a link, with FollowSymlinks, the siblings of the linked file are behind.
 func (w *sweeper) listing(path string) (all []sibling) {
 	if fi, err := w.t.stat(path); err == nil && fi.Mode().IsRegular() {
 		all = append(all, sibling{path, fi, path})

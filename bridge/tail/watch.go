@@ -63,7 +63,7 @@ func (w *sweeper) hinted(now time.Time) {
 		if d != nil {
 			d.next, d.again = now, true
 		}
-		if s == nil && d == nil && len(w.shared.Globs) > 0 {
+		if s == nil && d == nil && len(w.shared.Globs) > 0 { // perhaps another Tailer's file so far, or a file that waits to be sorted
 			delete(w.others, p)
 			unsorted = append(unsorted, p)
 		}

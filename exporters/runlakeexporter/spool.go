@@ -107,7 +107,7 @@ func (s spool) drop() error {
 	return errors.Join(err, os.WriteFile(filepath.Join(s.dir, droppedName), nil, 0o666)) //nolint:gosec // likewise
 }
 
-// each calls f with the messages of a file. The rest behind a damaged message is left out: a process writes no more after half a message.
+// each calls f with the messages of a file, up to a damaged message (errDamaged): a process writes no more after half a message, so nothing is lost behind.
 func each(path string, unpacker *zstd.Decoder, f func(ptrace.Traces)) error {
 	file, err := os.Open(path)
 	if err != nil {

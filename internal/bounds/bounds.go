@@ -55,7 +55,7 @@ func (s *Set) AddZero() {
 	}
 }
 
-// fit computes the bounds: the lower and the upper one of each bucket with values. With more than Most the set becomes coarser.
+// fit computes the bounds: the lower and the upper one of each bucket with values. With more than Most bounds the set becomes coarser.
 func (s *Set) fit() {
 	for {
 		at := make(map[int]bool, len(s.used)+2)

@@ -41,7 +41,7 @@ func (p *partition) mark(s *partial.Stretch) {
 	m := p.marks[run]
 	if m == nil {
 		if len(p.marks) >= maxComms {
-			clear(p.marks)
+			clear(p.marks) // bounds memory: a live run gets a mark again with the next records
 		}
 		m = &watermark{
 			source: fmt.Sprintf("%s/%d", p.t.cfg.Topic, p.id), run: run, epoch: p.since.UnixNano(), whole: p.unclaimed || p.t.now().Sub(p.since) > silent, fresh: true,

@@ -195,7 +195,8 @@ func (bd *builder) lone(o *assemble.Op) {
 	bd.Link(s, bd.runTrace, bd.runSpan)
 }
 
-// op adds the span of a client operation, a root if parent is empty, and returns it. Throughput is bytes by duration, unless the end is not known.
+// op adds the span of a client operation, a root if parent is empty, and returns it. Throughput is bytes a second of the span's duration; none
+// if the operation is incomplete. function "": not known.
 func (bd *builder) op(res spans.Resource, o *assemble.Op, trace pcommon.TraceID, id, parent pcommon.SpanID, function string) ptrace.Span {
 	s := bd.Add(res, spans.Span{
 		Trace: trace, ID: id, Parent: parent, Name: opNames[o.Kind], Is: spans.KindStage, Kind: ptrace.SpanKindClient, Start: o.Start, End: o.End, Source: o.Source,

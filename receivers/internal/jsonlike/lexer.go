@@ -77,7 +77,7 @@ func (x *Lexer) resolve(text []byte, own *Texts) []byte {
 }
 
 // Nested returns the end of the object or list that begins with the bracket at b[i]. Only brackets and quotes count: { [ and ", in Python ( and ' too. Any
-// closing bracket closes any opening one.
+// closing bracket closes any opening one. -1: b has no such end.
 func (x *Lexer) Nested(b []byte, i int) (end int) {
 	depth := 0
 	for i < len(b) {

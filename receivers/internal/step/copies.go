@@ -44,7 +44,7 @@ const maxSaid = 1024
 var seed = maphash.MakeSeed()
 
 // of says whether a record is a copy of another rank's record. If not, owner is the rank to which the record counts: once copies were found, all records of the
-// job count to one rank (Lead), whichever rank wrote first. rank is the rank before the line. A record that states a rank, is not the job's (ofJob), or is
+// job count to one rank (Lead), whichever rank wrote first. rank is that of the line's prefix. A record that states a rank, is not the job's (ofJob), or is
 // incomplete (Unnumbered, Join) is no copy, and stays with rank; so do all records once the ranks differ.
 func (c *copies) of(rec *record.Record, rank int64) (isCopy bool, owner int64) {
 	if c.Differ || rec.HasRank || rec.Unnumbered || rec.Join || !ofJob(rec) {

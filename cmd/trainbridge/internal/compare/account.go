@@ -105,7 +105,8 @@ func (d *document) accountRows() (rows [][]string) {
 	return append(rows, []string{d.in("goodput", "有效时间比"), human.Percent(x), human.Percent(y), "", d.known(points(x, y))})
 }
 
-// accountRow is a row of times: of returns the seconds of a run's account. points, the difference of shares, is left out unless both runs have an account.
+// accountRow is a row of times: name, A, B, B − A (signed) and points, the difference of shares; the last two are empty unless both runs have an account. of
+// returns the seconds of a run's account.
 func (d *document) accountRow(name string, of func(*account.Account) float64, points string) []string {
 	row := []string{name, human.Unknown, human.Unknown, "", d.known(points)}
 	for i, run := range []*account.Account{d.accounts.a, d.accounts.b} {

@@ -80,8 +80,8 @@ func (in *Input) leave(gone map[string]bool) {
 	}
 }
 
-// rowsOf are the rows logged in a state, but for the summary at the end of each call of train(): a continued training drops the earlier summary. nil: the file
-// is too large, or no state.
+// rowsOf are the rows logged in a trainer_state.json, but for the summary at the end of each call of train(): a continued training drops the earlier summary.
+// nil: the file is too large, or no state.
 func rowsOf(path string) (rows []json.RawMessage) {
 	if fi, err := os.Stat(path); err != nil || fi.Size() > mostState {
 		return nil

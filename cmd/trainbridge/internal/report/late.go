@@ -92,8 +92,8 @@ func (c *conclusion) hosts() {
 	// Of n equal hosts each has 1/n of the waiting. A host is named from half way between that and all on.
 	least := total * (1 + 1/float64(len(hosts))) / 2
 	for _, h := range hosts {
-		devices := h.Waited.Sum()
-		if devices < max(least, little*c.deviceSeconds()) || h.Name == digest.Other { // Other: hosts beyond the digest's bound
+		waited := h.Waited.Sum() // GPU-seconds
+		if waited < max(least, little*c.deviceSeconds()) || h.Name == digest.Other { // Other: hosts beyond the digest's bound
 			continue
 		}
 		own, worst := int64(0), (*digest.Rank)(nil) // ranks of the host, and the one that cost the most
@@ -106,12 +106,12 @@ func (c *conclusion) hosts() {
 				worst = r
 			}
 		}
-		if worst == nil || own < 2 || worst.Waited.Sum() > 0.8*devices { // no rank with records; or a rank is to blame, not the host
+		if worst == nil || own < 2 || worst.Waited.Sum() > 0.8*waited { // no rank with records; or a rank is to blame, not the host
 			continue
 		}
 		c.late("late_host", c.sf("Other hosts waited %s GPU-seconds for %s, %s of all time and %s of all waiting",
-			"其他主机的 rank 共等待 %[2]s %[1]s GPU·秒，占全部时间的 %[3]s、全部等待的 %[4]s", human.Digits(devices), name(h.Name),
-			human.Percent(devices/c.deviceSeconds()), human.Percent(devices/total)),
-			c.sf("waiting for host %s", "等待主机 %s", name(h.Name)), devices, c.size-own, c.latest(worst.Rank))
+			"其他主机的 rank 共等待 %[2]s %[1]s GPU·秒，占全部时间的 %[3]s、全部等待的 %[4]s", human.Digits(waited), name(h.Name),
+			human.Percent(waited/c.deviceSeconds()), human.Percent(waited/total)),
+			c.sf("waiting for host %s", "等待主机 %s", name(h.Name)), waited, c.size-own, c.latest(worst.Rank))
 	}
 }

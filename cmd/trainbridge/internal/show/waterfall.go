@@ -40,7 +40,7 @@ func waterfall(w *strings.Builder, t *tree.Trace, l look) {
 		rows = rows[:len(rows)-1]
 		more++
 	}
-	t = framed(t)
+	t = framed(t) // synthetic times do not stretch the axis
 	head(w, t, l)
 	breakdown(w, t, l)
 

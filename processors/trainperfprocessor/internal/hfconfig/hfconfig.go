@@ -159,8 +159,8 @@ func (f *file) hybrid(m *spans.Model) {
 	m.Type, m.MoELatentSize = "moe", f.number("moe_latent_size")
 }
 
-// layers reads the list of layer kinds of a key as a pattern, with the letter that kinds has for each layer. Empty: absent, or an unknown kind, which is an
-// error.
+// layers reads the list of layer kinds of a key as a pattern, with the letter that kinds has for each layer. Empty: absent, an unknown kind, or no list of
+// names; the latter two are errors.
 func (f *file) layers(key string, kinds map[string]byte) string {
 	var names []string
 	if raw, ok := f.keys[key]; ok && json.Unmarshal(raw, &names) != nil {

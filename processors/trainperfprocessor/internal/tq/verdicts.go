@@ -181,8 +181,8 @@ func (j *judge) client(span ptrace.Span) {
 	j.sheet.Put(span)
 }
 
-// judgeThroughput gives a verdict on a client operation below the configured throughput, until nearly all are. Where none is recomputed, the log's counts.
-// Operations without any, or of 0, are left out: the log counts tensors only, so a size of 0 is no measurement.
+// judgeThroughput gives a verdict on a client operation below the configured throughput, until nearly all are. Where no throughput is recomputed, the
+// log's counts. Operations without a throughput, or with 0, are left out: the log counts tensors only, so a size of 0 is no measurement.
 func (j *judge) judgeThroughput(id pcommon.SpanID) {
 	speed := j.stage.Throughput
 	if math.IsNaN(speed) {

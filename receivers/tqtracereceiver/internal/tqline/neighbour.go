@@ -163,7 +163,9 @@ type PerfOp struct {
 }
 
 // NextOp takes the next operation off a PerfOperations line (or the rest from an earlier call). ok is false for an unreadable operation; at the end,
-// ok is true and the name nil.
+// ok is true and the name nil. Rates in the log are per minute:
+//
+//	PUT_DATA: req_count=920, req/min=180.00, avg_time=0.006112s, max_time=0.0511s, min_time=0.0021s;
 func NextOp(b []byte) (op PerfOp, rest []byte, ok bool) {
 	b = bytes.TrimPrefix(b, []byte("Per-operation statistics: "))
 	b = bytes.TrimLeft(b, "; \t\r")

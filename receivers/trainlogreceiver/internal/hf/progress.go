@@ -62,8 +62,8 @@ func (s *series) move(b *tqdm.Bar) {
 	}
 }
 
-// write returns the numbers of the write before the bar's drawing, with the steps and the time since the write before. The steps that a resumed job skipped are
-// not counted. took is 0 if no step was made since, and NaN if the clock only guesses.
+// write returns the numbers of the write (of a record) that the bar's drawing b follows, with the steps and the time since the previous write. The steps that a
+// resumed job skipped are not counted. The time is 0 if no step was made, and NaN if the clock only guesses.
 func (s *series) write(b *tqdm.Bar) write {
 	w := write{step: b.Done, steps: b.Total}
 	took, steps, guessed := s.clock.Since()
@@ -72,7 +72,7 @@ func (s *series) write(b *tqdm.Bar) write {
 	}
 	if !s.marked && s.firstDone > 0 && s.resumed() {
 		took, steps = took-s.firstElapsed, steps-s.firstDone
-		guessed = guessed || s.clock.N == s.firstDone // the known time is of the skipped steps alone
+		guessed = guessed || s.clock.N == s.firstDone // no speed was drawn since: the known time is of the skipped steps alone
 	}
 	s.clock.Mark()
 	s.marked = true

@@ -327,7 +327,7 @@ func (p *Parser) record(rec *record.Record, evaluation bool) bool {
 }
 
 // fill puts the values of the pairs into rec, all but the number of the step, numbers in brackets and a loss whose name came before. A line without an epoch
-// has that of the head. A value called "time", or of a line about an epoch the time in the line's head, is left in p.timed for setTime.
+// has that of the head. p.timed becomes the line's time, for setTime: the head's on a line about an epoch, else a value called "time"; NaN: none.
 func (p *Parser) fill(rec *record.Record, s *subject) {
 	p.objects.Begin(rec)
 	p.timed = math.NaN()

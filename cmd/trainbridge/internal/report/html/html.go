@@ -222,7 +222,7 @@ func (m means) line(width int64, l line) line {
 }
 
 // points puts series on a common axis: xs are the numbers at which its buckets begin, width is how many numbers a bucket has, and values has a value per bucket
-// for each series. Buckets become as wide as the widest of all series, and wider until no more than most are left.
+// for each series (NaN: empty). Buckets become as wide as the widest of all series, and wider until no more than most are left.
 func points(most int, all ...*digest.Series) (xs numbers, values []means, width int64) {
 	width = 1
 	for _, s := range all {
