@@ -92,7 +92,7 @@ func (c *conclusion) hosts() {
 	// Of n equal hosts each has 1/n of the waiting. A host is named from half way between that and all on.
 	least := total * (1 + 1/float64(len(hosts))) / 2
 	for _, h := range hosts {
-		waited := h.Waited.Sum() // GPU-seconds
+		waited := h.Waited.Sum()                                                     // GPU-seconds
 		if waited < max(least, little*c.deviceSeconds()) || h.Name == digest.Other { // Other: hosts beyond the digest's bound
 			continue
 		}

@@ -31,8 +31,8 @@ func (w *Window) subject() string {
 }
 
 // sentence is the text of a verdict: "Step 17 took 3.2 s, 1.1 s more than usual (2.1 s): 1 s waiting for rank 3, 200 ms loading data; other parts took 100 ms
-// less." Without causes it names the missing log. less is the time by which other parts were shorter, more has the parts that were longer, the longest first. All
-// numbers are rounded to the digits of the duration before subtraction, so that the printed numbers add up.
+// less." Without causes it names the missing log. less is the time by which other parts were shorter, more has the parts that were longer, the longest first.
+// All numbers are rounded to the digits of the duration before subtraction, so that the printed numbers add up.
 func sentence(w *window, v *Verdict, less float64, more []change) string {
 	s := grid(human.LastDigit(v.Value))
 	b := append([]byte(w.subject()), " took "...)
