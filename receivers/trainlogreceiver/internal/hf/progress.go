@@ -62,8 +62,8 @@ func (s *series) move(b *tqdm.Bar) {
 	}
 }
 
-// write returns the numbers of the write (of a record) that the bar's drawing b follows, with the steps and the time since the previous write. The steps that a
-// resumed job skipped are not counted. The time is 0 if no step was made, and NaN if the clock only guesses.
+// write returns the numbers of the write (of a record) before the bar's drawing b, with the steps and the time since the previous write. The steps skipped by a
+// resumed job are not counted. The time is 0 if no step was made, and NaN if the clock only guesses.
 func (s *series) write(b *tqdm.Bar) write {
 	w := write{step: b.Done, steps: b.Total}
 	took, steps, guessed := s.clock.Since()
