@@ -53,9 +53,9 @@ const (
 type apart struct{}
 
 func (apart) chunks() int                          { return quantum }
-func (apart) share(budget int64) int64             { return budget / 4 }
+func (apart) share(budget int64) int64             { return budget / 4 } // the rest is for other streams, if a stream has much to read
 func (apart) next([]queued, int) int               { return 0 }
-func (apart) resumes() int                         { return 0 }
+func (apart) resumes() int                         { return 0 } // an ack resumes streams (refund)
 func (apart) suspends() bool                       { return true }
 func (apart) expire(s *Stream, before time.Time)   { s.expireBatch(before) }
 func (apart) freeze(*Tailer) (thaw func())         { return func() {} }

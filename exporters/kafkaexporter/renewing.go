@@ -100,8 +100,8 @@ func judged(err error) error {
 	return errors.New(err.Error()) // the text alone: a wrapped permanent error would still be permanent
 }
 
-// renew replaces the exporter by a new exporter, unless another call has (made is then no longer the number of exporters made before), or the last attempt was
-// less than renewEvery ago. If making a new exporter fails, the old exporter stays.
+// renew replaces the exporter by a new exporter, unless another call has since the caller read made (renewing.made), or the last attempt was less than
+// renewEvery ago. If making a new exporter fails, the old exporter stays.
 func (r *renewing[E]) renew(ctx context.Context, made int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

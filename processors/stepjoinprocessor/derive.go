@@ -342,7 +342,7 @@ func besideSteps(l *facts.Leaf) bool {
 
 // parts records the parent of each part of a step (d.parents), the parts that wait (d.waits), and whether checkpoints and evaluations lie between steps
 // (d.between): the other parts fit in the window, all of them together do not. It returns by which number the timers are to be multiplied. A record of several
-// steps mostly has the timers' means per step: w.Steps. If that many do not fit in the window, the timers are sums: 1.
+// steps mostly has the timers' means per step: w.Steps. If that many of those within the steps do not fit in the window, the timers are sums: 1.
 func (d *deriver) parts(g *facts.Group, w *facts.Window) (factor float64) {
 	clear(d.parents)
 	d.waits, d.between = d.waits[:0], false
@@ -366,7 +366,9 @@ func (d *deriver) parts(g *facts.Group, w *facts.Window) (factor float64) {
 		}
 	}
 	room := 1.01 * float64(w.End-w.Start) // 1 %: printed numbers are rounded
-	d.between = float64(sum) > room && float64(sum-beside) <= room
+	if float64(sum) > room && float64(sum-beside) <= room {
+		d.between, sum = true, sum-beside
+	}
 	if float64(sum)*w.Steps <= room {
 		return w.Steps
 	}

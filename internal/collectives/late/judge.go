@@ -26,7 +26,7 @@ func (w *weights) counts(weight float64) (ok, anew bool) {
 		all += w.sums[i]
 	}
 	before := w.usual
-	w.usual = len(w.sums) - 1 // down until a third of the sum is above
+	w.usual = len(w.sums) - 1 // down until a third of the sum is at or above
 	for above := w.sums[w.usual]; w.usual > 0 && 3*above < all; above += w.sums[w.usual] {
 		w.usual--
 	}

@@ -42,7 +42,8 @@ func KindOf(head []byte) (kind Kind, open bool) {
 	case len(head) >= HeadBytes || len(head) < 2 || head[1] != 0: // an event file begins with a length below 256, little-endian
 		return None, false
 	}
-	// Half of the first record: its length is unknown, or larger than the head.
+	// Perhaps the beginning of a first record: its length is not written yet, or more than the head has. An event file with a first record longer than
+	// HeadBytes is never known.
 	size, err := tfevents.RecordSize(head)
 	return None, err == nil && (size == 0 || size > int64(len(head))) && size <= HeadBytes
 }

@@ -100,7 +100,8 @@ func (c *account) read(cmd *cobra.Command, in *offline.Input, receivers []offlin
 	return nil
 }
 
-// end writes the account as text or JSON. The error is the exit code: none is 0, errOff 1, a usage error 2; its message is in the output already.
+// end writes the account as text or JSON. The error makes the exit code: none 0, errOff 1, a UsageError 2; these two are not printed (SilenceErrors), as the
+// output says the same. An error of writing is printed.
 func (c *account) end(cmd *cobra.Command, asJSON bool) error {
 	c.sort()
 	write := c.text

@@ -116,6 +116,9 @@ func (d *document) accountRow(name string, of func(*account.Account) float64, po
 	}
 	if d.accounts.both() {
 		by := of(d.accounts.b) - of(d.accounts.a)
+		if math.Abs(by) < 1e-6 { // sums of equal times may differ in the last bits
+			by = 0
+		}
 		row[3] = human.Seconds(math.Abs(by))
 		switch {
 		case by > 0:

@@ -23,6 +23,7 @@ import (
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/gen"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/offline"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
+	"github.com/trainbridge/trainbridge/internal/account"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -238,6 +239,16 @@ func TestAccount(t *testing.T) {
 	require.NoError(t, err)
 	assert.Contains(t, out, "Alike to 1 % of the wall clock: A 200 s, goodput 100%; B 180 s, goodput 100%.")
 	assert.NotContains(t, out, "wall clock  ")
+}
+
+// Equal times whose sums differ in the last bits have no sign.
+func TestAccountRounding(t *testing.T) {
+	tenth, fifth := 0.1, 0.2
+	a, b := account.Account{Wall: tenth + fifth}, account.Account{Wall: 0.3}
+	d := &document{Comparison: &Comparison{accounts: accounts{&a, &b}}}
+	require.NotEqual(t, a.Wall, b.Wall)
+	row := d.accountRow("wall clock", func(of *account.Account) float64 { return of.Wall }, "")
+	assert.Equal(t, []string{"wall clock", "300 ms", "300 ms", "0 s", ""}, row)
 }
 
 // The same logs give the same bytes, in each format and language.

@@ -74,7 +74,7 @@ func (c *conclusion) slowOf() (slow, of string) {
 	return c.in(human.Thousands(c.window.SlowCount), c.windows(int64(c.window.SlowCount))), c.windows(n) + c.in(c.wereOf(int64(c.window.SlowCount)), "")
 }
 
-// slowSteps is the sentence of a job with most of its loss in slow windows.
+// slowSteps is the sentence about slow windows: how many, their time above usual, and why.
 func (c *conclusion) slowSteps() string {
 	return c.slowFew(c.devices()) + c.why() + c.in(".", "。")
 }
@@ -180,25 +180,26 @@ func (c *conclusion) count() string {
 }
 
 // nothingLost is the sentence of a job whose known loss is below warningShare, with the facts of its logs. "Healthy" is said only if the logs would have shown
-// a loss: enough windows to judge, with the time of data loading. Of too few windows the sentence is that the logs do not say where the time went. "": the run
-// failed, and the logs have no facts.
+// a loss: enough windows to judge, with the time of data loading. Slow windows that lost less than was lost beside them are told too. With too few windows, or
+// none, the sentence is that the logs do not say where the time went. Without facts: "" if the run failed, else that the logs hold nothing complete.
 func (c *conclusion) nothingLost() string {
 	facts := strings.Join(c.facts(), c.in("; ", "；"))
+	if facts != "" {
+		facts = c.sf(" %s.", "%s。", facts)
+	}
 	switch {
 	case c.judged() && c.knowsLoading():
-		return c.in("Healthy.", "正常：") + c.noneSlow() + c.sf(" %s.", "%s。", facts)
+		return c.in("Healthy.", "正常：") + c.noneSlow() + facts
 	case c.judged():
-		return strings.TrimSpace(c.noneSlow()) + c.sf(" %s.", "%s。", facts)
-	case c.slow() && facts != "":
-		return c.sf("%s. ", "%s。", facts) + c.slowSteps()
+		return strings.TrimSpace(c.noneSlow() + facts)
 	case c.slow():
-		return c.slowSteps()
+		return strings.TrimSpace(facts + c.in(" ", "") + c.slowSteps())
 	case facts == "" && c.end.Failed():
 		return ""
 	case facts == "":
 		return c.in("These logs hold no complete step, call or collective.", "日志中没有完整的步骤、调用或集合通信。")
 	}
-	return c.sf("%s. %s where the time went.", "%s。%s时间的去向。", facts, c.capital(c.doesNotSay()))
+	return strings.TrimSpace(facts + c.sf(" %s where the time went.", "%s时间的去向。", c.capital(c.doesNotSay())))
 }
 
 // logs is how the logs of the job are called.

@@ -36,3 +36,13 @@ func TestHeadlineOfSmallLosses(t *testing.T) {
 	c.claims = []claim{{kind: "checkpoint", short: "checkpoints", lost: 5, grade: costly}}
 	assert.Equal(t, "1 of 3,600 steps was slow (2 s of 1 h). These logs do not say why.", c.headline())
 }
+
+// Judged windows without facts leave no empty sentence behind.
+func TestHeadlineWithoutFacts(t *testing.T) {
+	w := &digest.Window{Of: spans.WindowPass}
+	for range enough + 1 {
+		w.Took.Add(1)
+	}
+	c := &conclusion{page: &page{w: io.Discard}, job: new(digest.Job), read: new(offline.Reading), window: w}
+	assert.Equal(t, "Healthy. None of 17 passes was slow.", c.headline())
+}

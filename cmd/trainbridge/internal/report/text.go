@@ -120,7 +120,8 @@ func (p *page) source(dir string) string {
 	return reading.Clean(strings.TrimSuffix(dir, string(filepath.Separator)))
 }
 
-// unread writes a table of the files without a known format, and one of the rejected lines by reason, ten rows of each.
+// unread writes a table of the files that were not read (binary, empty, unreadable, or of unknown format), and a table of the rejected lines by reason, ten
+// rows of each.
 func (p *page) unread(read *offline.Reading) {
 	const most = 10
 	var foreign, rejected [][]string

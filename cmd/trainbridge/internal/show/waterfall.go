@@ -252,7 +252,8 @@ func (r row) name(width int) string {
 	return human.Cut(r.tree+name+end, width)
 }
 
-// label is the name of a row, and what stands behind the name: of a fold " ×12 more", of a span what its domain says, else of a root its process or log.
+// label is the name of a row, and what stands behind the name: of a fold " ×12 more" (fold.whole: " ×12"), of a span what its domain says, else of a root its
+// process or log.
 func (r row) label() (name, end string) {
 	if f := r.fold; f != nil {
 		end = fmt.Sprintf(" ×%d more", len(f.spans))

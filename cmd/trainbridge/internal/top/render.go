@@ -377,8 +377,8 @@ var (
 	ascii = []rune("_.-:=+*#")
 )
 
-// spark is a curve of the latest values, a column each, blank for an unknown value: "▁▃▆█". The lowest of the values drawn is at the bottom, the highest at the
-// top. Values within 1 % of each other are all in the middle: noise is not to look like a change.
+// spark is a curve of the latest values, a column each, blank for an unknown value: "▁▃▆█", plain in ASCII. The lowest of the values drawn is at the bottom,
+// the highest at the top. Values within 1 % of each other are all in the middle: noise is not to look like a change.
 func spark(values []float64, width int, plain bool) string {
 	if width <= 0 {
 		return ""
@@ -394,6 +394,7 @@ func spark(values []float64, width int, plain bool) string {
 			low, high = min(low, v), max(high, v)
 		}
 	}
+	height := min(high-low, math.MaxFloat64) // not infinite
 	var b strings.Builder
 	for _, v := range values {
 		switch {
@@ -402,7 +403,7 @@ func spark(values []float64, width int, plain bool) string {
 		case high-low <= 0.01*math.Abs(high):
 			b.WriteRune(signs[3])
 		default:
-			b.WriteRune(signs[int(math.Round((v-low)/(high-low)*float64(len(signs)-1)))])
+			b.WriteRune(signs[int(math.Round(min(v-low, height)/height*float64(len(signs)-1)))])
 		}
 	}
 	return b.String()

@@ -154,6 +154,22 @@ func TestHostile(t *testing.T) {
 	assert.NotRegexp(t, `[\x00-\x09\x0b-\x1f\x{202e}]`, out.String())
 }
 
+// A curve of any numbers is drawn: their range may be infinite, or the smallest there is.
+func TestSpark(t *testing.T) {
+	for _, c := range []struct {
+		values []float64
+		want   string
+	}{
+		{[]float64{1, 2, 3}, "▁▅█"},
+		{[]float64{1, 1.001}, "▄▄"},
+		{[]float64{0, math.NaN(), math.Inf(1), 1}, "▁  █"},
+		{[]float64{-math.MaxFloat64, 0, math.MaxFloat64}, "▁██"},
+		{[]float64{0, math.SmallestNonzeroFloat64}, "▁█"},
+	} {
+		assert.Equal(t, c.want, spark(c.values, 10, false), c.values)
+	}
+}
+
 // An endless log takes no more memory than a short log.
 func TestBounded(t *testing.T) {
 	m := newModel("")

@@ -341,7 +341,7 @@ func (o *peers) cause(w *window, c change) Cause {
 		if !ok { // the collectives as a whole
 			out.Who.Unrecorded = w.unrecorded
 		}
-		if !w.known[breakdown.Wait] { // by the timer with the rank alone, see detailed
+		if !w.known[breakdown.Wait] { // the time may be waiting: only a timer that names the late rank is evidence (detailed)
 			out.Who, _ = o.timer(w, c.seconds)
 		}
 	case breakdown.Compute:

@@ -153,7 +153,7 @@ func (f *file) hybrid(m *spans.Model) {
 	m.MambaStateDim, m.MambaHeadDim = f.number("ssm_state_size"), f.number("mamba_head_dim")
 	m.MambaNumGroups, m.MambaNumHeads = f.number("n_groups"), f.number("mamba_num_heads")
 	if !strings.Contains(m.HybridPattern, "E") {
-		delete(f.keys, "n_routed_experts") // of a model without expert layers
+		delete(f.keys, "n_routed_experts") // else experts, called next, reads experts of a model without expert layers
 		return
 	}
 	m.Type, m.MoELatentSize = "moe", f.number("moe_latent_size")

@@ -196,7 +196,7 @@ func (p *Parser) setHeader(text string) {
 		case "Time(ms)":
 			c.to = field{record.Duration, record.Milliseconds}
 		case "Memory(GB)":
-			c.to = field{record.MemoryUsage, record.Gibibytes}
+			c.to = field{record.MemoryUsage, record.Gibibytes} // the writer's GB are GiB
 		default:
 			c.kind = unknownColumn
 		}

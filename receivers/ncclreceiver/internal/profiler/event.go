@@ -11,7 +11,7 @@ import (
 type event struct {
 	name, cat []byte
 	phase     byte
-	id, pid   int64
+	id, pid   int64 // id −1: absent; pid 0: absent
 	ts        int64 // ns since the profiler's start; 0: unknown
 
 	algorithm, protocol, datatype, stream []byte

@@ -51,8 +51,8 @@ func (p *Parser) object(b []byte, i, depth int) int {
 	return jsonlike.Close(b, i, '}')
 }
 
-// key reads the name at b[i] and returns its meaning and its end. Records of one log have their names in one order, so the name after the previous one in the
-// record before is tried first.
+// key reads the name at b[i] and returns its meaning and its end; -1: no name. Records of one log have their names in one order, so the name after the previous
+// one in the record before is tried first.
 func (p *Parser) key(b []byte, i int) (*entry, int) {
 	if i >= len(b) || b[i] != '"' && b[i] != '\'' {
 		return nil, -1

@@ -65,8 +65,8 @@ func (w *Writer) ConsumeTraces(_ context.Context, td ptrace.Traces) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.collect(td)
-	// In order, spans of a message lie in each other: a parent comes before its children. Of spans with the same time, the first in the message is the
-	// parent.
+	// By start, the longer first: a lane takes slices in the order of their begin, a parent before its children (track.place). Of spans with the same start and
+	// end, the first in the message is the parent.
 	slices.SortStableFunc(w.items, func(a, b item) int { return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(b.end, a.end)) })
 	for i := range w.items {
 		w.write(&w.items[i])
