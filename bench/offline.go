@@ -80,7 +80,7 @@ func (o *options) offline(python string) (*offlineTable, error) {
 	return out, nil
 }
 
-// files takes the time of report for the same lines of JSON in more and more files.
+// files takes the time of report for the same lines of JSON in more and more files: what a file costs.
 func (o *options) files() (*offlineTable, error) {
 	const lines = 20_000
 	out := &offlineTable{title: strconv.Itoa(lines) + " lines of JSONL"}

@@ -16,13 +16,14 @@ import (
 type process struct {
 	cmd     *exec.Cmd
 	log     string                   // its output
+	ended   chan struct{}            // closed when the process has ended and is no zombie, whose CPU time could still be read
 	threads map[string]time.Duration // CPU time of each thread at the last reading: ended threads still count
 }
 
 // start runs a process on the first core, and returns when the process has printed ready, or for an empty ready after a second. Without ready for
 // 30 s the process is killed, and the error says so.
 func start(dir string, command, env []string, ready string) (*process, error) {
-	p := &process{log: dir + ".out", threads: map[string]time.Duration{}}
+	p := &process{log: dir + ".out", ended: make(chan struct{}), threads: map[string]time.Duration{}}
 	out, err := os.Create(p.log)
 	if err != nil {
 		return nil, err
@@ -34,6 +35,10 @@ func start(dir string, command, env []string, ready string) (*process, error) {
 	if err := p.cmd.Start(); err != nil {
 		return nil, err
 	}
+	go func() {
+		_ = p.cmd.Wait()
+		close(p.ended)
+	}()
 	if ready == "" {
 		time.Sleep(time.Second)
 		return p, nil
@@ -50,7 +55,7 @@ func start(dir string, command, env []string, ready string) (*process, error) {
 // stop kills the process.
 func (p *process) stop() {
 	_ = p.cmd.Process.Kill()
-	_ = p.cmd.Wait()
+	<-p.ended
 }
 
 // cpu is the CPU time of all threads up to now, by /proc/PID/task/*/schedstat. Threads that have ended since the last call count with their last reading,

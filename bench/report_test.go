@@ -1,6 +1,9 @@
 package main
 
 import (
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -26,6 +29,21 @@ func TestStatus(t *testing.T) {
 	assert.Equal(t, memory{anon: 50, file: 40, peak: 200}, m)
 	_, err = status([]byte("Name:\tkthreadd\nThreads:\t1\n"))
 	assert.ErrorContains(t, err, "/proc/PID/status")
+}
+
+// A contender that crashed has no CPU time, not the last one.
+func TestEnded(t *testing.T) {
+	if exec.Command("taskset", "-c", "0", "true").Run() != nil {
+		t.Skip("no taskset, or no core 0")
+	}
+	dir := filepath.Join(t.TempDir(), "run")
+	require.NoError(t, os.Mkdir(dir, 0o700))
+	p, err := start(dir, []string{"echo", "ready"}, nil, "ready")
+	require.NoError(t, err)
+	<-p.ended
+	_, err = p.cpu()
+	require.ErrorContains(t, err, "has ended")
+	p.stop()
 }
 
 // Two rounds of trainbridge and file_log over 1,000 lines.

@@ -132,6 +132,7 @@ func TestPeelLaunchers(t *testing.T) {
 		{"Determined", "[2026-08-03T09:14:23.8Z] f6114bb3 [rank=1] || INFO: x", "x", want{rank: 1, hasRank: true, level: "INFO", container: "2026-08-03T09:14:23.8Z"}},
 		{"Determined's tag without a container", "[2026-08-03T09:14:23Z] a!b [rank=1] || x", "a!b [rank=1] || x", want{stamp: "2026-08-03T09:14:23Z"}},
 		{"Determined, no rank", "[2026-08-03T09:14:23Z] f6114bb3 || x", "x", want{container: "2026-08-03T09:14:23Z"}},
+		{"not Determined", "[2026-08-03T09:14:23.8Z] a+b [rank=1] || x", "a+b [rank=1] || x", want{stamp: "2026-08-03T09:14:23.8Z"}},
 		{"Determined's container", "[rank=1] x", "x", want{rank: 1, hasRank: true}},
 		{"het job", "P1 3: x", "x", want{rank: 3, hasRank: true}},
 		{"syslog", "Aug  3 09:14:22 gpu-01 python3[41233]: x", "x", want{ip: "gpu-01", pid: 41233, container: "Aug  3 09:14:22"}},

@@ -43,7 +43,8 @@ func (p *Pace) leave(t *Tailer) {
 	p.changed.Broadcast()
 }
 
-// wait waits until no other Tailer is behind by more than paceAhead, before a Once reads on.
+// wait waits until no other Tailer is behind by more than paceAhead, before a Once reads on. When ctx ends, the slowest, which never waits, leaves and wakes
+// the rest.
 func (p *Pace) wait(ctx context.Context, t *Tailer) {
 	if p == nil {
 		return

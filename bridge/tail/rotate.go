@@ -117,7 +117,7 @@ func (f *file) skipRows(r io.ReaderAt, size int64) {
 			_, ok = sp.Next(false)
 		}
 		step := int64(sp.Pos)
-		if step == 0 { // the last row, unfinished, or one too long for the buffer
+		if step == 0 { // nothing is left, the last row is unfinished, or one is too long for the buffer
 			step = f.enc.Past(b[:n], off)
 			if n < len(b) || off+step > size {
 				break

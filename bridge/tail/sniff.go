@@ -341,7 +341,8 @@ func firstReader(detect []Detect, of []*Tailer, text []byte, dull bool) (first, 
 }
 
 // sniff visits the lines in the next most bytes of a file from off on, or of a longer line, until visit returns false, and returns the beginning of the next
-// line; end: nothing follows yet, or visit returned false. A last line without an ending is visited if it may be whole, and, but for UTF-16, again later.
+// line; end: nothing follows yet, or visit returned false. whole: the file is not being written, so a last line without an ending is visited, and, but for
+// UTF-16 and files of rows, again later.
 func (t *Tailer) sniff(path string, off, most int64, whole bool, buf *[]byte, visit func(text []byte) bool) (next int64, end bool, err error) {
 	raw, fi, err := osfile.Open(path, t.cfg.FollowSymlinks)
 	if err != nil {

@@ -148,8 +148,8 @@ func codeStep(c *codec, s *account.Step) {
 	}
 	s.Source = int16(c.num(int64(s.Source)))
 	s.Evaluated, s.Synthetic = c.flag(s.Evaluated), c.flag(s.Synthetic)
-	if c.flag(s.Checkpoint+s.Evaluation+s.Checkpoints+s.Evaluations > 0) {
-		for _, x := range []*float32{&s.Checkpoint, &s.Evaluation, &s.Checkpoints, &s.Evaluations} {
+	if c.flag(s.Checkpoint+s.Evaluation+s.CheckpointBehind+s.EvaluationBehind > 0) {
+		for _, x := range []*float32{&s.Checkpoint, &s.Evaluation, &s.CheckpointBehind, &s.EvaluationBehind} {
 			*x = float32(c.float(float64(*x)))
 			if c.reading() && !(*x >= 0 && *x <= math.MaxFloat32) {
 				c.Fail()

@@ -303,13 +303,13 @@ func (t *builder) step(s *Step) {
 	t.count(s)
 	t.inStep(s)
 	t.last = s
-	t.behind = [2]float64{float64(s.Checkpoints), float64(s.Evaluations)}
+	t.behind = [2]float64{float64(s.CheckpointBehind), float64(s.EvaluationBehind)}
 }
 
 // moveBehind puts the checkpoint and the evaluation of a record behind the record, if they took longer than the record.
 func (s *Step) moveBehind() {
 	if c, e := float64(s.Checkpoint), float64(s.Evaluation); (c+e)*1e9 > float64(s.End-s.Start) {
-		s.Checkpoint, s.Evaluation, s.Checkpoints, s.Evaluations = 0, 0, s.Checkpoints+s.Checkpoint, s.Evaluations+s.Evaluation
+		s.Checkpoint, s.Evaluation, s.CheckpointBehind, s.EvaluationBehind = 0, 0, s.CheckpointBehind+s.Checkpoint, s.EvaluationBehind+s.Evaluation
 	}
 }
 
@@ -399,15 +399,15 @@ func (t *builder) more(s *Step) {
 	}
 	t.done[s.Number] = t.at
 	t.a.Attempts[len(t.a.Attempts)-1].End = t.at
-	t.behind = [2]float64{float64(s.Checkpoints), float64(s.Evaluations)}
+	t.behind = [2]float64{float64(s.CheckpointBehind), float64(s.EvaluationBehind)}
 }
 
 // copyOf takes from a copy of a step what the first record may lack: how far the writer is, and the checkpoints and evaluations behind the step.
 func (t *builder) copyOf(s *Step) {
 	t.attempts[s.Writer] = max(t.attempts[s.Writer], s.Attempt)
 	t.logged[s.Writer] = logged{len(t.a.Attempts), s.Number}
-	t.behind[0] = max(t.behind[0], float64(s.Checkpoints))
-	t.behind[1] = max(t.behind[1], float64(s.Evaluations))
+	t.behind[0] = max(t.behind[0], float64(s.CheckpointBehind))
+	t.behind[1] = max(t.behind[1], float64(s.EvaluationBehind))
 }
 
 // beside says whether a writer advances beside others that logged the step in this attempt. A writer that logs the step a second time, or that is new after all

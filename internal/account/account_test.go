@@ -360,8 +360,8 @@ func TestHostile(t *testing.T) {
 	inf, nan := math.Inf(1), math.NaN()
 	var l Ledger
 	for _, s := range []Step{
-		{Number: math.MaxInt64, Start: math.MaxInt64, End: math.MinInt64, Steps: math.MaxInt32, Checkpoint: float32(inf), Evaluations: float32(nan)},
-		{Number: math.MinInt64, Start: math.MinInt64, End: math.MaxInt64, Steps: -1, Ranks: -7, Checkpoints: float32(inf), Evaluation: -5},
+		{Number: math.MaxInt64, Start: math.MaxInt64, End: math.MinInt64, Steps: math.MaxInt32, Checkpoint: float32(inf), EvaluationBehind: float32(nan)},
+		{Number: math.MinInt64, Start: math.MinInt64, End: math.MaxInt64, Steps: -1, Ranks: -7, CheckpointBehind: float32(inf), Evaluation: -5},
 		{Number: 7, Start: 5, End: 4, Steps: math.MaxInt32},
 		{Number: 7, Start: 5, End: 6, Steps: math.MaxInt32, Attempt: math.MinInt32},
 	} {

@@ -42,7 +42,7 @@ func (r *reader) ledger() *Ledger {
 		case 0, 1, 2, 3:
 			s := Step{
 				Start: ns(), Number: r.next(60) - 2, Steps: int32(r.next(12) - 1), Attempt: int32(r.next(3)), Ranks: int32(r.next(9)), Writer: int32(r.next(3)),
-				Checkpoint: float32(r.next(5)), Evaluations: float32(r.next(100)), Source: int16(r.next(2)), Evaluated: r.bit(), Synthetic: r.next(5) == 0,
+				Checkpoint: float32(r.next(5)), EvaluationBehind: float32(r.next(100)), Source: int16(r.next(2)), Evaluated: r.bit(), Synthetic: r.next(5) == 0,
 			}
 			s.End = s.Start + r.next(20)*25e7
 			if r.next(16) == 0 {

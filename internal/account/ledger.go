@@ -30,24 +30,24 @@ func (s State) String() string { return stateNames[s] }
 
 // Step is a record of one step, or of several together.
 type Step struct {
-	Start, End  int64    // ns since 1970; equal: the duration is unknown
-	Number      int64    // of the last step; below 0: the log numbers none
-	Offset      int64    // By, of its record in the log; below 0: unknown
-	Trace       [16]byte // of the record
-	Steps       int32    // number of steps, at least 1
-	Attempt     int32    // the writer's, from 0
-	Ranks       int32    // of the job at the time; 0: unknown
-	Writer      int32    // the writer's number, given by the caller: a rank of a file
-	Name        uint32   // a hash of the writer's name: numbers depend on the order of reading, as logs are read in parallel
-	Checkpoint  float32  // s, in the step
-	Evaluation  float32  // s, in the step
-	Checkpoints float32  // s, behind the step
-	Evaluations float32  // s, behind the step
-	Source      int16    // the log's number: steps of several logs are of one training
-	Evaluated   bool     // the log has the result of an evaluation behind the step
-	Synthetic   bool     // the log has no clock; its order and its durations are true
+	Start, End       int64    // ns since 1970; equal: the duration is unknown
+	Number           int64    // of the last step; below 0: the log numbers none
+	Offset           int64    // By, of its record in the log; below 0: unknown
+	Trace            [16]byte // of the record
+	Steps            int32    // number of steps, at least 1
+	Attempt          int32    // the writer's, from 0
+	Ranks            int32    // of the job at the time; 0: unknown
+	Writer           int32    // the writer's number, given by the caller: one per rank and file
+	Name             uint32   // a hash of the writer's name: numbers depend on the order of reading, as logs are read in parallel
+	Checkpoint       float32  // s, of checkpoints within the step, part of its duration
+	Evaluation       float32  // s, of evaluations within the step, likewise
+	CheckpointBehind float32  // s, of checkpoints between the step and the next
+	EvaluationBehind float32  // s, of evaluations between the step and the next
+	Source           int16    // the log's number: steps of several logs are of one training
+	Evaluated        bool     // the log has the result of an evaluation behind the step
+	Synthetic        bool     // the log has no clock; its order and its durations are true
 
-	again bool // a repetition
+	again bool // a step done before a restart, done again
 }
 
 // Place is the position of the step's record.
@@ -123,7 +123,7 @@ func (l *Ledger) Add(s Step) Ref {
 	s.Steps, s.Number, s.Ranks = max(1, s.Steps), min(max(s.Number, -1), latest), max(0, s.Ranks)
 	s.Start = instant(s.Start)
 	s.End = max(s.Start, instant(s.End))
-	for _, of := range [...]*float32{&s.Checkpoint, &s.Evaluation, &s.Checkpoints, &s.Evaluations} {
+	for _, of := range [...]*float32{&s.Checkpoint, &s.Evaluation, &s.CheckpointBehind, &s.EvaluationBehind} {
 		*of = lengthen(0, float64(*of))
 	}
 	// append makes a list of 256 and more longer by a quarter, and so copies each step four times: this list doubles, as long as that is at most 1<<16 more.
@@ -200,7 +200,9 @@ func (l *Ledger) unite() {
 			o := &kept[i]
 			overlaps := s.Start < o.End || s.Start == o.Start
 			if o.Writer != s.Writer && o.Attempt == s.Attempt && overlaps {
-				o.Checkpoints, o.Evaluations, o.Evaluated = max(o.Checkpoints, s.Checkpoints), max(o.Evaluations, s.Evaluations), o.Evaluated || s.Evaluated
+				o.CheckpointBehind = max(o.CheckpointBehind, s.CheckpointBehind)
+				o.EvaluationBehind = max(o.EvaluationBehind, s.EvaluationBehind)
+				o.Evaluated = o.Evaluated || s.Evaluated
 				continue
 			}
 		}
@@ -244,10 +246,10 @@ func (l *Ledger) pair(closely bool) {
 		if i, ok := waits[of]; ok && kept[i].joins(&s, closely) {
 			o := &kept[i]
 			// The time behind the first step lies within the joined record.
-			o.Checkpoint = lengthen(o.Checkpoint, float64(o.Checkpoints+s.Checkpoint))
-			o.Evaluation = lengthen(o.Evaluation, float64(o.Evaluations+s.Evaluation))
+			o.Checkpoint = lengthen(o.Checkpoint, float64(o.CheckpointBehind+s.Checkpoint))
+			o.Evaluation = lengthen(o.Evaluation, float64(o.EvaluationBehind+s.Evaluation))
 			o.End, o.Number, o.Steps = s.End, s.Number, o.Steps+s.Steps
-			o.Checkpoints, o.Evaluations, o.Evaluated = s.Checkpoints, s.Evaluations, s.Evaluated
+			o.CheckpointBehind, o.EvaluationBehind, o.Evaluated = s.CheckpointBehind, s.EvaluationBehind, s.Evaluated
 			delete(waits, of)
 			continue
 		}
@@ -268,7 +270,7 @@ func (s *Step) joins(n *Step, closely bool) bool {
 	}
 	nextNumber := n.Number < 0 || n.Number == s.Number+int64(n.Steps)
 	follows := nextNumber && n.Start >= s.End && n.Start-s.End < 1e9
-	noPause := s.Checkpoints+s.Evaluations == 0 && !s.Evaluated
+	noPause := s.CheckpointBehind+s.EvaluationBehind == 0 && !s.Evaluated
 	return !closely || follows && noPause
 }
 
@@ -283,9 +285,9 @@ func (l *Ledger) Part(step Ref, of State, seconds float64, behind bool) {
 	to := &s.Checkpoint
 	switch {
 	case of == Checkpoint && behind:
-		to = &s.Checkpoints
+		to = &s.CheckpointBehind
 	case of == Evaluation && behind:
-		to = &s.Evaluations
+		to = &s.EvaluationBehind
 	case of == Evaluation:
 		to = &s.Evaluation
 	}

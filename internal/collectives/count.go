@@ -442,14 +442,14 @@ func (n countJoin) giveUp(c *open, why Outcome) {
 	comm, upTo := c.comm, c.when.lastEnd
 	switch why {
 	case TimedOut:
-		comm.settled = true
+		comm.settled = true // unseen ranks are not waited for any more
 		for rank := range comm.progress {
 			if r := int32(rank); comm.seen.has(r) && comm.progress[rank] < upTo {
 				comm.lose(r)
 			}
 		}
 	case Evicted:
-		comm.settled = comm.settled || n.silent == 0
+		comm.settled = comm.settled || n.silent == 0 // likewise, unless a silent input may have them
 	case Complete, Gap, Gone, Ended, Late, Outcomes:
 	}
 	// As if all ranks had come four slacks behind the end of c: beyond one slack c becomes loose (dissolveUpTo), beyond three its records are matched

@@ -43,8 +43,8 @@ func (j *joiner) time(c *closed) {
 // maxUncertainty is the uncertainty from which on an offset is useless, ns.
 const maxUncertainty = 1e9
 
-// offsets updates the estimate of the hosts' clocks from a collective, and sets the known offsets of the clocks in the collective. With CorrectClock they are
-// taken from the times.
+// offsets updates the estimate of the hosts' clocks from a collective, and sets the known offsets of the clocks in the collective. With CorrectClock the
+// offsets are subtracted from the times.
 func (j *joiner) offsets(c *closed) {
 	j.observeEnds(c)
 	est := &c.run.est
@@ -81,7 +81,7 @@ func (j *joiner) observeEnds(c *closed) {
 	c.run.est.Observe(j.ends)
 }
 
-// correct takes the offsets from the times.
+// correct subtracts the offsets from the times.
 func (c *closed) correct() {
 	for i := range c.parts {
 		p := &c.parts[i]

@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	mostLinks = 40 // symbolic links in a row, as in the kernel
+	mostLinks = 40 // paths until one ends in no symbolic link; the kernel follows 40 links, those of directories included
 	bufBytes  = 64 << 10
 )
 

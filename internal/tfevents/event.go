@@ -270,7 +270,7 @@ type tag struct {
 	holds holds
 }
 
-// of returns the tag with a name, added if new. Invalid UTF-8 in the name is replaced.
+// of returns the tag with a name, added if new and within mostTags. Invalid UTF-8 in the name is replaced.
 func (t *tags) of(name []byte) *tag {
 	if known := t.byName[string(name)]; known != nil {
 		return known

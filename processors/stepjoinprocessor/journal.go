@@ -119,7 +119,7 @@ func (r *reader) write(kind byte, end int64, appended func(b []byte) []byte) {
 	}
 }
 
-// writeSpan appends the fact of a span. Of made-up times the end is 0: only the group of the trace needs the fact.
+// writeSpan appends the fact of a span, byID as in keep. Of made-up times the end is 0: only the group of the trace needs the fact.
 func (r *reader) writeSpan(f *fact, byID bool) {
 	if !r.p.promises.keeps {
 		return

@@ -236,7 +236,7 @@ func (p *stepJoin) restore(ctx context.Context) error {
 				break
 			}
 			r := p.run(x.run, now)
-			_, known := r.Groups[x.trace]
+			_, known := r.Groups[x.trace] // by the journal, or by an earlier promise (Restored)
 			g := r.Group(x.trace, x.service)
 			g.Promised = g.Promised || x.flags&promisedRoot != 0
 			g.ByID = g.ByID || x.flags&promisedByID != 0

@@ -187,7 +187,7 @@ func (b *Book) Put(e *Entry) {
 		step.Source = int16(source)
 		step.Writer = number(&b.writers, Writer{source, e.file, e.rank}, Writer.own)
 		step.Name = nameOf(e.file, e.rank)
-		if e.epoch >= 0 && step.Number >= 0 {
+		if e.epoch >= 0 && step.Number >= 0 { // the number may restart with each epoch
 			step.Number = b.counter(step.Writer).number(step.Number, e.epoch)
 		}
 		of := b.Ledger.Add(step)

@@ -119,7 +119,7 @@ func (d *Digest) function(s ptrace.Span, res *resource) {
 	}
 	f := fs.function(cmp.Or(v.Name, s.Name()))
 	d.countVerdicts(s, &v.Head, res, &f.Verdicts)
-	if v.TraceID != "" && spans.NoTraceID(v.TraceID) { // without a text the trace id is the id
+	if v.TraceID != "" && spans.NoTraceID(v.TraceID) { // an empty text: the log's id is the span's trace id
 		f.WithoutID++
 	}
 	host := cmp.Or(v.Host, res.Host)

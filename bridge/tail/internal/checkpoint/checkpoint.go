@@ -262,6 +262,7 @@ func Decode(b []byte) (*Stream, error) {
 			}
 			f.Holes = append(f.Holes, h)
 		}
+		// Tags: the distance from the beginning of the line before, and the value.
 		if flags&flagTags != 0 {
 			begin := int64(0)
 			for range c.Count(2) {

@@ -41,7 +41,12 @@ func (in *Input) jobs(run string, kind func(file string) string) (jobs []job) {
 			put(spans.Name(run), files)
 		case r.dir:
 			at, _ := resolve(r.path) // no error: the directory was listed before
-			split(at, files, kind, put)
+			var below []located
+			for _, f := range files {
+				rel, _ := filepath.Rel(at, filepath.Dir(f))
+				below = append(below, located{f, strings.Split(rel, string(filepath.Separator))})
+			}
+			split(at, below, kind, put)
 		default:
 			for _, f := range files {
 				if in.Name(f) == stdinName { // without a directory that would identify its run
@@ -58,34 +63,46 @@ func (in *Input) jobs(run string, kind func(file string) string) (jobs []job) {
 	return jobs
 }
 
-// split puts the files below a directory into jobs, as jobs says: into one, unless a kind of log is in two of the directories below. Then each of these
-// directories is split likewise. Directories that are parts of a job by their names are looked through.
-func split(dir string, files []string, kind func(file string) string, put func(id string, files []string)) {
-	below := make(map[string][]string) // by the first directory that is no part of a job; "" without one
-	seen := make(map[string]string)    // the directory of each kind
+// located is a file, with the directories on the way from the split one, "." for none.
+type located struct {
+	path string
+	dirs []string
+}
+
+// split puts the files below a directory into jobs, as jobs says: into one, unless a kind of log is in two of the directories below, or in one and in the
+// directory itself. Then each of these directories is split likewise. Directories that are parts of a job by their names are looked through.
+func split(dir string, files []located, kind func(file string) string, put func(id string, files []string)) {
+	below := make(map[string][]located) // by the first directory that is no part of a job; "" without one
+	seen := make(map[string]string)     // the directory of each kind
 	several := false
 	for _, f := range files {
-		rel, _ := filepath.Rel(dir, f)
 		name := ""
-		for parts := strings.Split(rel, string(filepath.Separator)); len(parts) > 1; parts = parts[1:] {
-			if !partOfJob.MatchString(parts[0]) {
-				name = parts[0]
+		for i, d := range f.dirs {
+			if d != "." && !partOfJob.MatchString(d) {
+				name, f.dirs = d, f.dirs[i+1:]
 				break
 			}
 		}
 		below[name] = append(below[name], f)
-		if at, ok := seen[kind(f)]; ok && at != name {
+		if at, ok := seen[kind(f.path)]; ok && at != name {
 			several = true
 		}
-		seen[kind(f)] = name
+		seen[kind(f.path)] = name
+	}
+	join := func(files []located) {
+		var paths []string
+		for _, f := range files {
+			paths = append(paths, f.path)
+		}
+		put(spans.DirectoryRun(filepath.Join(dir, "x")), paths) // "x": DirectoryRun takes the path of a file
 	}
 	if !several {
-		put(spans.DirectoryRun(filepath.Join(dir, "x")), files) // "x": DirectoryRun takes the path of a file
+		join(files)
 		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(below)) {
 		if name == "" {
-			put(spans.DirectoryRun(filepath.Join(dir, "x")), below[name])
+			join(below[name])
 			continue
 		}
 		split(filepath.Join(dir, name), below[name], kind, put)

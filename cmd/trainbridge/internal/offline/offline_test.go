@@ -197,6 +197,7 @@ func TestJobs(t *testing.T) {
 		{"a directory for each kind", []string{"tq/tq.log", "train/train.jsonl"}, []string{"."}, []string{"."}},
 		{"two jobs", []string{"a/tq.log", "b/tq.log"}, []string{"."}, []string{"a", "b"}},
 		{"two jobs, each with directories", []string{"a/tq/tq.log", "a/train/train.jsonl", "b/tq/tq.log", "b/train/train.jsonl"}, []string{"."}, []string{"a", "b"}},
+		{"two jobs of a host, one of another", []string{"host0/a/c/tq.log", "host0/a/d/tq.log", "host1/b/tq.log"}, []string{"."}, []string{"a/c", "a/d", "b"}},
 		{"ranks", []string{"attempt_0/0/tq.log", "attempt_0/1/tq.log", "train.jsonl"}, []string{"."}, []string{"."}},
 		{"two paths", []string{"a/tq.log", "b/train.jsonl"}, []string{"a", "b"}, []string{"a", "b"}},
 		{"two files", []string{"a/tq.log", "b/train.jsonl"}, []string{"a/tq.log", "b/train.jsonl"}, []string{"a", "b"}},

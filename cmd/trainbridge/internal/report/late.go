@@ -46,8 +46,9 @@ func (c *conclusion) once(r *digest.Rank) (worst digest.Ranked[string], ok bool)
 	return worst, worst.Weight*float64(c.size-1) >= 0.8*r.Cost.Sum()
 }
 
-// ranks adds a claim for each rank that others waited for at high cost, though no cause of slow steps names it: who waits in each step makes none slower than
-// others. Its waiting must be a quarter of all, and 3 % of the time of all ranks, or 1 % if train_perf has called the rank a straggler.
+// ranks adds a claim for each rank that others waited for at high cost, though no cause of slow steps names it: a rank late in each step makes no step slower
+// than the others. The waiting for the rank must be a quarter of all waiting, and 3 % of the time of all ranks, or 1 % if train_perf has called the rank a
+// straggler.
 func (c *conclusion) ranks() {
 	waited := 0.0
 	for _, o := range c.job.Collectives.Operations() {

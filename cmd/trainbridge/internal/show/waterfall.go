@@ -104,7 +104,7 @@ func head(w *strings.Builder, t *tree.Trace, l look) {
 		}
 		run = cmp.Or(run, s.Resource.Run)
 	}
-	about := []cell{{Text: "trace " + t.ID.String(), Severity: "1"}, {Text: services(t)}}
+	about := []cell{{Text: "trace " + t.ID.String(), Severity: "1"}, {Text: services(t)}} // "1": bold
 	if run != "" {
 		about = append(about, cell{Text: "run " + reading.Clean(run)})
 	}

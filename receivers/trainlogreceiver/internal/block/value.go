@@ -23,7 +23,7 @@ type pair struct {
 const maxWords = 6 // of a name
 
 // split reads a value's line: " loss: 2.3641", " train/CE loss=10.62", " • Total step time: 69.39s". ok is false for any other line, or without a number. A
-// value is indented or has a bullet; far below a banner, a bullet alone makes a value.
+// value is indented or has a bullet (•, Coqui's sign, - or *); far below a banner, only • and Coqui's sign make a value. OLMo's values are indented.
 func (p *Parser) split(b []byte) (q pair, ok bool) {
 	text := bytes.TrimLeft(b, " \t")
 	indented := len(text) < len(b)

@@ -360,6 +360,7 @@ func (p *Parser) print(b []byte, out Out) (v tail.Verdict, reason string, mine b
 	if i := p.spoken(); i >= 0 && !rec.Has(record.Duration) {
 		s, _ := minutes(p.cells[i])
 		rec.Set(record.Duration, s)
+		// fill has kept the time as an unknown field.
 		rec.Extra = slices.DeleteFunc(rec.Extra, func(e record.Extra) bool { return bytes.EqualFold(e.Name, []byte("time")) })
 	}
 	if i := p.timed(times); i >= 0 {
