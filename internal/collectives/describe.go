@@ -127,7 +127,8 @@ func (c *Collective) stragglers(m pcommon.Map) {
 	putAll(m, spans.AttrNCCLStragglers, c.slow, setSlow)
 }
 
-// absence writes the ranks without a record (missing, unheard) and without an end (stuck), and, if there are any, the reason why the collective is incomplete.
+// absence writes the ranks without a record (missing, unheard) and without an end (stuck), whether the collective hangs, how long missing ranks were waited
+// for, and why the collective is incomplete: where ranks are missing or stuck, or a record that stands alone (not joined) has not completed.
 func (c *Collective) absence(m pcommon.Map) {
 	if c.missingCount > 0 {
 		m.PutInt(spans.AttrNCCLRanksMissingCount, int64(c.missingCount))

@@ -184,6 +184,28 @@ func GroupedFloat(b []byte) (float64, bool) {
 	return Float(append(out, b...))
 }
 
+// Thousands completes a number v, which Leading has read from the first n bytes of b, if commas between thousands follow: of "1,234,567.8 tok/s" Leading has 1.
+// The result is v and n without such commas.
+func Thousands(b []byte, v float64, n int) (float64, int) {
+	end := n
+	for end+3 < len(b) && b[end] == ',' && ascii.IsDigit(b[end+1]) && ascii.IsDigit(b[end+2]) && ascii.IsDigit(b[end+3]) &&
+		(end+4 == len(b) || !ascii.IsDigit(b[end+4])) {
+		end += 4
+	}
+	if end == n {
+		return v, n
+	}
+	if end+1 < len(b) && b[end] == '.' && ascii.IsDigit(b[end+1]) {
+		for end++; end < len(b) && ascii.IsDigit(b[end]); end++ {
+		}
+	}
+	whole, ok := GroupedFloat(b[:end])
+	if !ok { // the comma is behind a fraction: "12.5,123" are two numbers
+		return v, n
+	}
+	return whole, end
+}
+
 // ReprFloat is Float for possible NumPy scalars in their repr since NumPy 2: "np.float64(0.0042)", "np.int64(151)".
 func ReprFloat(b []byte) (float64, bool) {
 	if n := len(b); n > 4 && b[0] == 'n' && b[n-1] == ')' {

@@ -75,6 +75,28 @@ func TestGroupedFloat(t *testing.T) {
 	}
 }
 
+func TestThousands(t *testing.T) {
+	for in, want := range map[string]struct {
+		v float64
+		n int
+	}{
+		"1,234":             {1234, 5},
+		"-1,234,567.8 tok":  {-1234567.8, 12},
+		"1,234...":          {1234, 5},
+		"1,2345":            {1, 1},
+		"1, 234":            {1, 1},
+		"12.5,123":          {12.5, 4},
+		"12":                {12, 2},
+		"1,234,5":           {1234, 5},
+		"1,234,567,890, 12": {1234567890, 13},
+	} {
+		v, n := decimal.Leading([]byte(in))
+		v, n = decimal.Thousands([]byte(in), v, n)
+		assert.InDelta(t, want.v, v, 0, in)
+		assert.Equal(t, want.n, n, in)
+	}
+}
+
 func TestReprFloat(t *testing.T) {
 	for in, want := range map[string]float64{
 		"np.float64(0.0042)": 0.0042, "np.int64(151)": 151, "numpy.float32(-1.5)": -1.5, "np.float64(-inf)": math.Inf(-1), "2.5": 2.5,

@@ -53,6 +53,7 @@ type Rank struct {
 	InitState, AsyncError                    Result
 	FinalizeCalled, DestroyFlag, AbortedFlag bool
 	// Counts are the collectives launched by the rank, in the order of Answer.Operations; completion is unknown, and CUDA graphs are left out.
+	// Missing ones at the end are 0.
 	Counts []uint64
 }
 
@@ -317,7 +318,7 @@ func (r *reader) host() (string, error) {
 const slab = 4096
 
 // countsOf reads the counts of a rank, {"Broadcast": 0, "AllReduce": 512}, in the order of Answer.Operations, to which new names are added. An operation
-// without a name in the rank counts 0.
+// that the rank does not name is 0, or missing at the end: the result may be shorter than Operations.
 func (r *reader) countsOf() ([]uint64, error) {
 	if cap(r.counts)-len(r.counts) < maxOperations {
 		r.counts = make([]uint64, 0, slab)

@@ -248,7 +248,7 @@ func TestUnknown(t *testing.T) {
 	assert.Equal(t, "ncclResult_t 12", ncclras.Result(12).String())
 }
 
-// FuzzRead: nothing panics, errors are ErrInvalid, and counts have the columns of the answer.
+// FuzzRead: nothing panics, errors are ErrInvalid, and no rank has more counts than the answer has operations.
 func FuzzRead(f *testing.F) {
 	for _, version := range []string{rastest.V2289, rastest.V2307} {
 		var b bytes.Buffer

@@ -122,8 +122,8 @@ func bursts(parts []part) {
 }
 
 // levels are the positions of changes in the level of the known steps: the piecewise constant logarithm of least cost. A step costs its distance, at most
-// capped spreads, and each change as much as settles distant steps. See Fearnhead and Rigaill, "Changepoint Detection in the Presence of Outliers" (arXiv
-// 1609.07363); here with the absolute distance, on a grid of levels. Fewer than 2*settles steps have no change.
+// capped spreads, and each change the excess of settles distant steps over usual ones. See Fearnhead and Rigaill, "Changepoint Detection in the Presence of
+// Outliers" (arXiv 1609.07363); here with the absolute distance, on a grid of levels. Fewer than 2*settles steps have no change.
 func (j *judge) levels(from, to int) (cuts []int) {
 	y := j.logs[from:to]
 	if len(y) < 2*settles {

@@ -90,7 +90,7 @@ type Record struct {
 
 	Stages []Stage
 	Extra  []Extra
-	// Dropped counts the fields that AddExtra did not keep.
+	// Dropped counts the fields left out: beyond MaxExtra, or beyond the bound of a format.
 	Dropped int
 
 	has    uint64

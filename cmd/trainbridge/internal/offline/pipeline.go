@@ -42,7 +42,7 @@ func newPipeline(ctx context.Context, opt Options, to Sink) (*pipeline, error) {
 		return nil, errors.Join(err, p.close(ctx))
 	}
 	p.first.Traces = traces
-	if to.NoParts {
+	if to.NoParts { // then receivers need not wait for the answer (see queue)
 		p.queue = newQueue(traces, queuedFirst)
 		p.first.Traces = p.queue
 	}

@@ -256,7 +256,8 @@ func (p *Piece) know(b *Breakdown, level int32) {
 	}
 }
 
-// add adds a length to the piece's kind, or, at the level of passes, to the stages by their shares and the rest to RPCUnattributed.
+// add adds a length to the piece's kind, or, at the level of passes, to the stages by their shares and the rest to RPCUnattributed. Shares of more than 1 in
+// all are scaled down to 1.
 func (p *Piece) add(to *ns, level int32, length int64) {
 	if level != pass {
 		to[p.Kind] = saturate(to[p.Kind], length)

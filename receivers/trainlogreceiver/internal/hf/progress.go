@@ -19,7 +19,8 @@ import (
 //	ambiguous   ambiguous        idle                      idle: the write is complete (3)                   idle
 //
 //	(1) the bar is known to differ from the training's: the bar of an evaluation, or of another job.
-//	(2) one line of blanks erased the bar of a finished evaluation.
+//	(2) one line of blanks while two bars were drawn, and then the training's moves: the bar of a finished evaluation was erased. A write erases both bars,
+//	    with two lines.
 //	(3) the training's bar: the write of an evaluation. The other bar again: another job began, and the write is the one at (1).
 
 // write has the numbers of the bar drawn after a record was written.
@@ -174,7 +175,8 @@ func (p *progress) bar(b *tqdm.Bar) (w write, ok bool) {
 	case idle:
 		return write{}, false
 	case cleared, written:
-		if p.state == cleared && p.blanks == 1 && below && !p.below { // the erased bar was the other one, finished
+		// The erased bar was the other one, finished: a write would have erased both, with a line of blanks each.
+		if p.state == cleared && p.blanks == 1 && below && !p.below {
 			p.state = idle
 			return write{}, false
 		}

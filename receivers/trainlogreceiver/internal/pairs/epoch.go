@@ -52,7 +52,7 @@ func (p *Parser) head(b []byte) {
 		switch q := &p.lexer.pairs[i]; {
 		case isEpoch(q) && math.IsNaN(next.Epoch) && q.number >= 0 && q.number == math.Trunc(q.number):
 			next.Epoch, next.Epochs = q.number, q.of
-		case bytes.EqualFold(q.name, []byte("epoch time")) || isTime(q.name):
+		case isTime(q.name):
 			if units[q.unit].suffix == "_s" {
 				next.Seconds = q.number
 			}
@@ -65,8 +65,9 @@ func (p *Parser) head(b []byte) {
 	}
 }
 
-// ofEpoch completes the record of a line about an epoch. In a log without steps an epoch is one. In a log with finer lines only the result of the epoch's
-// evaluation remains, without what would make a step; false: nothing remains, as there is no result, or bars or another format have the steps.
+// ofEpoch decides what remains of the record of a line about an epoch. In a log without steps the epoch is the step: all of the record. Where lines of pairs
+// have the steps, only the result of the epoch's evaluation remains, without what would make a step. Where bars or another format have the steps, nothing
+// remains: they also have the results, which would count twice. false: nothing remains.
 func (p *Parser) ofEpoch(rec *record.Record) bool {
 	if !p.state.Finer {
 		return true

@@ -62,6 +62,7 @@ type lexer struct {
 	cell     bool   // the current name begins the line, or follows a separator or a gap
 	foreign  int    // pairs without a sign and with unknown names
 	blanks   int    // before the current token
+	dropped  int    // pairs beyond maxPairs
 }
 
 // line reads a line. false: the line has more than names and values. A few words without a value may stand beside three pairs with a sign: the event of
@@ -108,14 +109,14 @@ func (x *lexer) drop() {
 	x.words = 0
 }
 
-// token reads the next token: a separator between pairs, a bracket, a number, or a word with its value. false: the line has more than names and values, or
-// maxPairs pairs. Words before a number without a sign wait in the current name ("step 39").
+// token reads the next token: a separator between pairs, a bracket, a number, or a word with its value. false: the line has more than names and values. Words
+// before a number without a sign wait in the current name ("step 39").
 func (x *lexer) token() bool {
 	if n := x.separatorLen(); n > 0 {
 		x.drop()
 		x.fresh = true
 		x.at += n
-		return len(x.pairs) < maxPairs
+		return true
 	}
 	switch c := x.b[x.at]; {
 	case c == '.' && x.next() == '.': // "Step: 10... Loss: 2.5..."
@@ -169,7 +170,7 @@ func (x *lexer) token() bool {
 	default:
 		return false
 	}
-	return len(x.pairs) < maxPairs
+	return true
 }
 
 // separatorLen is the length of the separator between pairs at the current position: "," ";" "|" " - " "::" "=>" "->" "--". 0: none.
@@ -404,10 +405,7 @@ func (x *lexer) number(name []byte, sign bool) bool {
 	if n <= 0 { // a date
 		return sign && x.textValue(name)
 	}
-	for x.at+n+3 < len(x.b) && grouping(x.b, x.at+n) {
-		n += 4
-		v, _ = decimal.GroupedFloat(x.b[x.at : x.at+n])
-	}
+	v, n = decimal.Thousands(x.b[x.at:], v, n)
 	q := pair{value: x.b[start : start+n], number: v, isNumber: true}
 	x.at += n
 	if seconds, m := x.spoken(start); m > 0 { // "0m 12s"
@@ -639,13 +637,15 @@ func (x *lexer) known(q *pair) bool {
 	return bytes.IndexByte(q.name, '_') > 0 && bytes.IndexByte(q.name, ' ') < 0 // loss_ctc, th_accuracy
 }
 
-// add adds a pair; those beyond maxPairs are left out.
+// add adds a pair, or counts a pair beyond maxPairs.
 func (x *lexer) add(q pair) {
-	q.about = x.objects.About(q.name)
-	if len(x.pairs) < maxPairs {
-		x.pairs = append(x.pairs, q)
-	}
 	x.fresh = false
+	if len(x.pairs) == maxPairs {
+		x.dropped++
+		return
+	}
+	q.about = x.objects.About(q.name)
+	x.pairs = append(x.pairs, q)
 }
 
 // unitWord is the word of letters at the current position, with % and with / inside: "tok/s".
@@ -686,17 +686,8 @@ func (x *lexer) total(q *pair) {
 	if n <= 0 {
 		return
 	}
-	for i+n+3 < len(x.b) && grouping(x.b, i+n) {
-		n += 4
-		v, _ = decimal.GroupedFloat(x.b[i : i+n])
-	}
+	v, n = decimal.Thousands(x.b[i:], v, n)
 	q.of, x.at = v, i+n
-}
-
-// grouping says whether the comma at i parts thousands: "1,234,567".
-func grouping(b []byte, i int) bool {
-	digit := func(i int) bool { return i >= 0 && i < len(b) && ascii.IsDigit(b[i]) }
-	return i < len(b) && b[i] == ',' && digit(i-1) && digit(i+1) && digit(i+2) && digit(i+3) && !digit(i+4)
 }
 
 // unitNames has the text of each unit, so that a unit in a line needs no copy of its own.

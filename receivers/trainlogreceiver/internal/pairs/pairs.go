@@ -354,6 +354,7 @@ func (p *Parser) fill(rec *record.Record, s *subject) {
 		}
 	}
 	p.objects.End()
+	rec.Dropped += p.lexer.dropped
 }
 
 // before says whether a pair with the name was read before.
@@ -455,7 +456,7 @@ var times = map[string]bool{
 	"per step time": true, "dur": true, "duration": true, "sec tick": true, "updt s": true, "seconds": true, "time epoch": true, "epoch time": true,
 }
 
-// isTime says whether a name is one of times, without regard to case, to signs between its words and to a unit behind: "Time per batch (seconds)".
+// isTime says whether a name is one of times, without regard to case, to _ - / between its words and to a unit behind: "Time per batch (seconds)".
 func isTime(name []byte) bool {
 	if len(name) == 0 {
 		return false

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
@@ -20,6 +21,7 @@ var parser = recordtest.Parser{Source: pairs.Source, Parse: func(b []byte, rec *
 var records = map[string]string{
 	"step: 100, loss: 2.31, lr: 1e-4, step_time: 0.25s":                               "step iteration=100 duration=0.25 loss=2.31 lr=0.0001",
 	"step=100 loss=2.31 tokens/s=12,345":                                              "step iteration=100 loss=2.31 tokens/s=12345",
+	"step=100 loss=2.31 tokens/s=12,345.6":                                            "step iteration=100 loss=2.31 tokens/s=12345.6",
 	"step = 100 loss = 2.31":                                                          "step iteration=100 loss=2.31",
 	"iteration: 100 | train loss: 2.31 | iter time: 250 ms | memory: 12.5 GB | x: 3%": `step iteration=100 duration=0.25(ms) loss=2.31 mem=13421772800(GiBy) extra:x="3%"`,
 	"Epoch [2/5], Step [100/600], Loss: 0.1234":                                       "step iteration=700 iterations=3000 epoch=2 loss=0.1234",
@@ -116,6 +118,22 @@ func BenchmarkParse(b *testing.B) {
 				_, _ = p.Parse(in, &rec)
 			}
 		})
+	}
+}
+
+// TestMany: of a line with too many pairs the first are kept and the others counted, whatever the separator.
+func TestMany(t *testing.T) {
+	for _, separator := range []string{" ", ", ", " | "} {
+		line := "step=7" + separator + "loss=2.5"
+		for i := range 298 {
+			line += fmt.Sprintf("%sf%d=%d", separator, i, i)
+		}
+		var rec record.Record
+		found, _ := pairs.New(nil).Parse([]byte(line), &rec)
+		require.True(t, found, separator)
+		assert.InDelta(t, 7, rec.Get(record.Iteration), 0)
+		assert.Len(t, rec.Extra, 254, separator)
+		assert.Equal(t, 300-256, rec.Dropped, separator)
 	}
 }
 

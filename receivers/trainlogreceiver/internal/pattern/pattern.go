@@ -19,7 +19,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/trainbridge/trainbridge/internal/ascii"
 	"github.com/trainbridge/trainbridge/internal/decimal"
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/count"
@@ -552,12 +551,8 @@ func valueOf(v *value, b []byte, rest []part) (n int) {
 	}
 	v.is = n > 0
 	if v.is {
-		whole := n
-		for n+3 < len(b) && b[n] == ',' && digits(b[n+1:n+4]) && (n+4 == len(b) || !ascii.IsDigit(b[n+4])) { // thousands
-			n += 4
-		}
-		if n > whole {
-			v.number, _ = decimal.GroupedFloat(b[:n])
+		if isList := len(rest) > 1 && listed(rest[1].text); !isList {
+			v.number, n = decimal.Thousands(b, v.number, n)
 		}
 		v.text = b[:n]
 		return n
@@ -572,6 +567,11 @@ func valueOf(v *value, b []byte, rest []part) (n int) {
 	}
 	v.text = b[:n]
 	return n
+}
+
+// listed says whether a literal begins with a comma between values, as in "{step},{loss}": then no comma is between thousands.
+func listed(literal []byte) bool {
+	return len(literal) > 0 && literal[0] == ',' && (len(literal) == 1 || literal[1] != ' ')
 }
 
 var tensorMark = []byte("tensor(")
@@ -641,16 +641,6 @@ func behind(b []byte) []byte {
 		b = b[1:]
 	}
 	return b
-}
-
-// digits says whether b has nothing but digits.
-func digits(b []byte) bool {
-	for _, c := range b {
-		if !ascii.IsDigit(c) {
-			return false
-		}
-	}
-	return true
 }
 
 // literal is the number of bytes of b that a literal takes, -1 where b does not begin with the literal. A blank of the literal takes one blank or more; a blank

@@ -48,6 +48,9 @@ func TestPatterns(t *testing.T) {
 			want{record.Epoch: 1, record.Iteration: 47, record.Iterations: 120, record.Loss: 1},
 		},
 		{"S {step} L {loss} T {duration}", []string{"S 1,234 L 2 T 0.5"}, want{record.Iteration: 1234, record.Loss: 2, record.Duration: 0.5}},
+		{"S {step} L {loss} T {duration}", []string{"S 1 L 1,234.5 T 0.5"}, want{record.Iteration: 1, record.Loss: 1234.5, record.Duration: 0.5}},
+		{"{step},{loss},{duration:ms}", []string{"10,250,125"}, want{record.Iteration: 10, record.Loss: 250, record.Duration: 0.125}},
+		{"S {step} L {loss}{*}", []string{"S 1 L 12.5,123"}, want{record.Iteration: 1, record.Loss: 12.5}},
 		{"S {step} L {loss} T {time:min}", []string{"S 1 L 2 T 2"}, want{record.Iteration: 1, record.Loss: 2, record.Duration: 120}},
 		{
 			"step:{step}/{steps} {*}train_time:{elapsed:ms}ms",
