@@ -124,12 +124,12 @@ func BenchmarkParse(b *testing.B) {
 // TestMany: of a line with too many pairs the first are kept and the others counted, whatever the separator.
 func TestMany(t *testing.T) {
 	for _, separator := range []string{" ", ", ", " | "} {
-		line := "step=7" + separator + "loss=2.5"
+		line := []byte("step=7" + separator + "loss=2.5")
 		for i := range 298 {
-			line += fmt.Sprintf("%sf%d=%d", separator, i, i)
+			line = fmt.Appendf(line, "%sf%d=%d", separator, i, i)
 		}
 		var rec record.Record
-		found, _ := pairs.New(nil).Parse([]byte(line), &rec)
+		found, _ := pairs.New(nil).Parse(line, &rec)
 		require.True(t, found, separator)
 		assert.InDelta(t, 7, rec.Get(record.Iteration), 0)
 		assert.Len(t, rec.Extra, 254, separator)
