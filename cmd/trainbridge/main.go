@@ -141,13 +141,15 @@ func setOntoBuiltIn(flags *pflag.FlagSet) error {
 	return nil
 }
 
-// How long after a signal the collector may send, and run in all. A pod has 30 s by default, `docker stop` 10 s.
+// How long after a signal the collector may send, and run in all. A pod has 30 s by default, `docker stop` 10 s. Signals within atOnce are one: timeout(1)
+// signals the process and then its group.
 const (
 	lastSend = 5 * time.Second
 	lastStop = 9 * time.Second
+	atOnce   = 250 * time.Millisecond
 )
 
-// untilSignal returns a context that ends with the first SIGINT or SIGTERM: the collector then delivers its data, for lastSend at most, and stops. A second
+// untilSignal returns a context that ends with the first SIGINT or SIGTERM: the collector then delivers its data, for lastSend at most, and stops. A later
 // signal, or a stop that takes longer than lastStop, ends the process at once. Lines not accepted by then are not stored as read.
 func untilSignal(ctx context.Context) context.Context {
 	ctx, cancel := context.WithCancel(ctx)
@@ -158,6 +160,13 @@ func untilSignal(ctx context.Context) context.Context {
 		fmt.Fprintf(os.Stderr, "%v: stopping; once more ends it at once\n", s)
 		ending.After(lastSend)
 		cancel()
+		for once := time.After(atOnce); once != nil; {
+			select {
+			case <-signals:
+			case <-once:
+				once = nil
+			}
+		}
 		why := "again"
 		select {
 		case s = <-signals:

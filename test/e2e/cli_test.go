@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -156,9 +157,12 @@ func TestStopsWithoutBackend(t *testing.T) {
 				s.c.waits(t, 3)
 				lasts(3 * time.Second) // step_join waits 2 s for late spans, then sends
 				began := time.Now()
-				for range signals {
+				for i := range signals {
+					if i > 0 {
+						lasts(time.Second) // signals at once count as one
+					}
 					require.NoError(t, s.c.cmd.Process.Signal(syscall.SIGTERM))
-					s.c.says(t, "stopping; once more ends it at once") // two signals at once count as one
+					s.c.says(t, "stopping; once more ends it at once")
 				}
 				code, _ := s.c.end(t)
 				assert.LessOrEqual(t, time.Since(began), 10*time.Second)
@@ -170,6 +174,19 @@ func TestStopsWithoutBackend(t *testing.T) {
 			})
 		}
 	}
+}
+
+// timeout(1) signals its command, and then its group with the command in it: that is one signal.
+func TestTimeout(t *testing.T) {
+	t.Parallel()
+	cmd := exec.CommandContext(t.Context(), "timeout", "5", trainbridgeBin(t), "--set=service::telemetry::metrics::level=none")
+	cmd.Dir = t.TempDir() // of its state
+	out, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	require.ErrorAs(t, err, &exit)
+	assert.Equal(t, 124, exit.ExitCode())
+	assert.Contains(t, string(out), "Shutdown complete")
+	assert.NotContains(t, string(out), "again: ended")
 }
 
 // A request that never ends delays the exit of a collector. The second signal does not wait for it.
@@ -194,6 +211,7 @@ func TestSecondSignal(t *testing.T) {
 			}
 			return errors.New("not stopping")
 		})
+		lasts(time.Second) // signals at once count as one
 		require.True(t, c.running())
 		require.NoError(t, c.cmd.Process.Signal(s))
 		code, out := c.end(t)
