@@ -132,6 +132,10 @@ var places = []resolved{
 	{name: "times of arrival", build: func(b *built) {
 		b.window("step", Step, 0, 10)
 	}, start: 9, end: 10.8, observed: true, want: "step", by: spans.JoinByRun},
+	{name: "a pass by the arrival of its lines", build: func(b *built) {
+		b.window("step", Step, 0, 10)
+		b.window("late pass", Pass, 9.7, 10.2, func(w *Window) { w.Flags = Observed })
+	}, start: 9, end: 9.2, want: "step", by: spans.JoinByRun},
 }
 
 func TestResolve(t *testing.T) {

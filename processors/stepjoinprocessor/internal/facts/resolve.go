@@ -142,8 +142,12 @@ func (v *Resolver) Resolve(r *Run, at Place) (g *Group, by string, ambiguous boo
 			return g, level.by, ambiguous
 		}
 	}
-	// The time of one process contains only the process's events, or at most the host's.
-	fits := func(w *Window) bool { return w.PID == 0 && (at.Host == 0 || w.Host == 0 || w.Host == at.Host) }
+	// The time of one process contains only the process's events, or at most the host's. A pass known by the arrival of its lines contains no event with a time
+	// of its own: late lines would have the pass overlap two steps, and take the event from both.
+	fits := func(w *Window) bool {
+		arrived := w.Kind == Pass && w.Flags.Has(Observed) && !at.Observed
+		return w.PID == 0 && !arrived && (at.Host == 0 || w.Host == 0 || w.Host == at.Host)
+	}
 	v.collect(r, &r.wide, &at, fits)
 	if at.Not == nil || at.Not.functions == 0 { // no batch lies in another batch
 		v.collect(r, &r.batches, &at, fits)
