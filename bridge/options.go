@@ -64,12 +64,13 @@ var plaintext = insecure.NewCredentials()
 type target struct {
 	field, url string
 	plaintext  bool
-	none       bool // nowhere: OTEL_TRACES_EXPORTER=none
+	none       bool // nowhere: OTEL_<signal>_EXPORTER=none
 }
 
 const defaultEndpoint = "http://127.0.0.1:4317"
 
-// target finds the destination of a signal, TRACES or METRICS: of WithEndpoint, else of the environment, else the default. The SDK would ignore wrong values in
+// target finds the destination of a signal, TRACES or METRICS: nowhere if OTEL_<signal>_EXPORTER is none, else the address of WithEndpoint, else of the
+// environment, else the default. The variables for protocol, compression and headers count with any of these addresses. The SDK would ignore wrong values in
 // the environment; here they are errors that name their variable.
 func (s *settings) target(signal string) (target, error) {
 	switch field := "OTEL_" + signal + "_EXPORTER"; env(field) {

@@ -536,7 +536,7 @@ func (s *Stream) save() []byte {
 	return s.handler.Save()
 }
 
-// held is a line that waits for its other half.
+// held is a line that waits for the rest of its record.
 type held struct {
 	piece
 	at     int64  // reading time, Unix ns

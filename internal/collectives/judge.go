@@ -64,7 +64,7 @@ func (j *joiner) judgeArrivals(c *judged) {
 	c.latest, c.lateMax, c.lateCost = res.Last, res.Max, res.Cost
 	for i, s := range res.Slow {
 		c.newlySlow = c.newlySlow || s.New
-		// Late here too, by half of the usual at least, and not only named before: in a dense row the first collective alone waits for the rank.
+		// Late here too, by more than half of the usual, and not only named before: in a dense row the first collective alone waits for the rank.
 		lateHere := c.lateOf(s.Rank) > s.Late/2
 		if c.slowest < 0 && (s.New || lateHere) {
 			c.slowest = i

@@ -51,7 +51,7 @@ func detect(path string) tail.Detect {
 				return tail.ReadsLast
 			}
 		}
-		if s.Busy() { // a traceback has begun
+		if s.Busy() { // a traceback, or an event of several lines, has begun
 			return tail.ReadsLast
 		}
 		return tail.ReadsNot

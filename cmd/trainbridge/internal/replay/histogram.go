@@ -28,7 +28,7 @@ func (b bucket) upper(scale int) int {
 // histogram is how many values came in each bucket, at the times of the samples of the count.
 type histogram struct {
 	metric  string              // name in Prometheus, without _bucket
-	buckets map[bucket][]sample // not cumulative
+	buckets map[bucket][]sample // not cumulative over the bounds; over time as the points are
 }
 
 // histogram puts a point of a histogram into the series _sum and _count, and into the buckets behind the count. Buckets finer than bounds.Finest are put

@@ -74,7 +74,7 @@ type finding struct {
 
 // The grades of claims and verdicts: claims stand in this order.
 const (
-	elsewhere = iota // of verdicts alone: no claim is made of the verdict, because figures say more, or nobody is accused
+	elsewhere = iota // the zero value, of verdicts that are not in findings: no claim is made of the verdict, because figures say more, or nobody is accused
 	ended            // how the run ended
 	wrong            // results are lost, or the job stands
 	costly           // time is lost

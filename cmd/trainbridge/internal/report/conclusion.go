@@ -292,7 +292,7 @@ func (c *conclusion) worst(f *digest.Finding) (out []proof) {
 	return out
 }
 
-// findings adds claims for verdicts that have no other rule: those that the table findings has, and those that this version does not know. Left out are
+// findings adds claims for verdicts that have no other rule: those that the table findings has, and those whose name this version does not know. Left out are
 // verdicts on speed where windows were judged (slow windows have claims by cause; without any, none was slow), and a low bandwidth of few collectives.
 func (c *conclusion) findings() {
 	collectives := 0
@@ -300,7 +300,7 @@ func (c *conclusion) findings() {
 		collectives += o.Count
 	}
 	for _, f := range c.job.Verdicts.Rows() {
-		known := findings[meant{f.Name, f.Cause}]
+		known := findings[meant{f.Name, f.Cause}] // grade elsewhere: not in the table
 		_, registered := spans.VerdictNamed(f.Name, f.Cause)
 		toldElsewhere := known.grade == elsewhere && registered
 		if toldElsewhere || len(f.Worst) == 0 {
@@ -318,7 +318,7 @@ func (c *conclusion) findings() {
 		}
 		worst := f.Worst[0].Of
 		cl := claim{cost: math.NaN(), grade: cmp.Or(known.grade, remark), proof: c.worst(f)}
-		cl.what, cl.advice, _ = strings.Cut(reading.Clean(worst.Reason), ". ") // the text of a verdict is the fact, then the advice (train_perf's verdicts.go)
+		cl.what, cl.advice, _ = strings.Cut(reading.Clean(worst.Reason), ". ") // the fact, then the advice (verdicts.go of train_perf's domains)
 		if c.chinese && known.chinese != "" {
 			cl.what, cl.advice = strings.TrimSpace(strings.ToUpper(f.Stage)+" "+known.chinese)+"："+cl.what, known.advice
 		}
