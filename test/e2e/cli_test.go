@@ -179,7 +179,11 @@ func TestStopsWithoutBackend(t *testing.T) {
 // timeout(1) signals its command, and then its group with the command in it: that is one signal.
 func TestTimeout(t *testing.T) {
 	t.Parallel()
-	cmd := exec.CommandContext(t.Context(), "timeout", "5", trainbridgeBin(t), "--set=service::telemetry::metrics::level=none")
+	cmd := exec.CommandContext(t.Context(), "timeout", "5", trainbridgeBin(t), "--config", write(t, "timeout.yaml", `
+receivers: {tq_trace: {include: [/nothing/*]}}
+exporters: {otlp_acked: {endpoint: 127.0.0.1:1}}
+service: {telemetry: {metrics: {level: none}}, pipelines: {traces: {receivers: [tq_trace], exporters: [otlp_acked]}}}
+`))
 	cmd.Dir = t.TempDir() // of its state
 	out, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
