@@ -76,9 +76,10 @@ type delivery struct {
 	metrics progress
 
 	// While a refused message is sifted (perhaps over several tries): sifting, and Receiver.accepted at the beginning. An equal count later means that the backend
-	// has accepted nothing since then.
+	// has accepted nothing since then. The next try begins at span siftFrom, behind the spans refused by the last one.
 	sifting        bool
 	acceptedBefore int64
+	siftFrom       int
 
 	redactionsCounted bool         // by the first try: each try redacts the same texts again
 	refused           tail.Refused // records refused for good so far
@@ -296,25 +297,28 @@ func all(n int) []int {
 	return out
 }
 
-// unanimous is the number of single spans that must be refused, with none accepted, before the rest is not tried.
+// unanimous is the number of single spans that must be refused, with none accepted, before the rest is left to the next try.
 const unanimous = 16
 
 // sift finds the bad spans of a message that the backend refused with the error cause: sift sends the message in halves, and each refused half in halves again,
 // down to single spans. Spans are counted as refused only after something else was accepted, of this message or of another: a wrong tenant or a proxy's error
 // page refuses everything, and is retried like an unreachable backend. total is the number of spans of the delivery. After an error the whole message is tried
-// again.
+// again, from siftFrom on: the message may begin with many bad spans.
 func (d *delivery) sift(ctx context.Context, m spans.Message, total int, cause error) error {
 	n := m.Traces.SpanCount()
 	if !d.sifting {
-		d.sifting, d.acceptedBefore = true, d.r.accepted.Load()
+		d.sifting, d.acceptedBefore, d.siftFrom = true, d.r.accepted.Load(), 0
 	}
 	var bad []int                   // numbers of refused spans
 	var partials []*refusal.Partial // counted at the end only: an error begins the search anew
 	begins := beginnings(m.Traces)
-	var parts []spanRange // not sent yet, in the message's order
-	if n == 1 {
+	var parts []spanRange // not sent yet, in the message's order, from siftFrom on
+	switch {
+	case n == 1:
 		bad = []int{0} // refused just now: cause
-	} else {
+	case d.siftFrom > 0:
+		parts = []spanRange{{d.siftFrom, n}, {0, d.siftFrom}}
+	default:
 		parts = spanRange{0, n}.halves(begins)
 	}
 	for len(parts) > 0 {
@@ -337,6 +341,7 @@ func (d *delivery) sift(ctx context.Context, m spans.Message, total int, cause e
 		case p.to-p.from == 1:
 			bad = append(bad, p.from)
 			if len(bad) >= unanimous && d.r.accepted.Load() == d.acceptedBefore {
+				d.siftFrom = p.to % n
 				return nothing(cause) // not worth a call for each further span
 			}
 		default:

@@ -184,6 +184,30 @@ func TestAllBad(t *testing.T) {
 	assert.Len(t, refused.Places[0], 100)
 }
 
+// Many bad records at the beginning of a message take no good ones with them, also when nothing else is ever accepted.
+func TestBadFirst(t *testing.T) {
+	for _, first := range []int{45, 51, 100} { // of three resources
+		r, n := with(t, func(names []string) error {
+			for _, name := range names {
+				if i, _ := strconv.Atoi(name); i < first {
+					return bad(name)
+				}
+			}
+			return nil
+		})
+		d := r.Deliver(&counted{to: first + 100})
+		var refused *tail.Refused
+		for range 10 {
+			if errors.As(d.Send(t.Context()), &refused) {
+				break
+			}
+		}
+		require.NotNil(t, refused, first)
+		assert.Len(t, refused.Places[0], first)
+		assert.Len(t, n.got, 100)
+	}
+}
+
 // A single bad record in a log without others: bad record or bad backend is unknown. The record waits, alone, until something is accepted.
 func TestBadAlone(t *testing.T) {
 	r, n := with(t, func(names []string) error {

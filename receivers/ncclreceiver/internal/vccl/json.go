@@ -17,8 +17,8 @@ const maxResyncs = 16
 //
 // The lines of an object are Open up to the line with its end. After a torn object, reading goes on with the next line that begins one; the part read of the
 // torn object leaves with that line, or at End, if it has the operation, the time and the duration. The line may be Open itself: then the operations in Out are
-// of the lines before. A line that ends an object and begins the next ("}{") is not Open: only the brace of the next is in the line, and the members may be
-// read again without the brace. The states (open, torn):
+// of the lines before. A line that ends an object and begins the next ("}{", "{…}{") belongs to the object that ends, and is not Open: only the brace of the
+// next is in the line, usually, and the members may be read again without the brace. The states (open, torn):
 //
 //	         an object begins              the object ends         an unreadable part          the line ends   NewFile   End
 //	between  open                          -                       between                     between         between   between
@@ -31,7 +31,8 @@ type JSONParser struct {
 	// open: s is within an object of earlier lines, with its text in text. torn: the object will not continue.
 	open, torn bool
 	again      bool // one of the object's lines was read again
-	// braceOnly: the open object has only a brace so far, in a line that is not held for the object. bare: braceOnly before a restart.
+	// braceOnly: the open object has only a brace so far, in a line that is not held for the object. bare: braceOnly as restored
+	// after a restart, until the first new line.
 	braceOnly, bare bool
 	text            []byte // the lines of the open object
 	free            []byte // memory for the text of the next one
@@ -72,8 +73,8 @@ func (p *JSONParser) Line(text []byte, again bool, tag uint64, out *parse.Out) (
 		b = p.text[from : len(p.text)-1]
 	}
 	l.read(b, continued)
-	p.bare = p.bare && again
-	p.braceOnly = p.open && l.ended // "}{": the line belongs to the object that it ends
+	p.bare = p.bare && again        // bare serves up to the first line that is new after the restart (in read)
+	p.braceOnly = p.open && l.ended // "}{": the line belongs to the object that ends
 	switch {
 	case l.ops == 0 && l.ended: // and the object was no record
 		return parse.Rejected, l.reason
@@ -93,7 +94,7 @@ type jsonLine struct {
 	again  bool   // the line is read again after a restart
 	ops    int    // operations of objects that the line ended
 	opened bool   // an object continues on the next line
-	ended  bool   // the line ended an object of earlier lines
+	ended  bool   // the line ended an object
 	reason string // of the first unreadable part
 }
 
@@ -135,7 +136,7 @@ func (l *jsonLine) read(b []byte, continued bool) {
 		end, st := l.s.run(b, i)
 		switch st {
 		case closed:
-			l.close(continued)
+			l.close()
 			continued = false
 			i = end
 		case more:
@@ -216,10 +217,9 @@ func (p *JSONParser) flush(out *parse.Out) {
 	p.torn = false
 }
 
-// close ends an object: its record becomes an operation in out, or the reason is noted. continued: earlier lines belong to the object, too.
-func (l *jsonLine) close(continued bool) {
-	l.open = false
-	l.ended = l.ended || continued
+// close ends an object: its record becomes an operation in out, or the reason is noted.
+func (l *jsonLine) close() {
+	l.open, l.ended = false, true
 	if reason := l.m.add(&l.s.v, l.out); reason != "" {
 		l.note(reason)
 		return

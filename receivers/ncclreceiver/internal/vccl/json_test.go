@@ -184,6 +184,24 @@ func TestLayouts(t *testing.T) {
 	}
 }
 
+// The line in which one object ends and the next begins belongs to the one that ends, also if that one began there.
+func TestNextBegins(t *testing.T) {
+	in := lines(`{"timestamp": 1, "rank": 2, "operation": "allreduce", "duration_us": 10}{
+"timestamp": 2,
+"operation": "broadcast", "duration_us": 20
+}
+{"timestamp": 3, "operation": "allreduce"}
+`)
+	create := func() parse.Parser { return NewJSON("rank_2.json") }
+	a := parseAll(t, create(), in, nil)
+	assert.Equal(t, []string{
+		"AllReduce #0 of 2 [1000000000 1000010000] took=10000", "Broadcast #0 of 2 [2000000000 2000020000] took=20000",
+		"AllReduce #1 of 2 [3000000000 3000000000]",
+	}, a.ops())
+	assert.Equal(t, []int{0}, a.parts[0].lines)
+	restarts(t, create, in, sorted)
+}
+
 func sorted(ops []string) any {
 	m := map[string]int{}
 	for _, o := range ops {

@@ -161,7 +161,7 @@ func (m *messages) addTorn(v *values, again bool, out *parse.Out) {
 	reason := m.identify(v, o)
 	if reason == "" {
 		o.Comm = m.commOf(m.session)
-		if m.again {
+		if m.again { // with a tag, which has the session of then
 			o.Comm = m.commOf(uint32(m.tag>>tagSession) & maxSession)
 		}
 		if !again {

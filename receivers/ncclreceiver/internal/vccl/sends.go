@@ -177,7 +177,7 @@ func (s *sends) give(l *link, out *parse.Out) {
 	o.Sends = l.n
 	o.LinkBandwidth, o.LinkBandwidthWorst = math.NaN(), math.NaN()
 	switch {
-	case l.ns > 0:
+	case l.ns > 0: // the oldest form: also other times
 		l.detail(o)
 	case l.measured > 0:
 		o.LinkBandwidth = float64(l.sum) / float64(l.measured) * perUnit
