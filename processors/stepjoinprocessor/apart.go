@@ -27,8 +27,9 @@ const slack = int64(1e9)
 // despite adds of a collective what holds although the clocks of hosts are apart: a wait for the last rank that is long enough to be in window w, of group g,
 // by any of the clocks. Of a collective with a shorter wait, only the absence of a long wait is known. inside: the collective is known to be of g.
 func (d *deriver) despite(r *facts.Run, g *facts.Group, w *facts.Window, l *facts.Leaf, inside bool) {
+	d.unsure = true
 	arrivalsKnown := l.Kind == breakdown.Collective && l.Late >= 0 && !l.Flags.Has(facts.Timeless)
-	if !d.apart(r) || !arrivalsKnown {
+	if !arrivalsKnown {
 		return
 	}
 	if l.Late <= clearly*r.Apart {

@@ -184,8 +184,9 @@ func (d *deriver) collect(r *facts.Run, g *facts.Group, w *facts.Window) (batch 
 			if !d.liesIn(r, owner, g) {
 				return
 			}
-			d.unsure = d.unsure || d.apart(r) // how much lies in the window is not known
-			if !d.apart(r) {
+			if d.apart(r) {
+				d.unsure = true // how much lies in the window is not known
+			} else {
 				d.own(r, o, nil)
 			}
 			if direct && !o.Promised { // no call of a batch with a root of ours: the batch as a whole is linked (copyStep)
@@ -216,7 +217,6 @@ func (d *deriver) collect(r *facts.Run, g *facts.Group, w *facts.Window) (batch 
 		inside := d.liesIn(r, owner, g)
 		switch {
 		case d.apart(r) && (l.Host == 0 || l.Host != w.Host): // the leaf's time is by another clock
-			d.unsure = true
 			d.despite(r, g, w, l, inside)
 		case inside:
 			d.piece(r, l)
@@ -305,7 +305,6 @@ func (d *deriver) own(r *facts.Run, g *facts.Group, w *facts.Window) {
 			case l.Kind != breakdown.Collective || !d.apart(r):
 				d.piece(r, l)
 			case w != nil: // a collective, with clocks apart
-				d.unsure = true
 				d.despite(r, g, w, l, true)
 			}
 			continue

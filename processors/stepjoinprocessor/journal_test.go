@@ -82,6 +82,21 @@ func (l *lives) tick(seconds int) {
 	}
 }
 
+// aMinute takes the 6,000 collectives of a minute, of 9 ms with a wait of 1 ms each. then is called after each second.
+func (l *lives) aMinute(then func()) {
+	l.Helper()
+	for i := range int64(60) {
+		j := newJob()
+		for n := range int64(100) {
+			at := 1000*second + (i*100+n)*1e7
+			j.collective(i*100+n, at, at+9e6, 1e6, "node-0")
+		}
+		l.take(j.traces())
+		l.tick(1)
+		then()
+	}
+}
+
 // partsOf are the sent breakdowns, without the verdict by the run's history.
 func partsOf(sink *consumertest.TracesSink) (all []string) {
 	for _, line := range find(told(sink), "/breakdown@") {
@@ -147,20 +162,13 @@ func TestJournalBounded(t *testing.T) {
 	l := &lives{T: t, stored: map[string][]byte{}}
 	l.begin()
 	l.cfg.MaxBytes = 1 << 18
-	for i := range int64(60) {
-		j := newJob()
-		for n := range int64(100) {
-			at := 1000*second + (i*100+n)*1e7
-			j.collective(i*100+n, at, at+9e6, 1e6, "node-0")
-		}
-		l.take(j.traces())
-		l.tick(1)
+	l.aMinute(func() {
 		bytes := 0
 		for _, b := range l.stored {
 			bytes += len(b)
 		}
 		require.Less(t, bytes, 3<<17)
-	}
+	})
 	l.begin()
 	j := newJob()
 	j.step(1, 1000*second, 1060*second)
@@ -180,15 +188,7 @@ func TestJournalUndeleted(t *testing.T) {
 	l.begin()
 	l.cfg.MaxBytes = 1 << 18
 	l.promises.store = &undeleting{memory{values: l.stored}}
-	for i := range int64(60) {
-		j := newJob()
-		for n := range int64(100) {
-			at := 1000*second + (i*100+n)*1e7
-			j.collective(i*100+n, at, at+9e6, 1e6, "node-0")
-		}
-		l.take(j.traces())
-		l.tick(1)
-	}
+	l.aMinute(func() {})
 	l.begin()
 	j := newJob()
 	j.step(1, 1000*second, 1060*second)

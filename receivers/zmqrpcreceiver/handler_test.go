@@ -20,6 +20,7 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/receivertest"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
@@ -402,12 +403,19 @@ func TestRetry(t *testing.T) {
 	assert.Positive(t, cap(f.h.r.groups.Get().calls), "the groups are used again")
 }
 
+// observed is the settings of a receiver whose own metrics tel has.
+func observed(t *testing.T) (set receiver.Settings, tel *componenttest.Telemetry) {
+	t.Helper()
+	tel = componenttest.NewTelemetry()
+	t.Cleanup(func() { require.NoError(t, tel.Shutdown(context.Background())) })
+	set = receivertest.NewNopSettings(metadata.Type)
+	set.TelemetrySettings = tel.NewTelemetrySettings()
+	return set, tel
+}
+
 // Contradictory numbers of a row are counted.
 func TestInconsistentRows(t *testing.T) {
-	tel := componenttest.NewTelemetry()
-	defer func() { require.NoError(t, tel.Shutdown(context.Background())) }()
-	set := receivertest.NewNopSettings(metadata.Type)
-	set.TelemetrySettings = tel.NewTelemetrySettings()
+	set, tel := observed(t)
 	path := filereceivertest.Put(t, t.TempDir(), "x.log", strings.Join([]string{
 		"Log - Transport: IPC",
 		"ID Method Ser(ms) Send(ms) Recv(ms) Deser(ms) Comm(ms) GPU(ms) Total(ms) Sent(KB) Recv(KB) Throughput(MB/s)",
@@ -520,10 +528,7 @@ func TestSummaryBehindABacklog(t *testing.T) {
 
 // Where the log lacks stages, Comm may be longer than their sum.
 func TestCommWithoutStages(t *testing.T) {
-	tel := componenttest.NewTelemetry()
-	defer func() { require.NoError(t, tel.Shutdown(context.Background())) }()
-	set := receivertest.NewNopSettings(metadata.Type)
-	set.TelemetrySettings = tel.NewTelemetrySettings()
+	set, tel := observed(t)
 	path := filereceivertest.Put(t, t.TempDir(), "x.log", strings.Join([]string{
 		"Log - Transport: IPC", "ID Method Ser(ms) Comm(ms) Total(ms)", "1 A 1.000 4.000 4.000", "2 A 4.002 4.000 4.100",
 	}, "\n")+"\n")

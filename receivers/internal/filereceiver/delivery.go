@@ -431,9 +431,8 @@ func (p spanRange) of(td ptrace.Traces) ptrace.Traces {
 // Receiver.gpus, a Valued batch sends no points: its values go to gpus.
 func (d *delivery) sendMetrics(ctx context.Context) error {
 	for d.metrics.batches < len(d.batches) {
-		if b := d.batches[d.metrics.batches]; d.passesGPUs(b) {
-			v, _ := asValued(b)
-			d.passGPUs(v)
+		if b, ok := d.forGPUs(d.batches[d.metrics.batches]); ok {
+			d.passGPUs(b)
 			d.metrics.batches++
 			continue
 		}
@@ -465,14 +464,11 @@ func (d *delivery) sendMetrics(ctx context.Context) error {
 	return nil
 }
 
-// passesGPUs says whether the values of a batch go to Receiver.gpus, in place of its points.
-func (d *delivery) passesGPUs(b Batch) bool {
-	_, ok := asValued(b)
-	return ok && d.r.gpus != nil
-}
-
-// asValued returns the batch with GPU values: b itself, or the batch that b surrounds with events.
-func asValued(b Batch) (v Valued, ok bool) {
+// forGPUs returns the batch with GPU values, b itself or the batch that b surrounds with events, if the values go to Receiver.gpus in place of points.
+func (d *delivery) forGPUs(b Batch) (v Valued, ok bool) {
+	if d.r.gpus == nil {
+		return nil, false
+	}
 	if with, is := b.(*eventBatch); is {
 		b = with.Batch
 	}
@@ -499,7 +495,7 @@ func (d *delivery) joinPoints(first int) (md pmetric.Metrics, end int, redacted 
 	md = pmetric.NewMetrics()
 	points := 0
 	for end = first; end < len(d.batches) && points < maxPoints; end++ {
-		if d.passesGPUs(d.batches[end]) {
+		if _, ok := d.forGPUs(d.batches[end]); ok {
 			break
 		}
 		own := d.batches[end].Metrics()

@@ -156,8 +156,7 @@ func TestTimersThatDoNotSayWhy(t *testing.T) {
 		fmt.Fprintf(&log, "step:%d - actor/pg_loss:0.1 - timing_s/gen:%g - timing_s/ref:%g - timing_s/update_actor:%g - timing_s/step:%g\n",
 			i, 0.35*took, 0.3*took, 0.33*took, took)
 	}
-	file := filepath.Join(t.TempDir(), "driver.log")
-	require.NoError(t, os.WriteFile(file, []byte(log.String()), 0o600))
+	file := write1(t, "driver.log", log.String())
 	said := reported(t, file, "--full")
 	assert.Contains(t, said, "1 of 40 steps was slow (10 s of 410 s). This log does not say why.")
 	assert.NotContains(t, said, "no timers within a step")
@@ -177,7 +176,6 @@ func TestEvaluationsBetweenSteps(t *testing.T) {
 		}
 		fmt.Fprintf(&log, " - timing_s/step:%g\n", gen+5)
 	}
-	file := filepath.Join(t.TempDir(), "driver.log")
-	require.NoError(t, os.WriteFile(file, []byte(log.String()), 0o600))
+	file := write1(t, "driver.log", log.String())
 	assert.Contains(t, reported(t, file, "--full"), "1. 4 s in gen, in 1 step.")
 }
