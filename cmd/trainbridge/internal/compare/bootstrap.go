@@ -117,6 +117,9 @@ func (e *estimate) zero() bool { return !e.told || e.difference.low <= 0 && e.di
 func compareMeans(name string, a, b []unit, paired bool, confidence float64) (e estimate) {
 	e = estimate{a: mean(a), b: mean(b)}
 	e.difference.value, e.ratio.value = e.b-e.a, e.b/e.a
+	if e.a <= 0 || e.b < 0 { // a ratio has no meaning
+		e.ratio.value = math.NaN()
+	}
 	e.told = min(len(a), len(b)) >= fewUnits
 	if !e.told {
 		e.difference.low, e.difference.high, e.ratio.low, e.ratio.high = math.Inf(-1), math.Inf(1), math.NaN(), math.NaN()
@@ -158,8 +161,8 @@ func compareMeans(name string, a, b []unit, paired bool, confidence float64) (e 
 		// B/A is 1 + (B − A)/A.
 		e.ratio.low, e.ratio.high = min(e.ratio.low, 1+e.difference.low/e.a), max(e.ratio.high, 1+e.difference.high/e.a)
 	}
-	// The ratio has no meaning if A's mean is 0 or less, or if a draw had a mean of 0 or less: the lowest ratio is then 0 or less, or the highest infinite.
-	if e.a <= 0 || !(slices.Min(ratios) > 0) || math.IsInf(slices.Max(ratios), 1) {
+	// Nor has the ratio a meaning if a draw had a mean of 0 or less: the lowest ratio is then 0 or less, or the highest infinite.
+	if math.IsNaN(e.ratio.value) || !(slices.Min(ratios) > 0) || math.IsInf(slices.Max(ratios), 1) {
 		e.ratio = interval{math.NaN(), math.NaN(), math.NaN()}
 	}
 	return e

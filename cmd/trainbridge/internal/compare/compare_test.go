@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -310,6 +311,19 @@ func TestHostile(t *testing.T) {
 		if format == "html" {
 			assert.NotContains(t, out.String(), "<script>")
 		}
+	}
+}
+
+// A ratio of means of 0 or less says nothing, also of few steps and of equal values: of a loss that falls from -2 to -3 it would be +50 %.
+func TestRatioOfNegativeMeans(t *testing.T) {
+	units := func(n int, value float64) []unit { return slices.Repeat([]unit{{value, 1}}, n) }
+	for _, n := range []int{3, 10} {
+		for _, of := range [][2]float64{{-2, -3}, {0, 1}, {2, -1}} {
+			e := compareMeans("", units(n, of[0]), units(n, of[1]), false, 0.99)
+			assert.InDelta(t, of[1]-of[0], e.difference.value, 0)
+			assert.True(t, math.IsNaN(e.ratio.value), "%d of %v", n, of)
+		}
+		assert.InDelta(t, 1.5, compareMeans("", units(n, 2), units(n, 3), false, 0.99).ratio.value, 1e-12)
 	}
 }
 

@@ -207,7 +207,7 @@ func (d *document) notes() (all []string) {
 			all = append(all, d.sf("%c: %s may lack something, and are left out.", "%c 有 %s 个不完整的时间窗口，未参与比较。", name, d.count(n, "window")))
 		}
 		if kept, seen := run.kept(); kept < seen {
-			all = append(all, d.sf("%c: of %d records %d were drawn, by their span ids.", "%c 有 %d 条记录，按固定种子抽取了 %d 条。", name, seen, kept))
+			all = append(all, d.sf("%c: of %d records %d were drawn, by their span ids.", "%c 有 %d 条记录，按 span id 抽取了 %d 条。", name, seen, kept))
 		}
 		if n := run.others; n > 0 {
 			all = append(all, d.sf("%c: %s of further functions, operations or logs are not compared: there are more than %d of a kind.",

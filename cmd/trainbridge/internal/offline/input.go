@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -76,9 +77,11 @@ func Open(paths []string, stdin io.Reader) (*Input, error) { return open(paths, 
 
 // open is Open with at most a number of files.
 func open(paths []string, stdin io.Reader, most int) (*Input, error) {
-	in := &Input{named: make(map[string]string), PassedOver: make(nonlog.Tally), Kernel: make(kernelfs.Passed), most: most}
+	in := &Input{named: make(map[string]string), most: most}
 	in.follow, _ = strconv.ParseBool(os.Getenv(FollowSymlinks))
 	for _, path := range paths {
+		passed, kernel, links := in.PassedOver, in.Kernel, in.Links // of the paths before
+		in.PassedOver, in.Kernel, in.Links = make(nonlog.Tally), make(kernelfs.Passed), nil
 		r, err := in.find(path, stdin)
 		switch {
 		case err != nil:
@@ -98,6 +101,11 @@ func open(paths []string, stdin io.Reader, most int) (*Input, error) {
 		default:
 			in.roots = append(in.roots, r)
 		}
+		for name, n := range passed {
+			in.PassedOver[name] += n
+		}
+		maps.Copy(in.Kernel, kernel)
+		in.Links = append(links, in.Links...)
 	}
 	// A file of several paths belongs to the first; files beyond most are counted and left.
 	seen := make(map[string]bool)

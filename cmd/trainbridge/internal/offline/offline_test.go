@@ -359,6 +359,15 @@ func TestOpenPassesOver(t *testing.T) {
 	_, err = Open([]string{filepath.Join(dir, "ckpt")}, nil)
 	require.ErrorIs(t, err, ErrNoFiles)
 	assert.ErrorContains(t, err, "passed over by name, as no logs: 2 .pt")
+
+	// The reason of a path without files is the path's own; the sums are of all paths.
+	empty := t.TempDir()
+	in, err := Open([]string{dir, empty}, nil)
+	require.NoError(t, err)
+	defer in.Close()
+	require.Len(t, in.Missing, 1)
+	require.EqualError(t, in.Missing[0], empty+": no file to read")
+	assert.Equal(t, nonlog.Tally{".pt": 2, ".git": 1}, in.PassedOver)
 }
 
 // The kernel's file systems are passed over, with all their endless files; a file named itself is read.

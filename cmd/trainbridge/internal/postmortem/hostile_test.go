@@ -193,3 +193,23 @@ func TestCompositions(t *testing.T) {
 	}
 	assert.LessOrEqual(t, wrong*20, seeds, "wrong of %d", seeds)
 }
+
+// Of two failed processes, one of an unknown rank, none is named: process 100 would be called rank 9.
+func TestFailedProcessOfUnknownRank(t *testing.T) {
+	first := "E0813 06:19:49.809000 1 torch/distributed/elastic/multiprocessing/api.py:869] failed (exitcode: 1) local_rank: 0 (pid: 100) of binary: /usr/bin/python3\n"
+	named := "Root Cause (first observed failure):\n[0]:\n  time      : 2024-08-13_06:19:50\n  host      : node-1\n  rank      : 9 (local_rank: 1)\n" +
+		"  exitcode  : 1 (pid: 200)\n  error_file: <N/A>\n  traceback : To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html\n"
+	for _, tt := range []struct {
+		text string
+		want []int64
+	}{
+		{first + named, nil},
+		{strings.ReplaceAll(first, "pid: 100", "pid: 200") + named, []int64{9}},
+		{named, []int64{9}},
+	} {
+		c := &Case{LastStep: -1, WorldSize: 16}
+		c.scan("job.log", []byte(tt.text))
+		end := Judge(c)
+		assert.Equal(t, tt.want, end.Ranks, end.Sentence)
+	}
+}

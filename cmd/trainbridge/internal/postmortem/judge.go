@@ -543,7 +543,7 @@ func (j *judge) signal(e *Event) End {
 	end.Sentence += j.where(e) + " died by " + cmp.Or(events.SignalName(e.Signal), "a signal") + ": by whom is not told."
 	if e.Signal != 15 && e.Signal != 2 {
 		j.name(&end, e, func(o *Event) bool { return o.Class == e.Class && o.Signal == e.Signal })
-		if rank := j.reaped(e.Signal); len(end.Ranks) == 0 && rank >= 0 {
+		if rank := j.reaped(func(o *Event) bool { return o.Signal == e.Signal }); len(end.Ranks) == 0 && rank >= 0 {
 			end.Ranks = []int64{rank}
 			end.Sentence = strings.Replace(end.Sentence, " died by", " ("+human.Ranks(end.Ranks)+") died by", 1)
 		}
@@ -551,12 +551,13 @@ func (j *judge) signal(e *Event) End {
 	return end
 }
 
-// reaped is the global rank of the only process that died by the signal, as launchers say; -1: no launcher says so, several died, or one of unknown rank did.
-func (j *judge) reaped(signal int64) int64 {
+// reaped is the global rank of the only process that a launcher says died, among events that of wants; -1: no launcher says so, several died, or one of unknown
+// rank did.
+func (j *judge) reaped(of func(*Event) bool) int64 {
 	rank := int64(-1)
 	named := make(map[int64]bool) // processes whose rank some launcher's line tells
 	for _, e := range j.all {
-		if e.Class != events.ClassSummary || e.Signal != signal {
+		if e.Class != events.ClassSummary || !of(e) {
 			continue
 		}
 		r := j.rankOfSummary(e)
@@ -569,7 +570,7 @@ func (j *judge) reaped(signal int64) int64 {
 	}
 	for _, e := range j.all {
 		// A further process died likewise, and no line has the rank.
-		if e.Class == events.ClassSummary && e.Signal == signal && j.rankOfSummary(e) < 0 && !named[e.PID] {
+		if e.Class == events.ClassSummary && of(e) && j.rankOfSummary(e) < 0 && !named[e.PID] {
 			return -1
 		}
 	}
@@ -609,7 +610,7 @@ func (j *judge) summary(e *Event) End {
 		return j.exit(e)
 	}
 	end := End{Kind: kindOfSignal(e.Signal), Hosts: hosts(e)}
-	rank := j.reaped(e.Signal)
+	rank := j.reaped(func(o *Event) bool { return o.Signal == e.Signal })
 	end.Sentence = "A process was killed by " + cmp.Or(events.SignalName(e.Signal), "signal "+strconv.FormatInt(e.Signal, 10))
 	if e.PID != 0 {
 		end.Sentence = "Process " + strconv.FormatInt(e.PID, 10) + " was killed by " + cmp.Or(events.SignalName(e.Signal), "signal "+strconv.FormatInt(e.Signal, 10))
@@ -644,25 +645,16 @@ func (j *judge) exit(e *Event) End {
 }
 
 // onlyFailed is the global rank of the only failed process in launchers' lines; -1: none, or several. Where ranks waited for each other the result is -1 too:
-// the process reaped first may have given up waiting. Processes of unknown rank do not count, and processes ended by SIGTERM (15) did not fail.
+// the process reaped first may have given up waiting. Lines with neither rank nor process, such as srun's of a launcher, do not count, and processes ended by
+// SIGTERM (15) did not fail.
 func (j *judge) onlyFailed() int64 {
-	failed := int64(-1)
 	for _, e := range j.all {
 		switch e.Class {
 		case events.ClassTimeout, events.ClassPeer, events.ClassNCCL, events.ClassBehind:
 			return -1
-		case events.ClassSummary:
-			r := j.rankOfSummary(e)
-			if r < 0 || e.Signal == 15 {
-				continue
-			}
-			if failed >= 0 && r != failed {
-				return -1
-			}
-			failed = r
 		}
 	}
-	return failed
+	return j.reaped(func(e *Event) bool { return e.Signal != 15 && (e.PID != 0 || j.rankOfSummary(e) >= 0) })
 }
 
 // exception describes a traceback: the ranks, the exception, the place. A rank is named if no second rank raised the same exception.

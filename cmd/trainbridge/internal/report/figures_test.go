@@ -109,6 +109,15 @@ func TestFiguresOfRPCs(t *testing.T) {
 	assert.Contains(t, text, "analyze_zmq_performance.py stops at the second rule")
 }
 
+// The advice speaks of a transport only where all logs name theirs: an export of CSV has no title.
+func TestAdviceOfTransports(t *testing.T) {
+	testdata := "../../../../receivers/zmqrpcreceiver/testdata/"
+	assert.Contains(t, textOf(t, testdata+"v1.log"), "it is not TCP")
+	unknown := textOf(t, testdata+"export.csv")
+	assert.Contains(t, unknown, "look at the server first")
+	assert.NotContains(t, unknown, "TCP")
+}
+
 // number is the first number of a text.
 func number(t *testing.T, text string) float64 {
 	t.Helper()

@@ -61,8 +61,8 @@ func (p *page) job(job *digest.Job, read *offline.Reading) {
 	p.gpus(job)
 	if !job.Exact() {
 		p.blank()
-		p.paragraph("", p.sf("Medians and percentiles of that of which there are most values are within %s; all other figures are exact.",
-			"数量最多的值的中位数与百分位数误差在 %s 以内，其余数值均为精确值。", human.Percent(digest.QuantileError)))
+		p.paragraph("", p.sf("Where there are very many values, medians and percentiles are within %s; all other figures are exact.",
+			"值的数量极多时，其中位数与百分位数的误差在 %s 以内；其余数值均为精确值。", human.Percent(digest.QuantileError)))
 	}
 }
 

@@ -185,10 +185,13 @@ func (p *page) advice(c *digest.Calls, transports map[string]int) {
 		} else {
 			text += p.in(", which includes the server's queue and its computation", "，其中包含服务端排队与计算")
 		}
-		if transports["tcp"] > 0 {
+		switch {
+		case transports["tcp"] > 0:
 			text += p.in(": use IPC in place of TCP where both share a host; enlarge ZeroMQ's buffers; transfer in batches.", " - 建议：确认使用IPC而非TCP；增大ZeroMQ缓冲区；考虑批量传输。")
-		} else {
+		case transports["unix"] > 0 && len(transports) == 1:
 			text += p.in(": it is not TCP; look at the server first; then enlarge ZeroMQ's buffers, transfer in batches.", " - 建议：未使用TCP，先查看服务端；再增大ZeroMQ缓冲区，考虑批量传输。")
+		default: // not known
+			text += p.in(": look at the server first; then enlarge ZeroMQ's buffers, transfer in batches.", " - 建议：先查看服务端；再增大ZeroMQ缓冲区，考虑批量传输。")
 		}
 		out = append(out, text)
 	}
