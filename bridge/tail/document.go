@@ -2,6 +2,7 @@ package tail
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"io"
 	"io/fs"
@@ -59,7 +60,7 @@ func (w *sweeper) lookDocument(s *Stream, now time.Time) {
 }
 
 // readDocument reads the file whole and passes its content on as one line, unless the content is empty, is too long (rejected), or equals the last one
-// passed on, or the last one accepted, also before a restart. A file that changed since the look is left to the next looks.
+// passed on, or after a restart the last one accepted. A file that changed since the look is left to the next looks.
 func (s *Stream) readDocument(buf *[]byte) {
 	d := &s.doc
 	if !d.changed || !d.stable || s.t.mayRead(s) == 0 {
@@ -99,7 +100,7 @@ func (s *Stream) readDocument(buf *[]byte) {
 		return
 	}
 	sum := xxh3.Hash(text)
-	if n == 0 || sum == d.given || sum == d.sum {
+	if n == 0 || sum == cmp.Or(d.given, d.sum) {
 		return
 	}
 	d.given = sum

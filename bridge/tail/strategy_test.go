@@ -514,6 +514,14 @@ func TestDocument(t *testing.T) {
 	r.err = nil
 	r.rest()
 	r.want("{3}")
+	// The content before the last comes again before the last one is accepted.
+	r.hold = true
+	r.write("a.json", "{4}")
+	r.rest()
+	r.write("a.json", "{3}")
+	r.rest()
+	r.ackAll()
+	r.want("{4}", "{3}")
 }
 
 // A glob's directory created after the start is found at the next look at idle files, not only by the next full scan.

@@ -185,11 +185,9 @@ func (c *open) put(r *record) {
 	c.retries += o.Retries
 	c.known = c.known && r.known
 	c.logged = max(c.logged, o.End)
+	room := cap(c.parts)
 	c.parts = append(c.parts, r.part)
-	c.bytes += cameBytes
-	if len(c.parts) > usualParts { // the room for fewer is small; open counted most of it
-		c.bytes += partBytes
-	}
+	c.bytes += cameBytes + int64(cap(c.parts)-room)*partBytes
 	if r.more != nil {
 		c.bytes += r.more.bytes()
 	}

@@ -174,7 +174,7 @@ func newJoiner(s Settings) joiner {
 const (
 	maxFree    = 2048 // collectives in a pool
 	perRoom    = 8    // values allocated together
-	usualParts = 64   // records: a collective with more is not recycled, and its memory is counted record by record
+	usualParts = 64   // records: a collective with more is not recycled, and its memory is counted as it grows
 )
 
 // pool recycles values. The zero value is ready.

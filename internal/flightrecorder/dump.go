@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -71,7 +72,10 @@ func IsName(path string) bool {
 // maxRankDigits distinguishes a rank from a date.
 const maxRankDigits = 6
 
-// RankOf returns the global rank at the end of a dump's name: nccl_trace_rank_3, x_3.json, rank7.json.gz; -1: none, or a longer number, such as a date.
+// dated is the time behind a date: six digits, too.
+var dated = regexp.MustCompile(`[0-9]{8}_[0-9]{6}$`)
+
+// RankOf returns the global rank at the end of a dump's name: nccl_trace_rank_3, x_3.json, rank7.json.gz; -1: none, or a longer number, or a date and a time.
 func RankOf(file string) int32 {
 	name := filepath.Base(file)
 	for _, ext := range []string{".gz", ".zst", ".json", ".txt", ".log"} {
@@ -79,7 +83,7 @@ func RankOf(file string) int32 {
 	}
 	before := strings.TrimRight(name, "0123456789")
 	digits := name[len(before):]
-	if len(digits) > maxRankDigits || !strings.HasSuffix(before, "_") && !strings.HasSuffix(before, "rank") {
+	if len(digits) > maxRankDigits || dated.MatchString(name) || !strings.HasSuffix(before, "_") && !strings.HasSuffix(before, "rank") {
 		return -1
 	}
 	rank, err := strconv.ParseUint(digits, 10, 31)

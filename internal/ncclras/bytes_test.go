@@ -15,3 +15,14 @@ func TestBytes(t *testing.T) {
 	_, err = readMost(strings.NewReader(text), int64(len(text)-1))
 	require.ErrorIs(t, err, errLarge)
 }
+
+// A text of maxToken bytes is read, a longer one is not.
+func TestTokenBytes(t *testing.T) {
+	long := strings.Repeat("x", maxToken)
+	s := newScanner(strings.NewReader(`"`+long+`" "`+long+`x"`), 1<<20)
+	text, err := s.text()
+	require.NoError(t, err)
+	require.Equal(t, long, text)
+	_, err = s.text()
+	require.ErrorIs(t, err, errToken)
+}

@@ -71,13 +71,13 @@ func (s *scanner) quoted() error {
 		switch {
 		case err != nil:
 			return err
-		case len(s.token) >= maxToken:
-			return errToken
 		case b == '"':
 			if !escaped {
 				return nil
 			}
 			return s.unescape()
+		case len(s.token) >= maxToken:
+			return errToken
 		case b < ' ': // JSON has no control characters in texts
 			return errUnended
 		}

@@ -299,7 +299,8 @@ func (j *judge) failed(c *current) int64 {
 func (j *judge) wholeJob(list []*current) {
 	reported := func(c *current) bool { return c.reported[Still] != 0 }
 	f := Finding{At: j.at, Version: j.version, Heard: int64(len(j.gpus)), Communicators: int64(len(list)), For: j.sum.For}
-	if i := slices.IndexFunc(list, func(c *current) bool { return reported(c) && c.moved }); i >= 0 {
+	i := slices.IndexFunc(list, reported)
+	if i >= 0 && slices.ContainsFunc(list, func(c *current) bool { return c.moved }) { // also a communicator created since
 		f.Kind, f.For = Moved, j.at.Sub(list[i].stood)
 		f.Text = fmt.Sprintf("the job goes on: collectives are launched again after %s", rounded(f.For))
 		j.found = append(j.found, f)

@@ -179,6 +179,11 @@ func TestStill(t *testing.T) {
 	require.Len(t, found, 1)
 	assert.Equal(t, "the job goes on: collectives are launched again after 36m0s", found[0].Text)
 	assert.Equal(t, []string{"4 still"}, j.polls(10))
+	// The job goes on in a new communicator alone.
+	j.comms = append(j.comms, rastest.Comm(0, 16))
+	assert.Empty(t, j.polls(1))
+	j.launch(2, reduce, 1)
+	assert.Equal(t, []string{"0 moved"}, j.polls(1))
 }
 
 // At the end of a job some ranks have destroyed the communicator, others not.

@@ -50,6 +50,7 @@ const (
 	wholeEpoch                     // the number of the epoch has no fraction
 	unseen                         // the row is about held-out data
 	iter                           // the iteration by mmengine's name beside the step
+	swift                          // the progress as ms-swift names it
 )
 
 // Target is the meaning of a log's name: where a value goes, and in which unit the log has the value. The zero Target keeps a value as an unknown field.
@@ -114,12 +115,12 @@ var aliases = makeAliases()
 // makeAliases lists the names of trainers for values, each with its target. An entry that is added later replaces the earlier.
 func makeAliases() map[string]Target {
 	out := map[string]Target{
-		"global_step/max_steps": {action: steps, flags: stepped}, // ms-swift
+		"global_step/max_steps": {action: steps, flags: stepped | swift},
 		"epoch":                 field(record.Epoch, record.Base),
 		"mfu_percent":           field(record.MFU, record.Percent),
 		"mfu_pct":               field(record.MFU, record.Percent),
 		"mfu(%)":                field(record.MFU, record.Percent),
-		// The speed is the mean since the start of training (swift/trainers).
+		// ms-swift's speed is the mean since the start of training (swift/trainers/patcher.py).
 		"train_speed(s/it)":    {action: set, Field: record.Duration, Mean: true, flags: training},
 		"train_speed(iter/s)":  {action: inverse, Field: record.Duration, Mean: true, flags: training},
 		"memory(gib)":          field(record.MemoryReservedPeak, record.Gibibytes), // ms-swift: max_memory_reserved
@@ -320,17 +321,19 @@ var (
 	}
 )
 
-// lookUp finds a name in the configuration: as written there, or else without regard to case.
+// lookUp finds a name in the configuration: as written there, or else without regard to case, of several names the first in byte order.
 func lookUp(name string, mapped map[string]Target) (Target, bool) {
 	if t, ok := mapped[name]; ok {
 		return t, true
 	}
-	for key, t := range mapped {
-		if strings.EqualFold(key, name) {
-			return t, true
+	first := ""
+	for key := range mapped {
+		if strings.EqualFold(key, name) && (first == "" || key < first) {
+			first = key
 		}
 	}
-	return Target{}, false
+	t, ok := mapped[first]
+	return t, ok
 }
 
 // resolve finds the meaning of a name: of the configuration, of W&B's samples of GPUs, of aliases, or of aliases without a prefix ("train/loss",

@@ -325,6 +325,30 @@ func TestPace(t *testing.T) {
 	}
 }
 
+// ms-swift's train_speed is the mean since the job's beginning: the time of the steps since the row before is told by the running time.
+func TestPaceOfSwift(t *testing.T) {
+	p := object.New(nil)
+	for _, c := range []struct {
+		row, want string
+	}{
+		{`'loss': 1, 'global_step/max_steps': '5/100', 'elapsed_time': '10s', 'train_speed(s/it)': 2`, "it=5 of=100 duration=2 loss=1"},
+		{`'loss': 1, 'global_step/max_steps': '10/100', 'elapsed_time': '20s', 'train_speed(s/it)': 2`, "it=10 of=100 duration=2 loss=1"},
+		{`'loss': 1, 'global_step/max_steps': '15/100', 'elapsed_time': '10m 30s', 'train_speed(s/it)': 42`, "it=15 of=100 duration=122 loss=1"},
+		{`'eval_loss': 1, 'eval_runtime': 60, 'global_step/max_steps': '15/100', 'elapsed_time': '11m 30s', 'train_speed(s/it)': 46`, ""},
+		{`'loss': 1, 'global_step/max_steps': '20/100', 'elapsed_time': '11m 40s', 'train_speed(s/it)': 35`, "it=20 of=100 duration=2 loss=1"},
+		{`'loss': 1, 'global_step/max_steps': '25/100', 'elapsed_time': '1d 2h 3m 4s', 'train_speed(s/it)': 3751.36`, "it=25 of=100 duration=18616.8 loss=1"},
+		// Resumed: the steps of the job before are not in the mean.
+		{`'loss': 1, 'global_step/max_steps': '55/100', 'elapsed_time': '10s', 'train_speed(s/it)': 2`, "it=55 of=100 duration=2 loss=1"},
+		{`'loss': 1, 'global_step/max_steps': '60/100', 'elapsed_time': '1m 10s', 'train_speed(s/it)': 7`, "it=60 of=100 duration=12 loss=1"},
+		{`'loss': 1, 'global_step/max_steps': '65/100', 'elapsed_time': '1m 11s', 'train_speed(s/it)': 4.8`, "it=65 of=100 duration=4.8 loss=1"},
+	} {
+		if got := parse(p, "{"+c.row+"}"); c.want != "" {
+			got, _, _ = strings.Cut(got, " mean")
+			assert.Equal(t, "step "+c.want, got, c.row)
+		}
+	}
+}
+
 func TestMapped(t *testing.T) {
 	mapped := map[string]object.Target{
 		"reward/mean": object.Gauge("rl.reward.mean", "1", 1), "throughput": object.Mapped(record.TokenThroughput, 1000), "Wait_ms": object.Gauge("wait", "s", 0.001),
@@ -335,6 +359,11 @@ func TestMapped(t *testing.T) {
 		parse(p, `{"step": 1, "reward/mean": 0.25, "throughput": 8, "wait_ms": "500", "opt": {"lr": 0.5}, "busy": [50, 25]}`))
 	assert.Equal(t, "step one gpus=[0.5]", parse(p, `{"busy": 50}`))
 	assert.Equal(t, `step loss=1 wait_ms:"n/a"`, parse(p, `{"wait_ms": "n/a", "loss": 1}`))
+
+	cases := map[string]object.Target{"Wait": object.Gauge("b", "s", 1), "WAIT": object.Gauge("a", "s", 1), "wAIT": object.Gauge("c", "s", 1)}
+	for range 20 { // maps have no order
+		assert.Equal(t, "step loss=1 wait:2→a{s}", parse(object.New(cases), `{"wait": 2, "loss": 1}`))
+	}
 
 	var rec record.Record
 	for _, e := range []record.Extra{

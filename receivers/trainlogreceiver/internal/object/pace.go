@@ -20,7 +20,7 @@ func Mean(stated, took, steps float64) float64 {
 	return 0
 }
 
-// pace follows the rows of LLaMA-Factory: the job's running time, in whole seconds, and the steps done, including those before a resume.
+// pace follows the rows of LLaMA-Factory and ms-swift: the job's running time, in whole seconds, and the steps done, including those before a resume.
 type pace struct {
 	rows          int     // rows so far: 0, 1, or 2 for more
 	step, elapsed float64 // of the row before: steps done, and the running time, s
@@ -29,13 +29,13 @@ type pace struct {
 	mean          float64 // the answer to the row before, s
 }
 
-// row takes a row, and returns the mean time of a step since the row before, s; 0: unknown. The tokens seen divided by the tokens per second are the elapsed
-// time, too, and not in whole seconds: that time is taken if the whole seconds agree. A job that did all steps itself also has elapsed/step, its mean so far.
-func (p *pace) row(step, elapsed, tokens, throughput float64) float64 {
+// row takes a row, and returns the mean time of a step since the row before, s; 0: unknown. What was seen (tokens) divided by the speed per second is the
+// elapsed time, too, and not in whole seconds: that time is taken if the whole seconds agree. A job that did all steps itself also has elapsed/step, its mean so far.
+func (p *pace) row(step, elapsed, seen, speed float64) float64 {
 	exact := false
-	// Elapsed is cut to whole seconds; 0.1 s for the rounded speed.
-	if byTokens := tokens / throughput; byTokens >= elapsed-0.1 && byTokens < elapsed+1.1 {
-		elapsed, exact = byTokens, true
+	// Elapsed is cut to whole seconds, or rounded (ms-swift since 2026); 0.1 s for the rounded speed.
+	if bySpeed := seen / speed; bySpeed >= elapsed-0.6 && bySpeed < elapsed+1.1 {
+		elapsed, exact = bySpeed, true
 	} else {
 		elapsed += 0.5 // the middle of the second
 	}
@@ -63,9 +63,13 @@ func (p *pace) row(step, elapsed, tokens, throughput float64) float64 {
 	return mean
 }
 
-// clockTime reads "0:01:08" and "1 day, 2:03:04", as Python prints a timedelta.
+// clockTime reads "0:01:08" and "1 day, 2:03:04", as Python prints a timedelta, and ms-swift's "1d 2h 3m 4s".
 func clockTime(b []byte) (float64, bool) {
-	seconds := 0.0
+	seconds, n := decimal.Duration(b)
+	if n > 0 && n == len(b) {
+		return seconds, true
+	}
+	seconds = 0
 	if days, rest, ok := bytes.Cut(b, []byte(", ")); ok {
 		n, _, _ := bytes.Cut(days, []byte(" "))
 		v, ok := decimal.Float(n)

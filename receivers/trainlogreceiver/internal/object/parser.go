@@ -144,6 +144,9 @@ func (p *Parser) judge() bool {
 	if p.flags&llamaFactory != 0 && !p.llama() {
 		return false
 	}
+	if p.flags&swift != 0 { // the stated mean, times the steps, is the job's running time
+		p.paced(rec.Get(record.Iteration)*rec.Get(record.Duration), 1)
+	}
 	if p.flags&(iter|running) == iter|running {
 		p.iters = true
 	}
@@ -192,16 +195,23 @@ func (p *Parser) llama() bool {
 		rec.Unset(record.SampleThroughput)
 		rec.Set(record.TokenThroughput, v)
 	}
-	if step := rec.Get(record.Iteration); p.elapsed >= 0 && step > 0 {
-		if mean := p.pace.row(step, p.elapsed, rec.Get(record.ConsumedTokens), rec.Get(record.TokenThroughput)); mean > 0 && p.flags&running != 0 {
-			rec.Set(record.Duration, mean)
-			rec.Of = record.Mean
-		}
-	}
+	p.paced(rec.Get(record.ConsumedTokens), rec.Get(record.TokenThroughput))
 	if p.flags&running == 0 { // without the loss of a step, only a result makes the row a record
 		p.flags &^= training
 	}
 	return p.flags&(running|evaluation) != 0
+}
+
+// paced gives a row of a step the mean time of the steps since the row before, where the running times tell that time. seen and speed are as in pace.row.
+func (p *Parser) paced(seen, speed float64) {
+	step := p.rec.Get(record.Iteration)
+	if !(p.elapsed >= 0 && step > 0) {
+		return
+	}
+	if mean := p.pace.row(step, p.elapsed, seen, speed); mean > 0 && p.flags&running != 0 {
+		p.rec.Set(record.Duration, mean)
+		p.rec.Of = record.Mean
+	}
 }
 
 // entry finds the meaning of a name in the current object, by the full name with those of the enclosing objects ("a.b"). Meanings are kept: logs repeat their

@@ -58,12 +58,15 @@ type kept struct {
 // Parser reads the lines of one stream. Not safe for concurrent use.
 type Parser struct {
 	objects *object.Parser
+	kept    *object.Parser // of kept lines: a parser uses the memory of its last line's texts again
 	state   state
 	trial   record.Record // takes the values of kept lines
 }
 
 // New returns a parser; mapped is as in object.New.
-func New(mapped map[string]object.Target) *Parser { return &Parser{objects: object.New(mapped)} }
+func New(mapped map[string]object.Target) *Parser {
+	return &Parser{objects: object.New(mapped), kept: object.New(mapped)}
+}
 
 var (
 	dictMark     = []byte(": {'")
@@ -250,11 +253,12 @@ func (p *Parser) addKept(rollout float64, rec *record.Record) {
 			continue
 		}
 		p.trial.Reset()
-		if n, _ := p.objects.Parse(k.Dict, &p.trial); n < 0 { // cut short
+		if n, _ := p.kept.Parse(k.Dict, &p.trial); n < 0 { // cut short
 			continue
 		}
 		rec.Merge(&p.trial)
 		for _, e := range p.trial.Extra {
+			e.Text = bytes.Clone(e.Text)
 			rec.AddExtra(e)
 		}
 	}

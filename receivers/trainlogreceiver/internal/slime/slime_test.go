@@ -54,6 +54,14 @@ var logs = map[string]struct {
 		"perf 1: {'perf/rollout_time': 6}\nstep 1: {'train/loss': 1, 'train/step': 1}\nperf 1: {'perf/train_wait_time': 4, 'perf/train_time': 3, 'perf/step_time': 7}\n",
 		[]string{"slime step open iteration=1 loss=1", "slime side iteration=1 duration=7 stage:train_wait=4 stage:train=3 extra:perf/rollout_time=6"},
 	},
+	// Each text with an escape keeps its memory.
+	"texts": {
+		"rollout 1: {'rollout/a': 'it\\'s a'}\nmulti_turn 1: {'multi_turn/b': 'it\\'s b'}\nstep 1: {'train/loss': 1, 'train/step': 1}\nperf 1: {'perf/c': 'it\\'s c', 'perf/train_time': 3}\n",
+		[]string{
+			"slime step open iteration=1 loss=1",
+			`slime side iteration=1 stage:train=3 extra:perf/c="it's c" extra:rollout/a="it's a" extra:multi_turn/b="it's b"`,
+		},
+	},
 	"of others": {
 		"perf 1: {'perf/train_time': 3}\ncritic-step 1: {'train/critic-loss': 1, 'train/step': 1}\nstep 1: {'loss': 2}\nperf x: {'perf/train_time': 3}\nperf -1: {'perf/train_time': 3}\n" +
 			"step: {'train/step': 1}\nstep 1\nperf 1: {'perf/cpu': 3}\nrollout 1: {'x': 2}\n: {'\n 1: {'\n",
