@@ -99,8 +99,9 @@ func (r *run) write(w *write) *runWrite {
 	}
 	for n := same / stepsOfChunk; n < chunksOf(len(steps)); n++ {
 		set(k.chunk(n), func(c *codec) {
-			for i := range steps[n*stepsOfChunk : min(len(steps), (n+1)*stepsOfChunk)] {
-				codeStep(c, &steps[n*stepsOfChunk+i])
+			for _, s := range steps[n*stepsOfChunk : min(len(steps), (n+1)*stepsOfChunk)] {
+				s.MoveBehind() // Others is not kept
+				codeStep(c, &s)
 			}
 		})
 	}
@@ -138,7 +139,7 @@ func (r *run) code(c *codec, steps *int) {
 }
 
 // codeStep takes a step of a run's book through a codec. The end is stored as a difference, and times of checkpoints and evaluations only if there are any:
-// most numbers are small. Offset, a place in the log, is not kept.
+// most numbers are small. Offset, a place in the log, and Others are not kept.
 func codeStep(c *codec, s *account.Step) {
 	s.Start = c.num(s.Start)
 	s.End = s.Start + c.num(s.End-s.Start)

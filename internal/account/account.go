@@ -8,6 +8,7 @@ import (
 
 	"github.com/trainbridge/trainbridge/internal/regimes"
 	"github.com/trainbridge/trainbridge/internal/stat"
+	"github.com/trainbridge/trainbridge/internal/trainers"
 )
 
 // Account is where the time of a run went. Sum of Seconds = Wall.
@@ -297,7 +298,7 @@ func (t *builder) step(s *Step) {
 	t.attempts[s.Writer] = s.Attempt
 	t.logged[s.Writer] = logged{len(t.a.Attempts), s.Number}
 	t.had(s)
-	s.moveBehind()
+	s.MoveBehind()
 	s.again = again
 	t.a.Course[len(t.a.Course)-1] = append(t.a.Course[len(t.a.Course)-1], *s)
 	t.count(s)
@@ -306,9 +307,9 @@ func (t *builder) step(s *Step) {
 	t.behind = [2]float64{float64(s.CheckpointBehind), float64(s.EvaluationBehind)}
 }
 
-// moveBehind puts the checkpoint and the evaluation of a record behind the record, if they took longer than the record.
-func (s *Step) moveBehind() {
-	if c, e := float64(s.Checkpoint), float64(s.Evaluation); (c+e)*1e9 > float64(s.End-s.Start) {
+// MoveBehind puts the checkpoint and the evaluation of a record behind the record, if they do not fit within.
+func (s *Step) MoveBehind() {
+	if trainers.Beside(float64(s.End-s.Start)/1e9, float64(s.Others), float64(s.Checkpoint)+float64(s.Evaluation)) {
 		s.Checkpoint, s.Evaluation, s.CheckpointBehind, s.EvaluationBehind = 0, 0, s.CheckpointBehind+s.Checkpoint, s.EvaluationBehind+s.Evaluation
 	}
 }
@@ -386,7 +387,7 @@ func (t *builder) goesOn(s *Step) bool {
 // more adds a record to the last step, whose number it has (goesOn): the step now ends with the record, and the time in between is a gap like any.
 func (t *builder) more(s *Step) {
 	t.gap(s.Start, nil)
-	s.moveBehind()
+	s.MoveBehind()
 	s.again = t.last.again
 	t.inStep(s)
 	course := t.a.Course[len(t.a.Course)-1]
@@ -406,8 +407,12 @@ func (t *builder) more(s *Step) {
 func (t *builder) copyOf(s *Step) {
 	t.attempts[s.Writer] = max(t.attempts[s.Writer], s.Attempt)
 	t.logged[s.Writer] = logged{len(t.a.Attempts), s.Number}
-	t.behind[0] = max(t.behind[0], float64(s.CheckpointBehind))
-	t.behind[1] = max(t.behind[1], float64(s.EvaluationBehind))
+	if s.Number == t.last.Number { // behind an earlier step, the time is accounted for
+		s.MoveBehind()
+		t.behind[0] = max(t.behind[0], float64(s.CheckpointBehind))
+		t.behind[1] = max(t.behind[1], float64(s.EvaluationBehind))
+		t.last.Evaluated = t.last.Evaluated || s.Evaluated
+	}
 }
 
 // beside says whether a writer advances beside others that logged the step in this attempt. A writer that logs the step a second time, or that is new after all

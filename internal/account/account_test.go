@@ -235,10 +235,14 @@ func TestPausesBehindSteps(t *testing.T) {
 		case n == 13: // longer than the step: after the step
 			l.Part(of, Checkpoint, 5, false)
 			at += 5
+		case n == 14: // after the step too: the rest of the step leaves too little room
+			l.Part(of, InStep, 1, false)
+			l.Part(of, Evaluation, 1.5, false)
+			at += 2
 		}
 	}
 	a := accountOf(t, &l)
-	assert.Equal(t, seconds(map[State]float64{InStep: 199, Checkpoint: 405, Evaluation: 1 + 2*7, Unexplained: 9}), a.Seconds)
+	assert.Equal(t, seconds(map[State]float64{InStep: 199, Checkpoint: 405, Evaluation: 1 + 1.5 + 2*7, Unexplained: 9.5}), a.Seconds)
 	assert.Equal(t, 100, int(a.Steps))
 	assert.Len(t, a.Of(Checkpoint), 11)
 	assert.Equal(t, Pause{State: Checkpoint, After: 10, Seconds: 40, Between: true, At: Place{}}, a.Of(Checkpoint)[0])
@@ -253,6 +257,19 @@ func TestPausesThatDoNotFit(t *testing.T) {
 	}
 	a := accountOf(t, &l)
 	assert.Equal(t, seconds(map[State]float64{InStep: 20, Checkpoint: 9 + 100}), a.Seconds) // the whole pause after the last step
+}
+
+// The time behind a step is not that behind a later one, whose record by another writer came first.
+func TestLateCopy(t *testing.T) {
+	var l Ledger
+	run(&l, 0, 1, 10, Step{})
+	for n := range int64(10) {
+		of := l.Add(Step{Number: n + 1, Start: second(2*n + 5), End: second(2*n + 7), Writer: 1})
+		if n == 8 {
+			l.Part(of, Evaluation, 100, true)
+		}
+	}
+	assert.Equal(t, seconds(map[State]float64{InStep: 20}), accountOf(t, &l).Seconds)
 }
 
 // A checkpoint moves to the same step of another writer.

@@ -51,7 +51,7 @@ func (r *reader) ledger() *Ledger {
 			last = append(last, l.Add(s))
 		case 4:
 			if len(last) > 0 {
-				l.Part(last[r.next(int64(len(last)))], []State{Checkpoint, Evaluation}[r.next(2)], r.float(), r.bit())
+				l.Part(last[r.next(int64(len(last)))], []State{Checkpoint, Evaluation, InStep}[r.next(3)], r.float(), r.bit())
 			}
 		case 5:
 			start := ns()

@@ -43,6 +43,7 @@ type Step struct {
 	Evaluation       float32  // s, of evaluations within the step, likewise
 	CheckpointBehind float32  // s, of checkpoints between the step and the next
 	EvaluationBehind float32  // s, of evaluations between the step and the next
+	Others           float32  // s, of all other parts directly below the step, as far as known
 	Source           int16    // the log's number: steps of several logs are of one training
 	Evaluated        bool     // the log has the result of an evaluation behind the step
 	Synthetic        bool     // the log has no clock; its order and its durations are true
@@ -123,7 +124,7 @@ func (l *Ledger) Add(s Step) Ref {
 	s.Steps, s.Number, s.Ranks = max(1, s.Steps), min(max(s.Number, -1), latest), max(0, s.Ranks)
 	s.Start = instant(s.Start)
 	s.End = max(s.Start, instant(s.End))
-	for _, of := range [...]*float32{&s.Checkpoint, &s.Evaluation, &s.CheckpointBehind, &s.EvaluationBehind} {
+	for _, of := range [...]*float32{&s.Checkpoint, &s.Evaluation, &s.CheckpointBehind, &s.EvaluationBehind, &s.Others} {
 		*of = lengthen(0, float64(*of))
 	}
 	// append makes a list of 256 and more longer by a quarter, and so copies each step four times: this list doubles, as long as that is at most 1<<16 more.
@@ -245,9 +246,12 @@ func (l *Ledger) pair(closely bool) {
 		}
 		if i, ok := waits[of]; ok && kept[i].joins(&s, closely) {
 			o := &kept[i]
+			o.MoveBehind()
+			s.MoveBehind()
 			// The time behind the first step lies within the joined record.
 			o.Checkpoint = lengthen(o.Checkpoint, float64(o.CheckpointBehind+s.Checkpoint))
 			o.Evaluation = lengthen(o.Evaluation, float64(o.EvaluationBehind+s.Evaluation))
+			o.Others = lengthen(o.Others, float64(s.Others))
 			o.End, o.Number, o.Steps = s.End, s.Number, o.Steps+s.Steps
 			o.CheckpointBehind, o.EvaluationBehind, o.Evaluated = s.CheckpointBehind, s.EvaluationBehind, s.Evaluated
 			delete(waits, of)
@@ -274,8 +278,8 @@ func (s *Step) joins(n *Step, closely bool) bool {
 	return !closely || follows && noPause
 }
 
-// Part adds a checkpoint or an evaluation of the given seconds to a step: within the step, or behind. After a merge the reference is void, and the seconds are
-// lost.
+// Part adds a checkpoint, an evaluation or (InStep) any other part of the given seconds to a step: within the step, or behind. After a merge the reference is
+// void, and the seconds are lost.
 func (l *Ledger) Part(step Ref, of State, seconds float64, behind bool) {
 	if step.merges != l.merges || !(seconds > 0) {
 		return
@@ -290,6 +294,8 @@ func (l *Ledger) Part(step Ref, of State, seconds float64, behind bool) {
 		to = &s.EvaluationBehind
 	case of == Evaluation:
 		to = &s.Evaluation
+	case of == InStep:
+		to = &s.Others
 	}
 	*to = lengthen(*to, seconds)
 }

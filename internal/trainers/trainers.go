@@ -21,6 +21,13 @@ type Loop struct {
 	Checkpoint, Evaluation, Data Place
 }
 
+// Beside says whether the checkpoints and evaluations of a record (beside) lie between two steps: the record's step is too short for all parts, or for these
+// alone. others are the remaining parts directly below the step. All in the same unit.
+func Beside(step, others, beside float64) bool {
+	room := 1.01 * step // 1 %: printed numbers are rounded
+	return beside > room || beside > 0 && others <= room && others+beside > room
+}
+
 // Of returns the position of the parts for a source (spans.AttrSource) and a kind of duration (spans.AttrStepDurationKind, "" for spans.DurationStep). Steps
 // with the distance of two lines as their time (spans.DurationInterval) hold everything but evaluations and checkpoints of stated length, which the receiver
 // subtracts. The mean shown by a bar is of the wall clock, and holds everything. For a source not listed, all positions are Unknown.

@@ -1,6 +1,7 @@
 package trainers_test
 
 import (
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -13,6 +14,25 @@ import (
 func TestWaiting(t *testing.T) {
 	for _, name := range []string{"train_wait", "wait_prev_gen"} {
 		assert.Equal(t, trainers.Waiting, trainers.PartOf(name), name)
+	}
+}
+
+func TestBeside(t *testing.T) {
+	for _, c := range []struct {
+		step, others, beside float64
+		want                 bool
+	}{
+		{10, 8, 1, false},
+		{10, 9, 1.05, false}, // rounded
+		{10, 8, 3, true},
+		{10, 0, 11, true},
+		{10, 12, 3, false}, // the others overlap
+		{10, 12, 11, true},
+		{10, 12, 0, false},
+		{0, 0, 1, true}, // of unknown length
+		{math.NaN(), 1, 1, false},
+	} {
+		assert.Equal(t, c.want, trainers.Beside(c.step, c.others, c.beside), c)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/trainbridge/trainbridge/internal/stat"
+	"github.com/trainbridge/trainbridge/internal/trainers"
 	"github.com/trainbridge/trainbridge/processors/internal/verdict"
 	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor/internal/breakdown"
 	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor/internal/facts"
@@ -340,7 +341,7 @@ func besideSteps(l *facts.Leaf) bool {
 }
 
 // parts records the parent of each part of a step (d.parents), the parts that wait (d.waits), and whether checkpoints and evaluations lie between steps
-// (d.between): the other parts fit in the window, all of them together do not. It returns by which number the timers are to be multiplied. A record of several
+// (d.between), as trainers.Beside has it. It returns by which number the timers are to be multiplied. A record of several
 // steps mostly has the timers' means per step: w.Steps. If that many of those within the steps do not fit in the window, the timers are sums: 1.
 func (d *deriver) parts(g *facts.Group, w *facts.Window) (factor float64) {
 	clear(d.parents)
@@ -364,11 +365,11 @@ func (d *deriver) parts(g *facts.Group, w *facts.Window) (factor float64) {
 			}
 		}
 	}
-	room := 1.01 * float64(w.End-w.Start) // 1 %: printed numbers are rounded
-	if float64(sum) > room && float64(sum-beside) <= room {
+	length := float64(w.End - w.Start)
+	if trainers.Beside(length, float64(sum-beside), float64(beside)) {
 		d.between, sum = true, sum-beside
 	}
-	if float64(sum)*w.Steps <= room {
+	if float64(sum)*w.Steps <= 1.01*length { // 1 %: printed numbers are rounded
 		return w.Steps
 	}
 	return 1

@@ -282,7 +282,7 @@ func (r *reader) describe(f *fact, span ptrace.Span, kind view.Kind) bool {
 			return false
 		}
 		f.leaf.Kind, f.leaf.Parent, f.own = of, span.ParentSpanID(), true
-		f.promised = false // a part has its step as parent
+		f.promised = false // a part without a parent is one whose step was not logged: its trace needs no root for it
 		r.slowestRank(&f.leaf, span)
 		f.leaf.Flags |= facts.Timeless // the order of the parts is the trainer's, their times are made up
 		if part == trainers.Waiting {

@@ -66,7 +66,8 @@ func Breakdown(s ptrace.Span, b *view.Breakdown) (e Entry, ok bool) {
 	return Entry{kind: view.KindBreakdown, start: int64(s.StartTimestamp()), seconds: b.Excess, ranks: b.WorldSize.Or(0)}, b.Window == spans.WindowStep
 }
 
-// Part is the entry of a named part of a step: time for a checkpoint or an evaluation. ok: the account has a state for the part.
+// Part is the entry of a named part of a step: a checkpoint, an evaluation, or another part, whose time says whether those are within the step. ok: the account
+// needs the part.
 func Part(s ptrace.Span, name string, res *view.Resource) (e Entry, ok bool) {
 	e = Entry{kind: view.KindPart, id: s.ParentSpanID(), seconds: length(s)}
 	loop := trainers.Of(res.Source, res.StepDurationKind)
@@ -76,7 +77,8 @@ func Part(s ptrace.Span, name string, res *view.Resource) (e Entry, ok bool) {
 	case trainers.Evaluating:
 		e.state, e.behind = account.Evaluation, loop.Evaluation == trainers.Between
 	default:
-		return e, false
+		e.state = account.InStep
+		return e, loop.Checkpoint == trainers.Unknown || loop.Evaluation == trainers.Unknown // else the place is known without the other parts
 	}
 	return e, true
 }
@@ -274,6 +276,9 @@ func (r *recent[K]) note(k K, of account.Ref) {
 
 // find is the last step noted under a key; false: none, or forgotten.
 func (r *recent[K]) find(k K) (account.Ref, bool) {
+	if n := len(r.put); n > 0 && r.put[n-1].key == k { // parts mostly follow their step
+		return r.put[n-1].of, true
+	}
 	for _, p := range r.put {
 		if r.now == nil || len(r.now) >= mostBooked {
 			r.now, r.before = make(map[K]account.Ref, len(r.now)), r.now

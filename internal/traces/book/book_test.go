@@ -115,3 +115,36 @@ func TestDue(t *testing.T) {
 	assert.True(t, b.Due(7000, 0), "neighbours were put together")
 	assert.True(t, stepsOf(512).Due(512, 0))
 }
+
+// An evaluation that does not fit in its step, beside the step's other parts, came after the step: verl's since 0.6.
+func TestEvaluationBetweenSteps(t *testing.T) {
+	for others, want := range map[int]float64{40: 20 * 60, 115: 20 * 120} {
+		b := new(book.Book)
+		res := view.Resource{Source: "verl"}
+		at := pcommon.Timestamp(1_700_000_000e9)
+		for n := range 20 {
+			s := ptrace.NewSpan()
+			s.SetSpanID(pcommon.SpanID{1, byte(n)})
+			s.SetStartTimestamp(at)
+			s.SetEndTimestamp(at + 120e9)
+			at += 180e9
+			s.Attributes().PutInt(spans.AttrIteration, int64(n))
+			var v view.Step
+			v.Read(s, &res)
+			e := book.Step(s, &v, &res, "log", -1)
+			b.Put(&e)
+			for name, seconds := range map[string]int{"gen": others, "testing": 60} {
+				p := ptrace.NewSpan()
+				p.SetParentSpanID(s.SpanID())
+				p.SetStartTimestamp(s.StartTimestamp())
+				p.SetEndTimestamp(s.StartTimestamp() + pcommon.Timestamp(seconds)*1e9)
+				e, ok := book.Part(p, name, &res)
+				assert.True(t, ok)
+				b.Put(&e)
+			}
+		}
+		a, _ := b.Ledger.Account()
+		assert.InDelta(t, want, a.Seconds[account.InStep], 1e-6)
+		assert.InDelta(t, 20*60, a.Seconds[account.Evaluation], 1e-6)
+	}
+}

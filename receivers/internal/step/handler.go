@@ -487,6 +487,10 @@ func (h *handler) place(rec *record.Record, it *placed) {
 	switch rec.Kind {
 	case record.Step:
 		t.End, t.Source, t.Aside = it.end, it.time, 0
+		if room := it.start - lastEnd; lastEnd > 0 && room > 0 && lastSource == it.time && !it.point {
+			early := min(between(rec, it), room)
+			it.start, it.end = it.start-early, it.end-early
+		}
 	case record.Evaluation:
 		t.Aside += it.end - it.start
 	case record.Side:
@@ -553,6 +557,27 @@ func begin(rec *record.Record, it *placed, lastEnd int64, lastSource spans.TimeS
 	default:
 		it.start, it.kindOfDuration, it.point = it.end, "", true
 	}
+}
+
+// between is the time, in ns, from the end of a step to its line: of checkpoints and evaluations in its record that do not fit in the step. Only of trainers
+// whose code leaves the place open.
+func between(rec *record.Record, it *placed) int64 {
+	loop := trainers.Of(rec.Source, it.kindOfDuration)
+	others, beside := 0.0, 0.0
+	for i := range rec.Stages {
+		st := &rec.Stages[i]
+		switch part := trainers.PartOf(string(st.Name)); {
+		case st.HasRank, st.Place != nil && st.Place.Under != nil: // of one rank of many; in another part
+		case part == trainers.Checkpointing && loop.Checkpoint == trainers.Unknown, part == trainers.Evaluating && loop.Evaluation == trainers.Unknown:
+			beside += st.Seconds
+		default:
+			others += st.Seconds
+		}
+	}
+	if !trainers.Beside(float64(it.end-it.start)/1e9, others, beside) {
+		return 0
+	}
+	return nanos(beside)
 }
 
 var durationKinds = [...]string{record.OneStep: spans.DurationStep, record.Mean: spans.DurationMean, record.Median: spans.DurationMedian}

@@ -258,6 +258,28 @@ func TestStepsCoverWhatLiesBetween(t *testing.T) {
 	assert.Equal(t, run[0].TraceID(), got[0].Links().At(0).TraceID())
 }
 
+// What a record's parts put between two steps lies between the step and its line, as far as the time before the step is free.
+func TestPartsBetweenStepAndLine(t *testing.T) {
+	res := read(t, []string{
+		"step it=1 dur=20 pass:18 stamp=2026-01-01T00:01:00",
+		"step it=2 dur=20 pass:18 test:30 stamp=2026-01-01T00:01:50",
+		"step it=3 dur=20 pass:9 test:10 stamp=2026-01-01T00:02:20", // within the step
+		"step it=4 dur=20 pass:18 test:30 save:40 stamp=2026-01-01T00:03:00",
+		"step it=5 dur=20 pass:18 stamp=2026-01-01T00:03:20",
+		"step it=6 pass:18 test:9 stamp=2026-01-01T00:04:00",
+	})
+	base := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	got := res.spans(spans.SpanStep)
+	require.Len(t, got, 6)
+	for i, end := range []time.Duration{60, 80, 140, 160, 200, 240} {
+		length := 20 * time.Second
+		if i == 5 { // the time since the line before
+			length = 40 * time.Second
+		}
+		assert.Equal(t, [2]time.Duration{end * time.Second, length}, when(got[i], base), i)
+	}
+}
+
 // A digit too many in an iteration must not make a span of a thousand years.
 func TestSpoiltIteration(t *testing.T) {
 	for _, stamp := range []string{"", " stamp=2026-01-01T00:00:00"} {
