@@ -39,11 +39,14 @@ type Pulse struct {
 func (p *Pulse) Step(service string, number, planned, end int64, now time.Time) bool {
 	if p.n > 0 {
 		gap := end - p.ends[(p.n-1)%kept]
-		if gap <= 0 { // of another rank, or read again
+		if gap <= 0 { // as early by another rank, or read again
 			return false
 		}
 		if (number > p.Number || number < 0) && !p.over { // no restart, as far as the log tells
 			p.longest = max(p.longest, min(gap, longestGap))
+		}
+		if number >= 0 && number == p.Number { // of another rank, a moment later: one beat
+			p.n--
 		}
 	}
 	p.ends[p.n%kept], p.came[p.n%kept] = end, now.UnixNano()

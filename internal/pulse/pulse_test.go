@@ -97,16 +97,18 @@ var stalls = []struct {
 		last := beat(p, start, 1, 50, time.Second, 0)
 		return last, last.Add(10 * time.Minute)
 	}, 11 * time.Minute},
-	{"all ranks print each step", func(p *Pulse) (time.Time, time.Time) {
+	{"all ranks print each step, a moment apart", func(p *Pulse) (time.Time, time.Time) {
 		last := start
 		for i := range int64(50) {
-			last = last.Add(time.Second)
+			last = last.Add(10*time.Second - 7*time.Millisecond)
 			for range 8 {
 				p.Step("train", i, 0, last.UnixNano(), last)
+				last = last.Add(time.Millisecond)
 			}
+			last = last.Add(-time.Millisecond)
 		}
 		return last, long
-	}, time.Minute},
+	}, 200 * time.Second},
 }
 
 func TestStalls(t *testing.T) {
