@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -215,8 +216,9 @@ func (w *sweeper) missing(s *Stream, own fs.FileInfo, beside []sibling, copies [
 	numbers := map[int]bool{} // of the rotated files that are there
 	at, known := 0, false     // the number of last; whether another known generation is there
 	for _, b := range beside {
-		n, ok := rotation.Number(b.named[min(len(s.path), len(b.named)):])
-		if !ok {
+		suffix, ok := strings.CutPrefix(b.named, s.path) // train.err.1 is another log's
+		n, isNumber := rotation.Number(suffix)
+		if !ok || !isNumber {
 			continue
 		}
 		numbers[n] = true

@@ -453,6 +453,20 @@ func TestCutOfUnreadFile(t *testing.T) {
 	assert.EqualValues(t, 1, r.tl.Counts().LostFiles)
 }
 
+// Rotated files of a log beside, "train.err.1", are none of "train.log".
+func TestBesideAnother(t *testing.T) {
+	r := newRig(t)
+	r.append("train.log", "1\n")
+	r.step(0)
+	r.write("train.err.1", "x\n")
+	r.remove("train.log")
+	r.append("train.log", "2\n")
+	r.step(poll)
+	r.rest()
+	r.want("1", "2")
+	assert.Zero(t, r.tl.Counts().LostFiles)
+}
+
 // A file empty at one restart, and filled but unread before the next, is recognized although renamed meanwhile.
 func TestUnreadFileIsRotatedBetweenRestarts(t *testing.T) {
 	const fits = minInFlight / 4 / minRecordCost

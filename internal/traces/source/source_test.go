@@ -3,6 +3,7 @@ package source
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -196,6 +197,28 @@ func TestSources(t *testing.T) {
 			}
 		})
 	}
+}
+
+// searches answers the searches of a store, by service: the first of recent, the next of old traces.
+type searches map[string][]error
+
+func (s searches) window(_ context.Context, service string, _ window, _ int) ([]*tree.Trace, bool, error) {
+	err := s[service][0]
+	s[service] = s[service][1:]
+	if err != nil {
+		return nil, false, err
+	}
+	return []*tree.Trace{{ID: idOf(1)}}, false, nil
+}
+
+// Recent traces of any service are an answer, also where a service has none of its own.
+func TestOlderFails(t *testing.T) {
+	older := errors.New("no index of that day")
+	s := searches{"a": {nil, nil}, "b": {nil, older}}
+	found, err := newWindows(s, Query{}, 0).all(t.Context(), []string{"a", "b"}, []window{{}, {}})
+	require.NoError(t, err)
+	assert.Len(t, found.Traces, 1)
+	assert.Equal(t, older, found.Older)
 }
 
 // Each trace is read once, however many searches find it.

@@ -50,14 +50,13 @@ func newWindows(s store, q Query, shortest time.Duration) *windows {
 type window struct{ from, to time.Time }
 
 // all collects the traces of each service, in the first window, then in the others: stores with an index per day search years slowly, or not at all. So an
-// error in one of the others ends the search only while the service has no traces; else Found.Older has the error.
+// error in one of the others ends the search only while no service has traces; else Found.Older has the error.
 func (w *windows) all(ctx context.Context, services []string, all []window) (*Found, error) {
 	for _, service := range services {
 		w.until = time.Time{} // collect again: the newest traces of this service may be newer than the last one's
-		before := len(w.traces)
 		for i, in := range all {
 			err := w.within(ctx, service, in, page)
-			if err != nil && i > 0 && len(w.traces) > before { // recent traces are an answer
+			if err != nil && i > 0 && len(w.traces) > 0 { // recent traces are an answer
 				w.older = err
 				break
 			}

@@ -325,10 +325,12 @@ func stern(pod, b []byte) ([]byte, bool) {
 	return b[n+1:], true
 }
 
-// isLoop says whether a word names a loop ("train - loss 2.3"): part of the message, and no logger's name.
+// isLoop says whether a word names a loop ("train - loss 2.3"), or a number of the loop: part of the message, and no logger's name.
 func isLoop(b []byte) bool {
-	for _, loop := range [...]string{"train", "training", "val", "valid", "validation", "eval", "evaluation", "test", "cv"} {
-		if bytes.EqualFold(b, []byte(loop)) {
+	for _, word := range [...]string{
+		"train", "training", "val", "valid", "validation", "eval", "evaluation", "test", "cv", "epoch", "step", "iteration", "iter", "batch", "loss",
+	} {
+		if bytes.EqualFold(b, []byte(word)) {
 			return true
 		}
 	}

@@ -68,6 +68,7 @@ func TestStays(t *testing.T) {
 	for _, text := range []string{
 		"step: 5 loss: 2", "[2/20] loss: 2.4165", "[1,    20] loss: 2.091", "[train] step 5 loss 2", "[Epoch 0/2] [Batch 1/20]", "step 5 loss 2", "10/ 60: 2.0954",
 		"Epoch: [0]  [ 10/45]", "epoch:1 step:5", "- 1s - 54ms/step", "| epoch   1 |", "(epoch: 1, iters: 10)", "loss: 2.36  [   64/ 3800]", "", "x", "[", "12:", "I1",
+		"gpt-2 train loss 2.3", "gpt-2 epoch 3 loss 2.3", "gpt-2 loss 2.3",
 	} {
 		rests, p := strip(text)
 		assert.Empty(t, rests, text)
