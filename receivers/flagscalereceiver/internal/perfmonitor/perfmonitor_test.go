@@ -134,6 +134,7 @@ func TestOddRows(t *testing.T) {
 			},
 			{text: row, result: Malformed, reason: "too_many_columns"},
 			{text: "Performance Monitor Session Started: 2026-06-12 11:00:00", result: Session},
+			{text: "Estimated FLOPS Breakdown (Iteration 10):", result: Ignored, reason: "breakdown_title"}, // a state without a header
 			{text: row, result: Records, records: []string{want}},
 		},
 		"a value that is no number is kept": {
