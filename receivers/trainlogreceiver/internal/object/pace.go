@@ -30,7 +30,8 @@ type pace struct {
 }
 
 // row takes a row, and returns the mean time of a step since the row before, s; 0: unknown. What was seen (tokens) divided by the speed per second is the
-// elapsed time, too, and not in whole seconds: that time is taken if the whole seconds agree. A job that did all steps itself also has elapsed/step, its mean so far.
+// elapsed time, too, and not in whole seconds: that time is taken if the whole seconds agree. A job that did all steps itself also has elapsed/step, its mean so
+// far.
 func (p *pace) row(step, elapsed, seen, speed float64) float64 {
 	exact := false
 	// Elapsed is cut to whole seconds, or rounded (ms-swift since 2026); 0.1 s for the rounded speed.
