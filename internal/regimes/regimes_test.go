@@ -270,6 +270,17 @@ func TestSegments(t *testing.T) {
 	}
 }
 
+// A level that is reached little by little, and stays, is a level of its own: no jump and no trend tells of the change.
+func TestSlope(t *testing.T) {
+	for seed := range uint64(seeds) {
+		run := Judge(steps(seed, 400, func(i int) float64 { return 2 * (1 + 0.4*min(1, max(0, float64(i-150)/100))) }, lognormal(0.01)).Attempt)
+		require.Len(t, run.Segments, 2, seed)
+		assert.InDelta(t, 200, run.Segments[1].From, 25, seed)
+		assert.InDelta(t, 2, run.Segments[0].Level, 0.05, seed)
+		assert.InDelta(t, 2.8, run.Segments[1].Level, 0.05, seed)
+	}
+}
+
 func TestTrend(t *testing.T) {
 	for seed := range uint64(seeds) {
 		for name := range scenarios {

@@ -79,18 +79,35 @@ type part struct {
 }
 
 // joined joins parts without a jump between them, by the medians of a block on either side: a trend passes many levels.
-func (j *judge) joined(parts []part) []part {
-	out := parts[:1]
-	for _, p := range parts[1:] {
-		last := &out[len(out)-1]
-		jump := j.middle(p.from, min(p.from+blocks, p.to)) - j.middle(max(last.from, last.to-blocks), last.to)
-		if math.Abs(jump) < alike {
-			last.to = p.to
+func (j *judge) joined(parts []part) (out []part) {
+	first, all := 0, parts[0] // the first of the parts that are one so far, and all of them
+	for i, p := range parts[1:] {
+		jump := j.middle(p.from, min(p.from+blocks, p.to)) - j.middle(max(all.from, all.to-blocks), all.to)
+		if math.Abs(jump) >= alike {
+			out = append(out, j.plateaus(parts[first:i+1])...)
+			first, all = i+1, p
 			continue
 		}
-		out = append(out, p)
+		all.to = p.to
 	}
-	return out
+	return append(out, j.plateaus(parts[first:])...)
+}
+
+// plateaus are parts without jumps as one part, or as two if the last has another level than the first and they are no trend: the level changed little by
+// little, and then stayed. The change is where half of the way is passed.
+func (j *judge) plateaus(parts []part) []part {
+	from, to := parts[0].from, parts[len(parts)-1].to
+	start := j.middle(from, parts[0].to)
+	rise := j.middle(parts[len(parts)-1].from, to) - start
+	all := group{steps: j.known[from:to]}
+	if math.Abs(rise) >= alike && all.trend(j) == 0 {
+		for _, p := range parts[1:] {
+			if math.Abs(j.middle(p.from, p.to)-start) >= math.Abs(rise)/2 {
+				return []part{{from: from, to: p.from}, {from: p.from, to: to}}
+			}
+		}
+	}
+	return []part{{from: from, to: to}}
 }
 
 // bursts marks the parts that are slow steps: each higher than the unmarked parts beside, and short. Neither the first nor the last part is one. If more than

@@ -77,8 +77,8 @@ func (d *Digest) each(f func(*Values)) {
 		for i := range x.Measures {
 			f(&x.Measures[i].Values)
 		}
-		for _, v := range x.Parts {
-			f(v)
+		for _, m := range x.Parts {
+			f(&m.Values)
 		}
 	}
 	p := &d.Passes.Complete

@@ -104,7 +104,7 @@ type Log struct {
 	First, Last, Lowest *LossAt // by step, then by time; nil: no loss
 	NotFinite           int64   // losses
 	Slowest             Top[view.Int]
-	Parts               map[string]*Values // s, of the named parts of steps
+	Parts               map[string]*Measure // s, of the named parts of steps
 	Verdicts
 
 	covered map[writer]*float64 // steps of each writer
@@ -152,6 +152,8 @@ func (l *Log) covers(steps float64, s ptrace.Span, res *resource) {
 type Steps struct {
 	by    table[string, Log]
 	v     view.Step // the step read last
+	last  spanKey   // the step's span: spans of parts follow those of their steps
+	at    int64     // the step's place in the series
 	parts view.Part // the part read last
 }
 
@@ -178,6 +180,7 @@ func (d *Digest) step(s ptrace.Span, res *resource) {
 	l.World = max(l.World, res.WorldSize.Or(0))
 	step := v.Step()
 	at := step.Or(l.Records) // else the ordinal
+	d.Steps.last, d.Steps.at = spanKey{s.TraceID(), s.SpanID()}, at
 	for f, x := range [...]float64{
 		StepTime: v.Duration, Loss: v.Loss.Value, LearningRate: v.LearningRate, GradientNorm: v.GradientNorm, ValidationLoss: math.NaN(),
 		SampleThroughput: v.SampleThroughput, TokenThroughput: v.TokenThroughput, DeviceTokenThroughput: v.DeviceTokenThroughput,
@@ -233,7 +236,7 @@ func (l *LossAt) after(v *view.Step, start int64) bool {
 	return cmp.Or(cmp.Compare(l.Step.Or(math.MaxInt64), v.Step().Or(math.MaxInt64)), cmp.Compare(l.Start, start), cmp.Compare(l.record, v.Record.N)) > 0
 }
 
-// part adds the time of a named part of a step to the part's distribution. Beyond mostDistributed names, further ones count as Other.
+// part adds the time of a named part of a step to the part's distribution and, if the step was read last, series. Beyond mostDistributed names, further ones count as Other.
 func (d *Steps) part(s ptrace.Span, res *resource) {
 	v := &d.parts
 	v.Read(s, &res.Resource)
@@ -241,7 +244,7 @@ func (d *Steps) part(s ptrace.Span, res *resource) {
 	of := l.Parts[v.Name]
 	if of == nil {
 		if l.Parts == nil {
-			l.Parts = map[string]*Values{}
+			l.Parts = map[string]*Measure{}
 		}
 		name := text(v.Name)
 		if len(l.Parts) >= mostDistributed {
@@ -249,11 +252,15 @@ func (d *Steps) part(s ptrace.Span, res *resource) {
 		}
 		of = l.Parts[name]
 		if of == nil {
-			of = new(Values)
+			of = new(Measure)
 			l.Parts[name] = of
 		}
 	}
-	of.Add(length(s))
+	took := length(s)
+	of.Add(took)
+	if d.last == (spanKey{s.TraceID(), s.ParentSpanID()}) {
+		of.Over.Add(d.at, took)
+	}
 }
 
 // beside adds what spans beside the steps of a log have: of KindRanks (the values of each rank) the verdicts, of KindEvaluation the verdicts and the loss.

@@ -97,6 +97,7 @@ func conclude(p *page, job *digest.Job, read *offline.Reading) *conclusion {
 	c.queue()
 	c.ranks()
 	c.hosts()
+	c.shared()
 	c.zones()
 	c.findings()
 	slices.SortStableFunc(c.claims, func(a, b claim) int { // NaN is less than any cost

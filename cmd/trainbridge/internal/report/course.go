@@ -2,8 +2,6 @@ package report
 
 import (
 	"cmp"
-	"math"
-	"strconv"
 
 	"github.com/trainbridge/trainbridge/internal/account"
 	"github.com/trainbridge/trainbridge/internal/human"
@@ -17,7 +15,7 @@ func (c *conclusion) course() {
 		ranks := float64(cmp.Or(c.account.Attempts[i].Ranks, c.size))
 		c.warmUp(steps, run, ranks)
 		c.periods(steps, run, ranks)
-		c.levels(steps, run)
+		c.levels(steps, run, ranks)
 	}
 }
 
@@ -83,49 +81,4 @@ func ordinal(n int64, chinese bool) string {
 		suffix = "rd"
 	}
 	return human.Thousands(n) + suffix
-}
-
-// levels adds a claim for each stretch of steps (regimes.Segment) that grew slower little by little, by 10 % or more and at a cost worth a claim, and for each
-// lasting change of the time of a step: the longer is 1.1 times the shorter, or more.
-func (c *conclusion) levels(steps []account.Step, run *regimes.Run) {
-	// Without numbers in the log, steps are counted from 1.
-	number := func(i int) string {
-		if n := steps[i].Number; n >= 0 {
-			return strconv.FormatInt(n, 10)
-		}
-		return strconv.Itoa(i + 1)
-	}
-	for i, s := range run.Segments {
-		if s.Trend >= 0.1 {
-			first, last := s.Level*(1-s.Trend/2), s.Level*(1+s.Trend/2) // the ends of a line through the level in its middle
-			lost := 0.0
-			for k := s.From; k < s.To; k++ {
-				lost += max(0, cmp.Or(steps[k].Each(), first)-first) * float64(steps[k].Steps) // 0 s: not known, and nothing lost
-			}
-			if c.worth(lost) { // no loss by itself: longer sequences do as much
-				c.claims = append(c.claims, claim{
-					kind: "trend", cost: lost, grade: remark, proof: []proof{c.proofOf(&steps[s.To-1], steps[s.To-1].Each())},
-					what: c.sf("Steps grew slower by %s from step %s to %s (%s to %s), which took %s more than at the beginning",
-						"从第 %[2]s 步到第 %[3]s 步，每步逐渐变慢 %[1]s（%[4]s 到 %[5]s），比开始时共多用 %[6]s",
-						human.Percent(last/first-1), number(s.From), number(s.To-1), human.Seconds(first), human.Seconds(last), human.Seconds(lost)),
-					advice: c.in("Look for what grows: sequence lengths, memory fragmentation, logs, a cache, heat.", "查找逐渐增长的因素：序列长度、显存碎片、日志、缓存、温度。"),
-				})
-			}
-		}
-		if i == 0 {
-			continue
-		}
-		before := run.Segments[i-1]
-		if ratio := s.Level / before.Level; ratio < 1.1 && ratio > 1/1.1 {
-			continue
-		}
-		text := c.sf("From step %s on a step takes %s instead of %s", "从第 %s 步起每步用 %s，此前为 %s", number(s.From), human.Seconds(s.Level), human.Seconds(before.Level))
-		if was, is := steps[before.From].Ranks, steps[s.From].Ranks; was != is && was > 0 && is > 0 {
-			text += c.sf(": %d ranks instead of %d", "：rank 数由 %[2]d 变为 %[1]d", is, was)
-		}
-		c.claims = append(c.claims, claim{
-			kind: "change", what: text, cost: math.NaN(), grade: remark, proof: []proof{c.proofOf(&steps[s.From], steps[s.From].Each())},
-			advice: c.in("Look at what changed there: sequence length, batch size, number of ranks, data.", "查看此处的变化：序列长度、批大小、rank 数、数据。"),
-		})
-	}
 }

@@ -18,6 +18,7 @@ type plainJob struct {
 	// step writes a line of the training log.
 	step  func(at time.Time, step int, took time.Duration) string
 	ranks int
+	later int // from this step on rank 1 comes 0.6 s late to each, and step 31 is like the others; 0: not
 }
 
 func (j *plainJob) write(t *testing.T) (dir string) {
@@ -31,16 +32,21 @@ func (j *plainJob) write(t *testing.T) (dir string) {
 	at := time.Unix(1_795_000_000, 0)
 	for i := 1; i <= 40; i++ {
 		took := 1013 * time.Millisecond // stamps of whole seconds alone would be as exact as a second
-		if i == 31 {
-			took += 2 * time.Second
+		late := time.Duration(0)
+		switch {
+		case j.later > 0 && i >= j.later:
+			late = 600 * time.Millisecond
+		case j.later == 0 && i == 31:
+			late = 2 * time.Second
 		}
+		took += late
 		at = at.Add(took)
 		train.WriteString(j.step(at, i, took))
 		for rank := range logs {
 			end := at.Add(-50 * time.Millisecond).Add(time.Duration(rank) * j.clock)
 			waited := time.Duration(3+(7*i+3*rank)%5) * time.Millisecond
-			if i == 31 && rank != 1 {
-				waited += 2 * time.Second
+			if rank != 1 {
+				waited += late
 			}
 			from, to := end.Add(-waited).UnixMicro(), end.UnixMicro()
 			fmt.Fprintf(&logs[rank], `{"header":{"id":"0x99","comm_name":"DP","rank":%d,"n_ranks":%d,"nnodes":2},"metadata":{`+
@@ -87,7 +93,7 @@ func reported(t *testing.T, args ...string) string {
 func TestClocks(t *testing.T) {
 	const rank = "waiting for rank 1 on host-1 in AllReduce of DP"
 	for clock, named := range map[time.Duration]bool{0: true, 50 * time.Millisecond: true, 5 * time.Second: false} {
-		dir := (&plainJob{clock, megatron, 2}).write(t)
+		dir := (&plainJob{clock: clock, step: megatron, ranks: 2}).write(t)
 		text, chinese := reported(t, dir), reported(t, dir, "--lang", "zh")
 		if named {
 			assert.Contains(t, text, rank, clock)
@@ -104,7 +110,7 @@ func TestZones(t *testing.T) {
 	ahead := func(at time.Time, step int, took time.Duration) string {
 		return megatron(at.Add(3*time.Hour), step, took)
 	}
-	dir := (&plainJob{0, ahead, 2}).write(t)
+	dir := (&plainJob{step: ahead, ranks: 2}).write(t)
 	_, offset := time.Unix(1_795_000_000, 0).Zone()
 	zone := time.Unix(0, 0).In(time.FixedZone("", offset+3*3600)).Format("-07:00")
 	text := reported(t, dir)

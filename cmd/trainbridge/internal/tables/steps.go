@@ -111,7 +111,7 @@ var timedColumns = []Column[timed]{
 func StepParts(l *digest.Log, chinese bool) Table {
 	var rows []timed
 	for _, name := range slices.Sorted(maps.Keys(l.Parts)) {
-		rows = append(rows, timed{name, l.Parts[name]})
+		rows = append(rows, timed{name, &l.Parts[name].Values})
 	}
 	return tableOf(timedColumns, rows, chinese)
 }

@@ -208,8 +208,8 @@ func (r reader) training(l *digest.Log) Training {
 			out.Figures[figures[i]] = d
 		}
 	}
-	for name, v := range l.Parts {
-		if d := distribution(v); d != nil {
+	for name, m := range l.Parts {
+		if d := distribution(&m.Values); d != nil {
 			out.Parts[name] = d
 		}
 	}

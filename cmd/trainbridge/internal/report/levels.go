@@ -1,0 +1,216 @@
+package report
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/trainbridge/trainbridge/internal/account"
+	"github.com/trainbridge/trainbridge/internal/human"
+	"github.com/trainbridge/trainbridge/internal/regimes"
+	"github.com/trainbridge/trainbridge/internal/stat"
+	"github.com/trainbridge/trainbridge/internal/traces/digest"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// levels are the stretches of steps of an attempt (regimes.Segment).
+type levels struct {
+	*conclusion
+	steps []account.Step
+	run   *regimes.Run
+	ranks float64
+}
+
+// number is the number of a step. Without numbers in the log, steps are counted from 1.
+func (l *levels) number(i int) string {
+	if n := l.steps[i].Number; n >= 0 {
+		return strconv.FormatInt(n, 10)
+	}
+	return strconv.Itoa(i + 1)
+}
+
+// levels adds a claim for each stretch that grew slower little by little, by 10 % or more and at a cost worth a claim, and for each lasting change of the time
+// of a step: the longer is 1.1 times the shorter, or more.
+func (c *conclusion) levels(steps []account.Step, run *regimes.Run, ranks float64) {
+	l := levels{c, steps, run, ranks}
+	base := 0 // the last segment that was no slower than the one before for the same work
+	for i, s := range run.Segments {
+		if s.Trend >= 0.1 {
+			l.trend(&s)
+		}
+		if i == 0 {
+			continue
+		}
+		if was := run.Segments[i-1].Level; s.Level >= 1.1*was || was >= 1.1*s.Level {
+			l.change(i, base)
+		}
+		if !l.slower(i, base) {
+			base = i
+		}
+	}
+}
+
+// trend adds a claim for a stretch that grew slower, if it cost enough.
+func (l *levels) trend(s *regimes.Segment) {
+	first, last := s.Level*(1-s.Trend/2), s.Level*(1+s.Trend/2) // the ends of a line through the level in its middle
+	lost := 0.0
+	for k := s.From; k < s.To; k++ {
+		lost += max(0, cmp.Or(l.steps[k].Each(), first)-first) * float64(l.steps[k].Steps) // 0 s: not known, and nothing lost
+	}
+	if !l.worth(lost) {
+		return
+	}
+	l.claims = append(l.claims, claim{ // no loss by itself: longer sequences do as much
+		kind: "trend", cost: lost, grade: remark, proof: []proof{l.proofOf(&l.steps[s.To-1], l.steps[s.To-1].Each())},
+		what: l.sf("Steps grew slower by %s from step %s to %s (%s to %s), which took %s more than at the beginning",
+			"从第 %[2]s 步到第 %[3]s 步，每步逐渐变慢 %[1]s（%[4]s 到 %[5]s），比开始时共多用 %[6]s",
+			human.Percent(last/first-1), l.number(s.From), l.number(s.To-1), human.Seconds(first), human.Seconds(last), human.Seconds(lost)),
+		advice: l.in("Look for what grows: sequence lengths, memory fragmentation, logs, a cache, heat.", "查找逐渐增长的因素：序列长度、显存碎片、日志、缓存、温度。"),
+	})
+}
+
+// change adds a claim for the change of level at the beginning of a segment. The change is a loss where a log tells that steps do the same work as those of base.
+func (l *levels) change(i, base int) {
+	s, before := &l.run.Segments[i], &l.run.Segments[i-1]
+	from := &l.steps[s.From]
+	text := l.sf("From step %s on a step takes %s instead of %s", "从第 %s 步起每步用 %s，此前为 %s", l.number(s.From), human.Seconds(s.Level), human.Seconds(before.Level))
+	if was, is := l.steps[before.From].Ranks, from.Ranks; was != is && was > 0 && is > 0 {
+		text += l.sf(": %d ranks instead of %d", "：rank 数由 %[2]d 变为 %[1]d", is, was)
+	}
+	part, was, is := l.grown(before, s)
+	if part != "" {
+		text += l.sf(" (%s: %s instead of %s)", "（%s：%s，此前为 %s）", l.part(part), human.Seconds(is), human.Seconds(was))
+	}
+	seen := l.proofOf(from, from.Each())
+	if l.slower(i, base) {
+		steps := 0.0
+		for k := s.From; k < s.To; k++ {
+			steps += float64(l.steps[k].Steps)
+		}
+		if lost := steps * (s.Level - l.run.Segments[base].Level); l.worth(lost) {
+			advice := l.in("Check for a throttled device, other jobs on the network or the storage, and memory fragmentation.",
+				"检查是否有降频的设备、网络或存储上的其他任务、显存碎片。")
+			if part != "" {
+				advice = l.advice(part)
+			}
+			l.lose("level", lost, l.ranks, text+l.sf(", for the same work: %s more in all, %s", "，而工作量相同：共多用 %s，%s", human.Seconds(lost), l.share(lost)),
+				l.sf("longer steps from step %s on", "从第 %s 步起变慢", l.number(s.From)), advice, seen)
+			return
+		}
+	}
+	advice := l.in("Look at what changed there: sequence length, batch size, number of ranks, data.", "查看此处的变化：序列长度、批大小、rank 数、数据。")
+	if work, ok := l.work(before, s); ok && math.Abs(work/(s.Level/before.Level)-1) < 0.1 {
+		text += l.sf(", and does %s times the work", "，工作量为此前的 %s 倍", human.Digits(work))
+		advice = l.in("No fault: longer sequences or a larger batch, as fast as before.", "并非故障：序列更长或批更大，速度与此前相同。")
+	}
+	l.claims = append(l.claims, claim{kind: "change", what: text, cost: math.NaN(), grade: remark, proof: []proof{seen}, advice: advice})
+}
+
+// slower says whether the steps of a segment take 1.1 times as long as those of base, or longer, for the same work on the same ranks.
+func (l *levels) slower(i, base int) bool {
+	s, of := &l.run.Segments[i], &l.run.Segments[base]
+	work, ok := l.work(of, s)
+	return ok && s.Level >= 1.1*of.Level && math.Abs(work-1) < 0.1 && l.steps[s.From].Ranks == l.steps[of.From].Ranks
+}
+
+// rates are the figures with which a log tells the work of a step, the most telling first.
+var rates = [...]digest.Figure{
+	digest.FlopThroughput, digest.DeviceFlopThroughput, digest.FlopThroughputReported, digest.DeviceFlopThroughputReported,
+	digest.TokenThroughput, digest.DeviceTokenThroughput, digest.SampleThroughput,
+}
+
+// work is the work of a step of a segment as a multiple of that in another: rate × time. false: no log has rates of both.
+func (l *levels) work(before, s *regimes.Segment) (times float64, ok bool) {
+	var most *digest.Log
+	for _, log := range l.job.Steps.Rows() {
+		if most == nil || log.Records > most.Records {
+			most = log
+		}
+	}
+	if most == nil {
+		return 0, false
+	}
+	for _, f := range rates {
+		over := &most.Measures[f].Over
+		if was, is := l.over(over, before), l.over(over, s); was > 0 && is > 0 {
+			return is / was * s.Level / before.Level, true
+		}
+	}
+	return 0, false
+}
+
+// over is the median of a series by step within a segment; NaN: none.
+func (l *levels) over(of *digest.Series, s *regimes.Segment) float64 {
+	from, to := l.steps[s.From].Number, l.steps[s.To-1].Number
+	if from < 0 || to < 0 {
+		return math.NaN()
+	}
+	var values []float64
+	for _, b := range of.Buckets() {
+		if b.At >= from && b.At+of.Width-1 <= to {
+			values = append(values, b.Mean())
+		}
+	}
+	return stat.Among(values)
+}
+
+// grown is the part of a step that grew by most of a change to longer steps, s; "": no part did.
+func (l *levels) grown(before, s *regimes.Segment) (part string, was, is float64) {
+	most := (s.Level - before.Level) / 2
+	if most <= 0 {
+		return "", 0, 0
+	}
+	note := func(of string, series *digest.Series) {
+		a, b := l.over(series, before), l.over(series, s)
+		if b-a > most {
+			part, was, is, most = of, a, b, b-a
+		}
+	}
+	for _, log := range l.job.Steps.Rows() {
+		for _, of := range slices.Sorted(maps.Keys(log.Parts)) {
+			note(of, &log.Parts[of].Over)
+		}
+	}
+	if part == "" && l.window != nil && l.window.Of == spans.WindowStep {
+		for _, of := range l.window.ByTime() {
+			if of.Name != spans.PartUnattributed && of.Name != spans.PartCompute {
+				note(of.Name, &of.Over)
+			}
+		}
+	}
+	return part, was, is
+}
+
+// part is how a part that grew is called: a trainer's own by its name, others in words.
+func (l *levels) part(of string) string {
+	for _, log := range l.job.Steps.Rows() {
+		if log.Parts[of] != nil {
+			return name(of)
+		}
+	}
+	return l.what(&digest.Cost{Part: of}, digest.Blamed{})
+}
+
+// shared leaves a loss of longer steps only so far as no claim about waiting, loading data or queues has the same seconds.
+func (c *conclusion) shared() {
+	others := 0.0
+	for i := range c.claims {
+		switch cl := &c.claims[i]; cl.kind {
+		case "wait", "late_rank", "late_host", "data_loading", "queue", "rpc":
+			others += cl.lost
+		}
+	}
+	for i := range c.claims {
+		cl := &c.claims[i]
+		if cl.kind != "level" {
+			continue
+		}
+		both := min(cl.lost, others)
+		cl.lost, others = cl.lost-both, others-both
+		if cl.lost < 0.1*cl.cost {
+			cl.lost, cl.grade = 0, remark
+		}
+	}
+}

@@ -1,0 +1,70 @@
+package report
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// A lasting change of the time of a step is a loss where the log tells that the work stayed the same, with the part that grew; more work at the same rate is none.
+func TestLevels(t *testing.T) {
+	const line = "step:%d - timing_s/gen:%.3f - timing_s/reward:%.3f - timing_s/step:%.3f - perf/total_num_tokens:%d - perf/throughput:%.3f\n"
+	for name, tt := range map[string]struct {
+		reward, work float64 // s, and a factor, from step 31 on
+		rate         bool    // the log has tokens
+		want, not    string
+	}{
+		"slower": {
+			9, 1, true,
+			"280 s of 16 min 20 s lost (28.6%) in 70 steps: longer steps from step 31 on.", "",
+		},
+		"the part": {
+			9, 1, true, "From step 31 on a step takes 17 s instead of 10 s (reward: 9 s instead of 2 s), for the same work: 280 s more in all", "",
+		},
+		"more work":    {2, 2, true, "and does 2 times the work", " lost"},
+		"no rate":      {9, 1, false, "From step 31 on a step takes 17 s instead of 10 s (reward: 9 s instead of 2 s).", " lost"},
+		"another load": {9, 0.5, true, "From step 31 on a step takes 13 s instead of 10 s (reward: 9 s instead of 2 s).", " lost"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			var log strings.Builder
+			for i := 1; i <= 70; i++ {
+				gen, reward, tokens := 8.0, 2.0, 80_000
+				if i > 30 {
+					gen, reward, tokens = 8*tt.work, tt.reward, int(80_000*tt.work)
+					if tt.reward == 2 {
+						reward *= tt.work
+					}
+				}
+				gen += 0.01 * float64(i%3-1)
+				row := fmt.Sprintf(line, i, gen, reward, gen+reward, tokens, float64(tokens)/(gen+reward)/8)
+				if !tt.rate {
+					row = row[:strings.Index(row, " - perf")] + "\n"
+				}
+				log.WriteString(row)
+			}
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "verl.log"), []byte(log.String()), 0o600))
+			text := reported(t, dir)
+			assert.Contains(t, text, tt.want)
+			if tt.not != "" {
+				assert.NotContains(t, strings.Split(text, "Not known")[0], tt.not)
+			}
+		})
+	}
+}
+
+// Waiting for a rank that makes steps longer from a step on is lost once.
+func TestLevelsShare(t *testing.T) {
+	dir := (&plainJob{step: func(at time.Time, step int, took time.Duration) string {
+		return strings.Replace(megatron(at, step, took), "| global", fmt.Sprintf("| throughput per GPU (TFLOP/s/GPU): %.1f | global", 400/took.Seconds()), 1)
+	}, ranks: 2, later: 20}).write(t)
+	text := reported(t, dir)
+	assert.Contains(t, text, " 12.6 s of 53.1 s lost (23.8%) in 40 steps: waiting for late ranks.")
+	assert.Contains(t, text, "(waiting for late ranks: 602 ms instead of 2 ms), for the same work")
+}
