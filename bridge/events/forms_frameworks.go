@@ -3,8 +3,9 @@ package events
 // ray are lines of Ray: python/ray/exceptions.py, src/ray/raylet (worker exits, memory monitor).
 var ray = []Form{
 	{
-		Name: "ray.memory_monitor", Writer: "Ray memory monitor", Since: "2.2", Class: ClassHostOOM, Text: " due to the node running low on memory",
-		Example: "ray.exceptions.OutOfMemoryError: Task was killed due to the node running low on memory.",
+		Name: "ray.memory_monitor", Writer: "Ray memory monitor", Since: "2.2", Class: ClassHostOOM, Text: " due to the node running low on memory", Open: true,
+		Pattern: `due to the node running low on memory(?:.*?Memory on the node \(IP: (?P<host>[\d.]+).*?\bpid=(?P<pid>\d+))?`,
+		Example: "ray.exceptions.OutOfMemoryError: Task was killed due to the node running low on memory. Memory on the node (IP: 10.0.0.7, ID: ab) where the task (task ID: cd, name=f, pid=4711, memory used=7.72GB) was running was 29.06GB / 30.20GB",
 	},
 	{
 		Name: "ray.memory_pressure", Writer: "Ray raylet", Class: ClassHostOOM, Text: "killed due to memory pressure", Pattern: `(?P<code>[1-9]\d*) Workers \(tasks / actors\) killed due to memory pressure \(OOM\)(?:.*?ID: \w+, IP: (?P<host>[\d.]+))?`,
@@ -183,6 +184,9 @@ var trainers = []Form{
 	},
 	{
 		Name: "lightning.signal", Writer: "Lightning signal_connector.py", Class: ClassSignal, Text: "eceived SIGTERM: ", Pattern: `eceived (?P<what>SIGTERM): `, Example: "[rank: 0] Received SIGTERM: 15",
+	},
+	{
+		Name: "lightning.terminated", Writer: "Lightning utilities/exceptions.py", Since: "2.5", Class: ClassSignal, Text: "SIGTERMException", Pattern: `(?:^|\.)(?P<what>SIGTERM)Exception`, Example: "lightning.pytorch.utilities.exceptions.SIGTERMException",
 	},
 	{
 		Name: "deepspeed.success", Writer: "DeepSpeed launcher/launch.py", Class: ClassEnded, Text: " exits successfully.", Example: "[2024-05-01 12:33:44,123] [INFO] [launch.py:347:main] Process 3127 exits successfully.",

@@ -283,6 +283,12 @@ func (s *Scanner) goesOn(p *place, found *hits, hit bool) (taken bool) {
 		w.lines++
 		switch after := w.event.reach(w.text); {
 		case after > before: // the line says more; with a form's text, the line may be an event of its own, too
+			again := w.event
+			if again.Ranks = nil; !hit { // with a form's text, both events are read to their ends
+				if _, whole := again.read(w.text); whole {
+					s.settle(i)
+				}
+			}
 			return !hit
 		case before > 0: // nothing more came of the line
 			w.text = w.text[:len(w.text)-len(p.text)-1]

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"hash/maphash"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
@@ -74,6 +75,12 @@ type eventful struct {
 	// Of the last line that came while an event waited for more lines: when it came, and its writing, for events that no line ends.
 	last    time.Time
 	lastWas writing
+
+	// The first line of an event that waits is held, so that the stream keeps the handler and expires the event: the words of a dying process are often the
+	// last of the log.
+	holds    bool
+	held     tail.Held
+	heldLine int64 // number, as in places
 }
 
 // event is an event with the position of its line.
@@ -125,12 +132,17 @@ func (h *eventful) Line(l *tail.Line) (tail.Verdict, string) {
 		}
 	}
 	found := h.scan.Line(text)
+	ends := func(e events.Event) bool { return e.Line == h.heldLine }
+	if h.holds && (!h.scan.Busy() || slices.ContainsFunc(found, ends)) {
+		h.release()
+	}
 	if h.scan.Busy() { // the line may belong to an event that ends later, in need of this place
 		h.last, h.lastWas = l.Observed, writingOf(l)
-		if h.places == nil {
-			h.places = make(map[int64]tail.Place)
+		if !h.holds && v != tail.Record { // the wrapped handler may hold its records by itself
+			h.held, h.heldLine, h.holds = h.stream.Hold(), h.scan.Lines(), true
+		} else {
+			h.place(h.scan.Lines())
 		}
-		h.places[h.scan.Lines()] = h.stream.Place()
 	}
 	if len(found) == 0 {
 		return v, reason
@@ -146,6 +158,21 @@ func (h *eventful) Line(l *tail.Line) (tail.Verdict, string) {
 		return tail.Ignored, repeated
 	}
 	return v, reason
+}
+
+// release gives the held line to the batch, and notes its place.
+func (h *eventful) release() {
+	h.stream.Release(h.held)
+	h.holds = false
+	h.place(h.heldLine)
+}
+
+// place notes the place of a line of an event that is not complete yet.
+func (h *eventful) place(line int64) {
+	if h.places == nil {
+		h.places = make(map[int64]tail.Place)
+	}
+	h.places[line] = h.stream.Place()
 }
 
 // take keeps the new events for the next batch, and returns their number. Warnings, events already seen and events beyond mostOfForm are left out. l is the
@@ -190,6 +217,9 @@ func (h *eventful) take(found []events.Event, l *tail.Line) (n int) {
 func (h *eventful) Expire(before time.Time) {
 	h.Handler.Expire(before)
 	if h.scan != nil && h.scan.Busy() && h.last.Before(before) {
+		if h.holds {
+			h.release()
+		}
 		h.take(h.scan.Flush(), nil)
 	}
 }

@@ -136,3 +136,17 @@ func deref(p *int64) any {
 	}
 	return *p
 }
+
+// TestLastWords: an event that waits for more lines is none the less told where its line is the last of a log with steps.
+func TestLastWords(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "driver.log")
+	text := "step:1 - actor/pg_loss:0.1 - timing_s/step:9.5\nstep:2 - actor/pg_loss:0.1 - timing_s/step:9.5\n" +
+		"ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.\n\tclass_name: Worker\n\tpid: 4711\n"
+	if err := os.WriteFile(log, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got := end(t, log)
+	if got.Kind != "process_gone" || len(got.Evidence) != 1 || got.Evidence[0].At.File == "" {
+		t.Errorf("%s: %s %+v", got.Kind, got.Sentence, got.Evidence)
+	}
+}

@@ -157,22 +157,44 @@ func (j *judge) done() (End, bool) {
 	return End{Kind: KindHealthy, Certain: true, Sentence: "Training says that it is done.", Evidence: j.lines(ended[len(ended)-1:])}, true
 }
 
-// overriding is the rule for the kernel's memory killer, whose line often comes after lines about its victims: the killer is the cause, unless an event of
-// another origin than the killer came before.
+// overriding is the rule for causes whose lines often come after lines about their victims: the kernel's memory killer, and a GPU that failed. Each is the
+// cause, unless an event of another origin came before.
 func (j *judge) overriding() (End, bool) {
-	ooms := j.of(events.ClassHostOOM)
-	if len(ooms) == 0 {
-		return End{}, false
+	if e := j.override(func(e *Event) bool { return e.Class == events.ClassHostOOM }, func(e, _ *Event) bool { return killed(e) }); e != nil {
+		return j.describe(e), true
 	}
-	for _, e := range j.causes() {
-		if e.Class == events.ClassHostOOM {
-			break
-		}
-		if !killed(e) {
-			return End{}, false
-		}
+	if e := j.override(broken, func(e, fault *Event) bool { return ofBroken(e) && !j.longAfter(e, fault) }); e != nil {
+		return j.describe(e), true
 	}
-	return j.describe(ooms[0]), true
+	return End{}, false
+}
+
+// override is the first event of a kind, if all before are its victims; nil: none, or another origin came before.
+func (j *judge) override(is func(*Event) bool, victim func(e, of *Event) bool) *Event {
+	all := j.causes()
+	i := slices.IndexFunc(all, is)
+	if i < 0 || slices.ContainsFunc(all[:i], func(e *Event) bool { return !victim(e, all[i]) }) {
+		return nil
+	}
+	return all[i]
+}
+
+// faults are the Xids by which a GPU, or its link, has failed by itself (NVIDIA XID Errors, r590): memory beyond repair (48, 64, 95), NVLink (74), off the bus
+// (79), and firmware or processors without an answer (62, 119, 120). No program causes these.
+var faults = []int64{48, 62, 64, 74, 79, 95, 119, 120}
+
+// broken reports whether a line of the driver says that a GPU has failed by itself.
+func broken(e *Event) bool {
+	return e.Class == events.ClassXid && !consequence(e) && (slices.Contains(faults, e.Xid) || strings.HasSuffix(e.Form.Name, "gpu_lost"))
+}
+
+// ofBroken reports whether an event may be the work of a failed GPU: a failed call of CUDA, and what other ranks saw of the failed rank.
+func ofBroken(e *Event) bool {
+	switch e.Class {
+	case events.ClassCUDAError, events.ClassECC, events.ClassNCCL, events.ClassPeer:
+		return true
+	}
+	return false
 }
 
 // killed says whether an event may be the work of the kernel's memory killer: a death by SIGKILL (137 is 128 + 9), or a vanished process, a cancelled job, a
@@ -201,12 +223,20 @@ func (j *judge) firstCause() (End, bool) {
 	}
 	best := all[0]
 	for _, e := range all[1:] {
-		if weight(e) > weight(best) && !j.longAfter(best, e) && !follows(best, e) {
+		if (weight(e) > weight(best) || explains(e, best)) && !j.longAfter(best, e) && !follows(best, e) {
 			best = e
 		}
 	}
 	return j.describe(best), true
 }
+
+// explains reports whether b, of equal weight, has the reason for a: torch.save fails with an exception of its own first, and raises the full disk's after.
+func explains(b, a *Event) bool {
+	return a.Class == events.ClassCheckpoint && !diskFull(a) && (b.Class == events.ClassCheckpoint || b.Class == events.ClassDisk) && diskFull(b)
+}
+
+// diskFull reports whether a line says that a file system, or a quota, has no room.
+func diskFull(e *Event) bool { return e.Form.Name == "python.disk_full" || e.Form.Name == "python.disk_quota" }
 
 // follows reports whether b is a consequence of a: a scheduler ends the other processes when one has failed.
 func follows(a, b *Event) bool {
@@ -278,6 +308,8 @@ func (j *judge) rankOf(e *Event) int64 {
 		return e.Local
 	case e.GroupRank >= 0 && (e.Group == "" || strings.Contains(e.Group, "default_pg")):
 		return e.GroupRank
+	case e.Class == events.ClassException && len(e.Ranks) == 1: // the exception's own words name the rank that raised
+		return e.Ranks[0]
 	}
 	return -1
 }
@@ -394,8 +426,27 @@ func (j *judge) xid(e *Event) End {
 	if r := j.rankOfProcess(e.PID); r >= 0 {
 		end.Ranks = []int64{r}
 		end.Sentence = strings.TrimSuffix(end.Sentence, ".") + ", of the process of " + human.Ranks(end.Ranks) + "."
+		return end
+	}
+	// The only rank whose own call of CUDA failed is the rank of the GPU, unless the two lines are of different hosts.
+	failed := j.of(events.ClassCUDAError, events.ClassECC)
+	elsewhere := slices.ContainsFunc(failed, func(o *Event) bool { return o.Host != "" && e.Host != "" && o.Host != e.Host })
+	if ranks := j.ranksOf(failed); broken(e) && len(ranks) == 1 && !elsewhere {
+		end.Ranks = ranks
+		end.Sentence = strings.TrimSuffix(end.Sentence, ".") + "; CUDA failed on " + human.Ranks(ranks) + " alone."
 	}
 	return end
+}
+
+// ranksOf are the known global ranks that printed some events, sorted.
+func (j *judge) ranksOf(all []*Event) (ranks []int64) {
+	for _, e := range all {
+		if r := j.rankOf(e); r >= 0 {
+			ranks = append(ranks, r)
+		}
+	}
+	slices.Sort(ranks)
+	return slices.Compact(ranks)
 }
 
 // rankOfProcess is the global rank of a process by process id, from the line of the launcher that reaped the process; -1: unknown. Lines of the kernel have the
@@ -475,6 +526,9 @@ func (j *judge) network(e *Event) End {
 
 // gone describes a vanished process, in the words of whoever missed the process.
 func (j *judge) gone(e *Event) End {
+	if strings.HasPrefix(e.Form.Name, "slurm.node_fail") {
+		return j.nodeFailed(e)
+	}
 	end := End{Kind: string(e.Class), Hosts: hosts(e), Ranks: e.Ranks, Sentence: "A process went away"}
 	if e.Process != "" {
 		end.Sentence = e.Process + " went away"
@@ -487,6 +541,22 @@ func (j *judge) gone(e *Event) End {
 	}
 	end.Sentence += "; of what is not told."
 	end.Advice = "Look at the log of that worker, and at the kernel log of its host."
+	return end
+}
+
+// nodeFailed describes a node that Slurm lost. slurmstepd's line is written by a node that lives, and srun's names the node that failed.
+func (j *judge) nodeFailed(e *Event) End {
+	end := End{Kind: string(e.Class), Advice: "Look at the node's kernel log and at slurmctld's log; drain the node."}
+	for _, o := range j.all {
+		if o.Form.Name == "slurm.node_fail" && !slices.Contains(end.Hosts, o.Host) {
+			end.Hosts = append(end.Hosts, o.Host)
+		}
+	}
+	end.Certain = len(end.Hosts) > 0
+	end.Sentence = "Slurm ended the job because a node failed: " + clean(e.Text) + "."
+	if end.Certain {
+		end.Sentence = "Slurm reports that the node failed: " + strings.Join(end.Hosts, ", ") + "."
+	}
 	return end
 }
 
@@ -735,11 +805,34 @@ func (j *judge) timeout(e *Event) End {
 		if j.WorldSize > 0 {
 			end.Sentence += ", of " + human.Thousands(j.WorldSize)
 		}
-		end.Sentence += ": who is behind is not told"
+		if silent := j.quiet(waiting, group); silent >= 0 {
+			end.Sentence += "; " + human.Ranks([]int64{silent}) + " alone is silent: behind, gone, or without a log here"
+		} else {
+			end.Sentence += ": who is behind is not told"
+		}
 	}
 	end.Sentence += "."
 	end.Advice = "Collect the Flight Recorder's dumps of all ranks (TORCH_NCCL_TRACE_BUFFER_SIZE, TORCH_NCCL_DUMP_ON_TIMEOUT): they say who is behind."
 	return end
+}
+
+// quiet is the only rank of the job without a word of the wait that all other ranks, at least two, told of; -1: several ranks are silent. The watchdog of a rank
+// behind says nothing, because that rank waits for nothing; but a rank whose log is missing is silent too, so silence is a hint, and names nobody as the cause.
+// Of a job whose size no log tells, the ranks of default_pg are those up to the highest. waiting is sorted.
+func (j *judge) quiet(waiting []int64, group string) int64 {
+	size := j.WorldSize
+	if size == 0 && strings.Contains(group, "default_pg") {
+		size = waiting[len(waiting)-1] + 1
+	}
+	if size < 3 || int64(len(waiting)) != size-1 || waiting[len(waiting)-1] >= size {
+		return -1
+	}
+	for i, r := range waiting {
+		if r != int64(i) {
+			return int64(i)
+		}
+	}
+	return size - 1
 }
 
 // notUnderstood is the last rule: of fatal lines without weight, the first Xid or death by a signal is described, else the first line of another fatal class is
