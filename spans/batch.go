@@ -134,6 +134,16 @@ func Make(out ptrace.Span, res *Resource, s Span) {
 	}
 }
 
+// Detail is the spans that a reader of logs needs: All; NoParts, without those of AddPart; OnlyEvents, none of the logs' records.
+type Detail int
+
+// All is the default.
+const (
+	All Detail = iota
+	NoParts
+	OnlyEvents
+)
+
 // LeaveParts turns AddPart off, for readers that only sum up: the parent's attributes already contain the parts.
 func (b *Batch) LeaveParts() { b.bare = true }
 

@@ -247,7 +247,11 @@ type extent struct {
 }
 
 // place is the part of a batch that became one record.
-type place struct{ from, to extent }
+type place struct {
+	from, to extent
+	held     *file // of a held line, which is in no batch yet; nil: none
+	begin    int64 // of that line in held
+}
 
 func (b *lineBatch) extent() extent { return extent{b.length, b.records, len(b.lent)} }
 
@@ -280,6 +284,9 @@ func (b *lineBatch) locate(p Place) (path string, begin int64, ok bool) {
 		return "", 0, false
 	}
 	at, of := int64(0), b.places[p] // at: bytes of the pieces so far
+	if of.held != nil {
+		return of.held.path, of.begin, true
+	}
 	for _, pc := range b.pieces {
 		length := pc.End - pc.Begin
 		// The place begins in this piece, and has bytes in the pieces at all.
@@ -306,6 +313,7 @@ func (b *lineBatch) done() {
 	}
 	clear(b.pieces)
 	clear(b.lent)
+	clear(b.places)
 	*b = lineBatch{pieces: b.pieces[:0], lent: b.lent[:0], places: b.places[:0]}
 }
 

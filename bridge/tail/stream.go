@@ -178,7 +178,11 @@ func (s *Stream) Place() Place {
 	// own: nothing was released or taken, so the record is of the current line, whose end toHandler fills in. Further such records share the place.
 	own := now == s.since
 	if !own || !s.ownPlace {
-		b.places = append(b.places, place{s.since, now})
+		pl := place{from: s.since, to: now}
+		if own && s.curHeld >= 0 {
+			pl.held, pl.begin = s.cur.file, s.cur.Begin
+		}
+		b.places = append(b.places, pl)
 		s.placed, s.ownPlace, s.since = true, own, now
 	}
 	return Place(len(b.places) - 1)

@@ -179,7 +179,7 @@ func (d *delivery) sendTraces(ctx context.Context) error {
 func (d *delivery) build(ctx context.Context, origins bool) []spans.Message {
 	out := spans.NewBatch(d.r.parts.Scope, d.r.Set.BuildInfo.Version)
 	out.KeepLinks(d.r.parts.SpanLinks)
-	if d.r.bare {
+	if d.r.detail == spans.NoParts {
 		out.LeaveParts()
 	}
 	from := From(func(tail.Place) {})
@@ -193,7 +193,12 @@ func (d *delivery) build(ctx context.Context, origins bool) []spans.Message {
 		from = func(p tail.Place) { out.From(originOf(batch, p)) }
 	}
 	for batch = range d.batches { // not :=, because from reads batch
-		d.batches[batch].Traces(out, from)
+		b := d.batches[batch]
+		if d.r.detail != spans.OnlyEvents {
+			b.Traces(out, from)
+		} else if with, is := b.(*eventBatch); is {
+			with.events(out, from)
+		}
 	}
 	messages := out.Messages()
 	if d.where != nil {

@@ -280,13 +280,18 @@ func (b *eventBatch) Metrics() pmetric.Metrics {
 // eventLength is the length of an event's span, ns: a line has no length, and stores keep microseconds.
 const eventLength = int64(time.Millisecond)
 
-// Traces adds the spans of the records, and a span for each event, in the trace of the run (spans.RunIDs). The span's time is the event's: by the stamp of its
-// own line (logged) or of a line before (derived); else the time when the line was read as written (observed), or when the log was written (synthetic). The
-// span's id follows from the log's file name and the event, so that reading the log again gives the same span.
+// Traces adds the spans of the records and of the events.
 func (b *eventBatch) Traces(out *spans.Batch, from From) {
 	if b.Batch != nil {
 		b.Batch.Traces(out, from)
 	}
+	b.events(out, from)
+}
+
+// events adds a span for each event, in the trace of the run (spans.RunIDs). The span's time is the event's: by the stamp of its own line (logged) or of a line
+// before (derived); else the time when the line was read as written (observed), or when the log was written (synthetic). The span's id follows from the log's
+// file name and the event, so that reading the log again gives the same span.
+func (b *eventBatch) events(out *spans.Batch, from From) {
 	run := &b.of.r.parts.Run
 	trace, _ := spans.RunIDs(b.of.run)
 	file := []byte(filepath.Base(b.of.stream.Path()))

@@ -82,7 +82,7 @@ type Receiver struct {
 
 	accepted atomic.Int64 // messages of spans, and parts of sifted messages
 	locate   bool         // spans have the position of their records
-	bare     bool         // without the spans of parts (spans.Batch.LeaveParts)
+	detail   spans.Detail
 
 	runs    *runs
 	answers *storageclient.Memory // nil: none
@@ -155,17 +155,16 @@ type factory struct {
 //
 // The caller calls release after the reading, and gets the beginnings of the runs: no log alone knows the first record of its run, so the caller, who reads all
 // logs, sends the spans. A consumer may be nil. Of settings, Sorter, Pace and Watch are used. With locate, each record's first span has the position of the
-// record in its log. bare leaves out the spans of spans.Batch.AddPart. With gpus, the GPU values of training logs go to gpus, and metrics gets nothing of
-// training logs.
+// record in its log. With gpus, the GPU values of training logs go to gpus, and metrics gets nothing of training logs.
 func (f *factory) Once(
-	set receiver.Settings, cfg component.Config, settings tail.Settings, locate, bare bool,
+	set receiver.Settings, cfg component.Config, settings tail.Settings, locate bool, detail spans.Detail,
 	traces consumer.Traces, metrics consumer.Metrics, gpus func(*spans.GPUValues),
 ) (once *tail.Once, scope string, release func() []spans.RunSpan, err error) {
 	r, err := Prepare(set, cfg, f.mk, traces, metrics)
 	if err != nil {
 		return nil, "", nil, err
 	}
-	r.gpus, r.locate, r.bare, r.runs.began = gpus, locate, bare, make(map[string]spans.RunSpan)
+	r.gpus, r.locate, r.detail, r.runs.began = gpus, locate, detail, make(map[string]spans.RunSpan)
 	own := r.tailSettings()
 	own.Sorter, own.Pace, own.Watch = settings.Sorter, settings.Pace, settings.Watch
 	own.Detect, own.DetectAll = r.parts.Detect, r.parts.Events

@@ -94,6 +94,9 @@ const (
 	step = `{"timestamp": "2026-06-12T10:30:00Z", "step": 1, "loss": 2.5, "mfu": 0.4}` + "\n"
 )
 
+const outOfMemory = "Traceback (most recent call last):\n" + `  File "/job/train.py", line 9, in <module>` + "\n    step()\n" +
+	"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.10 GiB of which 1.20 GiB is free.\n"
+
 func tq(id, tail string) string {
 	line := "INFO:2026-02-11 16:40:00,%03d:[TQ-TRACE] trace_id=%s | func=rollout | pid=7 | stage=%s | timestamp=%d.%06d%s\n"
 	return fmt.Sprintf(line, 100, id, "FUNCTION_START", 98231, 0, tail) +
@@ -196,6 +199,12 @@ var findingTests = map[string]struct {
 	"TransferQueue, silent, no steps": {
 		files: map[string]string{"a.err": "(TaskRunner pid=9) TransferQueueController started\n"}, off: []string{"not_read"}, code: 2,
 	},
+	"TransferQueue, ended": {
+		files: map[string]string{"a.err": tq("a1b2c3d4", "") + detail + outOfMemory}, off: []string{"run_ended"}, code: 1,
+	},
+	"ZeroMQ, ended": {
+		files: map[string]string{"z.log": fmt.Sprintf(zmqHead, "IPC") + zmqRow + zmqSummary + outOfMemory}, off: []string{"run_ended"}, code: 1,
+	},
 
 	"ZeroMQ":             {files: map[string]string{"z.log": fmt.Sprintf(zmqHead, "IPC") + zmqRow + zmqSummary}},
 	"ZeroMQ, no summary": {files: map[string]string{"z.log": fmt.Sprintf(zmqHead, "IPC") + zmqRow}, notes: []string{"zmq_no_summary"}},
@@ -239,6 +248,7 @@ func TestFindings(t *testing.T) {
 				for _, text := range []string{f.What, f.Why, f.Fix} {
 					assert.NotEmpty(t, text, f.Name)
 				}
+				assert.NotRegexp(t, `\.$`, f.What, "text adds the period")
 				for _, p := range f.Seen {
 					_, err := os.Stat(p.File)
 					require.NoError(t, err)

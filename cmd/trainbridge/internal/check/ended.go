@@ -1,6 +1,10 @@
 package check
 
-import "github.com/trainbridge/trainbridge/cmd/trainbridge/internal/postmortem"
+import (
+	"strings"
+
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/postmortem"
+)
 
 // ended reports the runs that ended in an error.
 func (r *rules) ended() {
@@ -19,7 +23,8 @@ func (r *rules) ended() {
 			seen = append(seen, at)
 		}
 		r.find(finding{
-			Name: "run_ended", Off: true, What: end.Sentence, Seen: seen, Why: "The run ended in an error: trainbridge report has the evidence.", Fix: end.Advice,
+			Name: "run_ended", Off: true, What: strings.TrimSuffix(end.Sentence, "."), Seen: seen,
+			Why: "The run ended in an error: trainbridge report has the evidence.", Fix: end.Advice,
 		})
 	}
 }

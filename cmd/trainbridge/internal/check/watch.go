@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
@@ -122,6 +123,7 @@ var (
 	noIDMark   = []byte("trace_id=N/A")
 	queueMark  = []byte("TransferQueue")
 	repeated   = []byte("[repeated ")
+	across     = []byte("x across cluster]")
 	transport  = []byte("Transport: TCP")
 	completed  = []byte("Performance Monitor Session Completed")
 )
@@ -167,20 +169,23 @@ func (s *signs) line(text []byte, at int64, v tail.Verdict, reason string) {
 		}
 	}
 	// Ray's suffix: "… [repeated 3x across cluster]".
-	if i := bytes.LastIndex(text, repeated); i >= 0 {
-		if n, _, ok := bytes.Cut(text[i+len(repeated):], []byte("x across cluster]")); ok {
-			if n, err := strconv.ParseInt(string(n), 10, 64); err == nil && n > 1 {
+	if before, _, ok := bytes.Cut(text, across); ok {
+		if i := bytes.LastIndex(before, repeated); i >= 0 {
+			if n, err := strconv.ParseInt(string(before[i+len(repeated):]), 10, 64); err == nil && n > 1 {
 				s.collapsed.see(n-1, at) // minus the present line
 			}
 		}
 	}
 }
 
+// only are the receivers of whose records no rule needs the spans.
+var only = []component.Type{component.MustNewType("tq_trace"), component.MustNewType("zmq_rpc")}
+
 // sink takes the spans for the rules. Values are taken and dropped: without a consumer, lines with values alone would not count as records.
 func (w *watch) sink() offline.Sink {
 	traces, _ := consumer.NewTraces(func(_ context.Context, td ptrace.Traces) error { w.traces(td); return nil })
 	metrics, _ := consumer.NewMetrics(func(context.Context, pmetric.Metrics) error { return nil })
-	return offline.Sink{Traces: traces, Metrics: metrics, GPUs: func(*spans.GPUValues) {}, NoParts: true, NoJoins: true}
+	return offline.Sink{Traces: traces, Metrics: metrics, GPUs: func(*spans.GPUValues) {}, NoParts: true, NoJoins: true, OnlyEvents: only}
 }
 
 // traces notes the facts in spans: ends of runs, steps and collectives. Called by several receivers at once.

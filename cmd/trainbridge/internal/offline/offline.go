@@ -88,17 +88,30 @@ type Sink struct {
 	// NoParts: Traces only sums up. It needs no spans of the stages of calls and of the parts of ranks' times, whose parents have the same values as attributes,
 	// and senders do not wait for it.
 	NoParts bool
+	// OnlyEvents are the receivers of whose logs Traces needs only the events. Where a job has other logs too, Traces gets all spans.
+	OnlyEvents []component.Type
 	// NoJoins: Traces needs no output of step_join: breakdowns of steps, and slow ones.
 	NoJoins bool
+}
+
+// detail is the spans that Traces needs of a receiver's logs.
+func (s *Sink) detail(receiver component.Type) spans.Detail {
+	switch {
+	case slices.Contains(s.OnlyEvents, receiver):
+		return spans.OnlyEvents
+	case s.NoParts:
+		return spans.NoParts
+	}
+	return spans.All
 }
 
 // reader is the factory of a receiver that can read files once (receivers/internal/filereceiver).
 type reader interface {
 	receiver.Factory
-	// Once makes a receiver for one reading. locate: spans say file and offset. bare: as Sink.NoParts. scope is that of the spans; release ends the reading
-	// and returns the begin of each log's run.
+	// Once makes a receiver for one reading. locate: spans say file and offset. scope is that of the spans; release ends the reading and returns the begin of
+	// each log's run.
 	Once(
-		set receiver.Settings, cfg component.Config, settings tail.Settings, locate, bare bool,
+		set receiver.Settings, cfg component.Config, settings tail.Settings, locate bool, detail spans.Detail,
 		traces consumer.Traces, metrics consumer.Metrics, gpus func(*spans.GPUValues),
 	) (once *tail.Once, scope string, release func() []spans.RunSpan, err error)
 }
@@ -249,7 +262,7 @@ func zoneSources(
 			c.Collector = "" // values of the files are the same on every host
 		}
 		set := receiver.Settings{ID: r.ID, TelemetrySettings: telemetry(opt.Log), BuildInfo: component.NewDefaultBuildInfo()}
-		o, scope, done, err := factories[at].Once(set, cfg, settings, opt.Positions, to.NoParts, to.Traces, to.Metrics, to.GPUs)
+		o, scope, done, err := factories[at].Once(set, cfg, settings, opt.Positions, to.detail(r.ID.Type()), to.Traces, to.Metrics, to.GPUs)
 		if err != nil {
 			return nil, release, err
 		}
@@ -378,6 +391,9 @@ func readJob(ctx context.Context, j job, opt Options, to Sink, out *Reading, met
 	settings := tail.Settings{Sorter: new(tail.Sorter), Pace: new(tail.Pace), Watch: watch}
 	first := p.first
 	first.NoParts, first.GPUs = to.NoParts, gpusBetween(opt, to.GPUs)
+	if !slices.ContainsFunc(j.files, func(f string) bool { return out.by[f].Receiver != out.by[j.files[0]].Receiver }) { // else shifts compares their times
+		first.OnlyEvents = to.OnlyEvents
+	}
 	seen := new(extents)
 	if opt.Positions {
 		first.Traces = seen.before(first.Traces)
