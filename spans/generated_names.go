@@ -409,6 +409,8 @@ const (
 
 // Values of ml.step.cause.reason.
 const (
+	// all timers within computing took longer by about the same factor, so no part alone is slow
+	ReasonAlike = "alike"
 	// no log says when ranks came to their collectives
 	ReasonArrivals = "arrivals"
 	// the clocks of the hosts are too far apart to say in which window something was; nccl.clock.offset has the difference

@@ -251,7 +251,7 @@ func TestReleaseBytes(t *testing.T) {
 	runScript(t, dist(), install(t, "check"))
 }
 
-// A third party's collector has one of our receivers, from a clone named by `replaces`, as in docs/install.md.
+// A third party's collector has one of our receivers, from a clone named by `replaces`, as in docs/guides/ocb.md.
 func TestReleaseStranger(t *testing.T) {
 	work := t.TempDir()
 	out, manifest := filepath.Join(work, "collector"), filepath.Join(work, "manifest.yaml")
@@ -261,7 +261,7 @@ func TestReleaseStranger(t *testing.T) {
 	require.NotEmpty(t, lines)
 	exporter := regexp.MustCompile(`(?m)^  - gomod: .*/debugexporter .*\n`).FindString(string(ours))
 	require.NotEmpty(t, exporter)
-	page, err := os.ReadFile(filepath.Join(repoRoot, "docs/install.md"))
+	page, err := os.ReadFile(filepath.Join(repoRoot, "docs/guides/ocb.md"))
 	require.NoError(t, err)
 	replaces := regexp.MustCompile(`(?m)^replaces:\n  - .* => `).FindString(string(page))
 	require.NotEmpty(t, replaces)

@@ -15,6 +15,10 @@ type Reason struct {
 
 // reasons are the fixed texts.
 var reasons = map[string]text{
+	spans.ReasonAlike: {
+		"all timers within computing grew alike, so no part alone is slow; look at the clocks of the GPUs, the load of the hosts and the size of the batch",
+		"计算内的各项计时同比变长，没有哪一部分单独变慢；请检查 GPU 频率、主机负载与批次大小",
+	},
 	spans.ReasonArrivals: {
 		"no log says when ranks reached their collectives, so the late rank is not known; set NCCL_INSPECTOR_ENABLE=1 and NCCL_INSPECTOR_DUMP_VERBOSE=1",
 		"没有日志给出各 rank 到达集合通信的时刻，无法判断谁迟到；请设置 NCCL_INSPECTOR_ENABLE=1 与 NCCL_INSPECTOR_DUMP_VERBOSE=1",

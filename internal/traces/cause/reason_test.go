@@ -11,7 +11,7 @@ import (
 
 func TestReasons(t *testing.T) {
 	for _, of := range []string{
-		spans.ReasonArrivals, spans.ReasonSomeArrivals, spans.ReasonClocksApart, spans.ReasonDevices, spans.ReasonProfile, spans.ReasonServerTime,
+		spans.ReasonAlike, spans.ReasonArrivals, spans.ReasonSomeArrivals, spans.ReasonClocksApart, spans.ReasonDevices, spans.ReasonProfile, spans.ReasonServerTime,
 		spans.ReasonStageTime, spans.ReasonStepTimers, spans.ReasonTimers,
 	} {
 		assert.Regexp(t, `^[a-z].*[a-zA-Z0-9]$`, string(cause.Reason{Of: of}.Append(nil, false)), of)

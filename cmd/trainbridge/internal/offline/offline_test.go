@@ -358,7 +358,7 @@ func TestOpenPassesOver(t *testing.T) {
 	}
 	_, err = Open([]string{filepath.Join(dir, "ckpt")}, nil)
 	require.ErrorIs(t, err, ErrNoFiles)
-	assert.ErrorContains(t, err, "passed over by name, as no logs: 2 .pt")
+	require.ErrorContains(t, err, "passed over by name, as no logs: 2 .pt")
 
 	// The reason of a path without files is the path's own; the sums are of all paths.
 	empty := t.TempDir()

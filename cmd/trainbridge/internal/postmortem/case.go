@@ -50,7 +50,7 @@ type Evidence struct {
 
 // The kinds of ends beside the classes of events.
 const (
-	KindSilent        = "silent"          // the log ends without a word
+	KindSilent        = "silent"          // the log just stops
 	KindHealthy       = "healthy"         // training logged its end
 	KindAfterEnd      = "after_end"       // errors behind the end of training
 	KindSIGKILL       = "sigkill"         // of ClassSignal

@@ -46,12 +46,12 @@ func (j *judge) dumps(e *Event) (end End, ok bool) {
 	switch {
 	case len(culprits) > 0 && len(missing) == 0:
 		end.Kind, end.Ranks, end.Certain = string(events.ClassBehind), culprits, true
-		end.Sentence = capital(human.Ranks(culprits)) + " did not return from enqueueing " + operation(of) + ", in which the others waited (" + found + ")."
+		end.Sentence = capital(human.Ranks(culprits)) + " did not finish enqueueing " + operation(of) + ", in which the others waited (" + found + ")."
 		end.Advice = "Look at what that rank did last: its own log, a stack trace (py-spy dump)."
 	case len(behind) > 0 && len(missing) == 0: // each rank behind waits in another group
 		end.Kind = string(events.ClassMismatch)
 		end.Sentence = capital(human.Ranks(behind)) + " wait for each other in groups that they call in different orders (" + found +
-			"): which of them is wrong is not told."
+			"); no log says which of them is wrong."
 		end.Advice = "Compare the order in which these ranks call their groups."
 	case mismatch != nil && len(missing) == 0:
 		end.Kind = string(events.ClassMismatch)
@@ -64,15 +64,15 @@ func (j *judge) dumps(e *Event) (end End, ok bool) {
 		slices.Sort(differ)
 		end.Sentence = "Ranks called different collectives at number " + human.Thousands(mismatch.Seq) + ": " +
 			human.Ranks([]int64{int64(mismatch.Reference)}) + " " + name(&mismatch.Operation) + ", " + human.Ranks(differ) +
-			" another (" + found + "); which of them is wrong is not told."
+			" another (" + found + "); no log says which of them is wrong."
 		end.Advice = "Compare what both sides do in that step: a branch, a shape, a data type."
 	case len(missing) == 1 && len(behind) == 0 && e != nil && len(ranks) > 2: // with two ranks, the wait of one says nothing of the other
 		end.Kind, end.Ranks = string(events.ClassTimeout), missing
-		end.Sentence = "The others waited in a collective; " + human.Ranks(missing) + " has left no dump, so it may have been waited for (" + found + ")."
+		end.Sentence = "Ranks waited in a collective, perhaps for " + human.Ranks(missing) + ", the only one without a dump (" + found + ")."
 		end.Advice = "Look at what that rank did last: its own log, a stack trace (py-spy dump)."
 	case len(missing) == 0 && stuck != nil && e != nil:
 		end.Kind = KindStuck
-		end.Sentence = "All ranks have enqueued " + name(&stuck.Operation) + " and none returned (" + found + "): no rank is behind, the network or a GPU stands."
+		end.Sentence = "All ranks have enqueued " + name(&stuck.Operation) + " and none returned (" + found + "): no rank is behind, so the network or a GPU hangs."
 		end.Advice = "Look at the links and the GPUs of these ranks: NCCL's log, ibstat, the kernel log."
 	default:
 		return End{}, false

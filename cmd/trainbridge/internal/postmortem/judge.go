@@ -143,7 +143,7 @@ func (j *judge) afterEnd() (End, bool) {
 	}
 	return End{
 		Kind: KindAfterEnd, Certain: true, Evidence: j.lines(append([]*Event{last}, after...)),
-		Sentence: "Training had ended; the errors come after it: " + clean(after[0].Text) + ".",
+		Sentence: "Training had ended before the first error: " + clean(after[0].Text) + ".",
 		Advice:   "The results are those of a finished run; destroy the process group before the program exits.",
 	}, true
 }
@@ -154,7 +154,7 @@ func (j *judge) done() (End, bool) {
 	if len(ended) == 0 {
 		return End{}, false
 	}
-	return End{Kind: KindHealthy, Certain: true, Sentence: "Training says that it is done.", Evidence: j.lines(ended[len(ended)-1:])}, true
+	return End{Kind: KindHealthy, Certain: true, Sentence: "The log says that training is done.", Evidence: j.lines(ended[len(ended)-1:])}, true
 }
 
 // overriding is the rule for causes whose lines often come after lines about their victims: the kernel's memory killer, and a GPU that failed. Each is the
@@ -351,7 +351,7 @@ func (j *judge) plain(e *Event) End {
 // words begin the sentence of a class.
 var words = map[events.Class]string{
 	events.ClassDataLoader: "A worker of the data loader died",
-	events.ClassDisk:       "The file system has no room left", events.ClassEngine: "The engine died, of what is not told here", events.ClassNCCL: "NCCL failed",
+	events.ClassDisk:       "The file system has no room left", events.ClassEngine: "The engine died, cause unknown", events.ClassNCCL: "NCCL failed",
 	events.ClassFrozen: "A process hangs in the kernel",
 }
 
@@ -420,8 +420,8 @@ func (j *judge) xid(e *Event) End {
 	}
 	end := End{
 		Kind: string(e.Class), Hosts: hosts(e), Certain: true,
-		Sentence: "The driver reports " + what + j.where(e) + ": " + cmp.Or(strings.TrimSpace(e.What), clean(e.Text)) + ".",
-		Advice:   "Look the number up in NVIDIA's Xid catalogue; drain the node where it is a fault of the hardware.",
+		Sentence: "The driver reports " + what + j.where(e) + ": " + cmp.Or(strings.TrimRight(e.What, ". "), clean(e.Text)) + ".",
+		Advice:   "Look the number up in NVIDIA's Xid catalogue; drain the node if the hardware is at fault.",
 	}
 	if r := j.rankOfProcess(e.PID); r >= 0 {
 		end.Ranks = []int64{r}
@@ -487,7 +487,7 @@ func (j *judge) hostOOM(e *Event) End {
 		end.Sentence += ", " + human.Ranks(end.Ranks)
 	}
 	end.Sentence += "."
-	end.Advice = "Ask for more memory, or let fewer data-loader workers hold less."
+	end.Advice = "Ask for more memory, or use fewer data-loader workers."
 	return end
 }
 
@@ -504,7 +504,7 @@ func (j *judge) mismatch(e *Event) End {
 			end.Sentence += " at number " + human.Thousands(e.Seq)
 		}
 	}
-	end.Sentence += ": which of them is wrong is not told."
+	end.Sentence += "; no log says which of them is wrong."
 	end.Advice = "Compare what both ranks do in that step: a batch without images, a branch, a shape."
 	return end
 }
@@ -513,14 +513,14 @@ func (j *judge) mismatch(e *Event) End {
 func (j *judge) network(e *Event) End {
 	end := End{Kind: string(e.Class), Hosts: hosts(e), Sentence: "The network failed" + j.where(e)}
 	if e.Host != "" {
-		end.Sentence = "The network failed as host " + e.Host + " tells"
+		end.Sentence = "Host " + e.Host + " reports a failure of the network"
 	}
 	if e.Peer != "" {
-		end.Sentence += ", towards " + e.Peer
+		end.Sentence += ", on the way to " + e.Peer
 		end.Hosts = append(end.Hosts, strings.SplitN(e.Peer, "<", 2)[0])
 	}
-	end.Sentence += ": " + cmp.Or(e.What, clean(e.Text)) + "."
-	end.Advice = "Look at the link between both ends: cable, switch port, GID, firewall; the one who reports is seldom the one who failed."
+	end.Sentence += ": " + cmp.Or(strings.TrimRight(e.What, ". "), clean(e.Text)) + "."
+	end.Advice = "Look at the link between both ends: cable, switch port, GID, firewall; the end that reports is seldom the one that failed."
 	return end
 }
 
@@ -529,9 +529,9 @@ func (j *judge) gone(e *Event) End {
 	if strings.HasPrefix(e.Form.Name, "slurm.node_fail") {
 		return j.nodeFailed(e)
 	}
-	end := End{Kind: string(e.Class), Hosts: hosts(e), Ranks: e.Ranks, Sentence: "A process went away"}
+	end := End{Kind: string(e.Class), Hosts: hosts(e), Ranks: e.Ranks, Sentence: "A process disappeared"}
 	if e.Process != "" {
-		end.Sentence = e.Process + " went away"
+		end.Sentence = e.Process + " disappeared"
 	}
 	if e.PID != 0 {
 		end.Sentence += " (process " + strconv.FormatInt(e.PID, 10) + ")"
@@ -539,7 +539,7 @@ func (j *judge) gone(e *Event) End {
 	if e.Host != "" {
 		end.Sentence += " on host " + e.Host
 	}
-	end.Sentence += "; of what is not told."
+	end.Sentence += "; no log says why."
 	end.Advice = "Look at the log of that worker, and at the kernel log of its host."
 	return end
 }
@@ -572,7 +572,7 @@ func (j *judge) peer(e *Event) End {
 	if byDumps, ok := j.dumps(e); ok && len(byDumps.Ranks) > 0 {
 		return byDumps
 	}
-	end.Sentence += ": who went away first is not told."
+	end.Sentence += "; no log says which process ended first."
 	end.Advice = "Look at the logs of the other ranks: the first that died wrote why."
 	return end
 }
@@ -588,7 +588,7 @@ func (j *judge) scheduler(e *Event) End {
 	case e.What == "DUE TO JOB REQUEUE":
 		end.Sentence = "Slurm requeued the job"
 	case e.What == "KeyboardInterrupt":
-		end.Sentence = "The job was interrupted (SIGINT), by whom is not told"
+		end.Sentence = "Somebody interrupted the job (SIGINT)"
 	}
 	end.Sentence += ": " + clean(e.Text) + "."
 	return end
@@ -610,12 +610,12 @@ func (j *judge) signal(e *Event) End {
 	if e.PID != 0 {
 		end.Sentence = "Process " + strconv.FormatInt(e.PID, 10)
 	}
-	end.Sentence += j.where(e) + " died by " + cmp.Or(events.SignalName(e.Signal), "a signal") + ": by whom is not told."
+	end.Sentence += j.where(e) + killedBy(e.Signal)
 	if e.Signal != 15 && e.Signal != 2 {
 		j.name(&end, e, func(o *Event) bool { return o.Class == e.Class && o.Signal == e.Signal })
 		if rank := j.reaped(func(o *Event) bool { return o.Signal == e.Signal }); len(end.Ranks) == 0 && rank >= 0 {
 			end.Ranks = []int64{rank}
-			end.Sentence = strings.Replace(end.Sentence, " died by", " ("+human.Ranks(end.Ranks)+") died by", 1)
+			end.Sentence = strings.Replace(end.Sentence, killedBy(e.Signal), " ("+human.Ranks(end.Ranks)+")"+killedBy(e.Signal), 1)
 		}
 	}
 	return end
@@ -673,6 +673,18 @@ func kindOfSignal(n int64) string {
 	return string(events.ClassSignal)
 }
 
+// crashed says whether a process itself causes the signal: SIGILL, SIGABRT, SIGBUS, SIGFPE, SIGSEGV.
+func crashed(signal int64) bool { return slices.Contains([]int64{4, 6, 7, 8, 11}, signal) }
+
+// killedBy ends the sentence of a process that died by a signal; 0: not known which.
+func killedBy(signal int64) string {
+	name := cmp.Or(events.SignalName(signal), "a signal"+when(signal != 0, " ("+strconv.FormatInt(signal, 10)+")", ""))
+	if crashed(signal) {
+		return " crashed (" + name + ")."
+	}
+	return " was killed by " + name + "; no log says by whom."
+}
+
 // summary describes an end that only a launcher's line tells of: the first process reaped, with the signal or exit code (exit). The rank is named if no second
 // process died by the signal (reaped), except for SIGABRT.
 func (j *judge) summary(e *Event) End {
@@ -681,16 +693,19 @@ func (j *judge) summary(e *Event) End {
 	}
 	end := End{Kind: kindOfSignal(e.Signal), Hosts: hosts(e)}
 	rank := j.reaped(func(o *Event) bool { return o.Signal == e.Signal })
-	end.Sentence = "A process was killed by " + cmp.Or(events.SignalName(e.Signal), "signal "+strconv.FormatInt(e.Signal, 10))
+	end.Sentence = "A process"
 	if e.PID != 0 {
-		end.Sentence = "Process " + strconv.FormatInt(e.PID, 10) + " was killed by " + cmp.Or(events.SignalName(e.Signal), "signal "+strconv.FormatInt(e.Signal, 10))
+		end.Sentence = "Process " + strconv.FormatInt(e.PID, 10)
 	}
 	if rank >= 0 && e.Signal != 6 { // SIGABRT: a watchdog ends waiting ranks too
 		end.Ranks = []int64{rank}
-		end.Sentence = strings.Replace(end.Sentence, " was killed", " (rank "+human.Thousands(rank)+") was killed", 1)
+		end.Sentence += " (" + human.Ranks(end.Ranks) + ")"
 	}
-	end.Sentence += ": by whom is not told."
+	end.Sentence += killedBy(e.Signal)
 	end.Advice = "Look at the kernel log of the host for the memory killer, and at the scheduler."
+	if crashed(e.Signal) {
+		end.Advice = "Look for a stack trace in the output of that process, and at the kernel log of its host."
+	}
 	return end
 }
 
@@ -701,10 +716,10 @@ func (j *judge) exit(e *Event) End {
 	if e.Code == 1 {
 		kind = events.ClassException // the interpreter's exit code for an uncaught exception
 	}
-	end := End{Kind: string(kind), Sentence: "A process ended with exit code " + strconv.FormatInt(e.Code, 10) + "; its own words are not in these logs."}
+	end := End{Kind: string(kind), Sentence: "A process ended with exit code " + strconv.FormatInt(e.Code, 10) + "; its own output is not in these logs."}
 	if e.PID != 0 {
 		end.Sentence = "Process " + strconv.FormatInt(e.PID, 10) + " ended with exit code " + strconv.FormatInt(e.Code, 10) +
-			", the first that its launcher reaped; its own words are not in these logs."
+			", the first that its launcher saw end; its own output is not in these logs."
 	}
 	if r := j.onlyFailed(); r >= 0 {
 		end.Ranks = []int64{r}
@@ -732,12 +747,14 @@ func (j *judge) exception(e *Event) End {
 	end := End{Kind: string(e.Class)}
 	same := func(o *Event) bool { return o.Class == e.Class && o.Exception == e.Exception }
 	ranks := j.who(same, e)
-	what := e.Exception
+	what, at := e.Exception, e.Last.String()
 	switch {
+	case what == "" && at != "": // the traceback is truncated
+		what = "an exception without a name in the log"
 	case what == "":
 		what = clean(e.Text)
 	case e.What != "":
-		what += ": " + e.What
+		what += ": " + strings.TrimRight(e.What, ". ")
 	}
 	switch {
 	case len(ranks) > 1:
@@ -748,7 +765,7 @@ func (j *judge) exception(e *Event) End {
 	default:
 		end.Sentence = "The program raised " + what
 	}
-	if at := e.Last.String(); at != "" {
+	if at != "" {
 		end.Sentence += ", at " + at
 	}
 	end.Sentence += "."
@@ -778,7 +795,7 @@ func (j *judge) timeout(e *Event) End {
 			break
 		}
 	}
-	end.Sentence = "Ranks waited in a collective" + when(op != "", " ("+op+")") + " until they gave up"
+	end.Sentence = "Ranks waited in a collective" + when(op != "", " ("+op+")", "") + " until they gave up"
 	// Ranks of the group are ranks of the job if the group has as many.
 	if size := j.WorldSize; size > 0 && int64(len(counts)) == size {
 		least := int64(-1)
@@ -797,22 +814,23 @@ func (j *judge) timeout(e *Event) End {
 			slices.Sort(behind)
 			end.Kind, end.Ranks, end.Certain = string(events.ClassBehind), behind, true
 			// The ranks behind have enqueued up to least: the work after is the one in question.
-			end.Sentence = capital(human.Ranks(behind)) + " did not return from enqueueing work " + human.Thousands(least+1) + ", in which the others waited"
+			end.Sentence = capital(human.Ranks(behind)) + " did not finish enqueueing work " + human.Thousands(least+1) + ", in which the others waited"
 		}
 	}
 	if len(waiting) > 0 && end.Kind == string(e.Class) { // nobody was found behind
-		end.Sentence += "; " + human.Ranks(waiting) + " told of it"
+		end.Sentence += ", as " + human.Ranks(waiting)
 		if j.WorldSize > 0 {
-			end.Sentence += ", of " + human.Thousands(j.WorldSize)
+			end.Sentence += " of " + human.Thousands(j.WorldSize)
 		}
+		end.Sentence += when(len(waiting) == 1, " says", " say")
 		if silent := j.quiet(waiting, group); silent >= 0 {
 			end.Sentence += "; " + human.Ranks([]int64{silent}) + " alone is silent: behind, gone, or without a log here"
 		} else {
-			end.Sentence += ": who is behind is not told"
+			end.Sentence += "; no log says which rank was behind"
 		}
 	}
 	end.Sentence += "."
-	end.Advice = "Collect the Flight Recorder's dumps of all ranks (TORCH_NCCL_TRACE_BUFFER_SIZE, TORCH_NCCL_DUMP_ON_TIMEOUT): they say who is behind."
+	end.Advice = "Collect the Flight Recorder's dumps of all ranks (TORCH_NCCL_TRACE_BUFFER_SIZE, TORCH_NCCL_DUMP_ON_TIMEOUT): they say which rank is behind."
 	return end
 }
 
@@ -853,7 +871,7 @@ func (j *judge) notUnderstood() (End, bool) {
 		case events.ClassFatal, events.ClassTeardown, events.ClassSummary:
 			return End{
 				Kind: KindNotUnderstood, Evidence: j.lines([]*Event{e}), Time: e.Time,
-				Sentence: "The run ends in an error that is not understood: " + clean(e.Text) + ".",
+				Sentence: "The run ends in an error that trainbridge does not know: " + clean(e.Text) + ".",
 			}, true
 		}
 	}
@@ -862,9 +880,9 @@ func (j *judge) notUnderstood() (End, bool) {
 
 // silent is the end of logs that just stop: no rule has found its evidence.
 func (j *judge) silent() End {
-	end := End{Kind: KindSilent, Sentence: "The log ends without a word: killed, or still running."}
+	end := End{Kind: KindSilent, Sentence: "The log just stops: the job was killed, or still runs."}
 	if j.LastStep >= 0 {
-		end.Sentence = "The log ends at step " + human.Thousands(j.LastStep) + " without a word: killed, or still running."
+		end.Sentence = "The log just stops at step " + human.Thousands(j.LastStep) + ": the job was killed, or still runs."
 	}
 	return end
 }
@@ -907,12 +925,12 @@ func (j *judge) lines(list []*Event) (all []Evidence) {
 	return all
 }
 
-// when is s if yes, else "".
-func when(yes bool, s string) string {
+// when is s if yes, else the other text.
+func when(yes bool, s, other string) string {
 	if yes {
 		return s
 	}
-	return ""
+	return other
 }
 
 // clean makes a line of a log fit into a sentence: spaces put together, cut to 160 bytes, no full stop at its end.

@@ -54,7 +54,7 @@ func TestJudge(t *testing.T) {
 			log: "Traceback (most recent call last):\n  File \"rerun.py\", line 5, in validate\nRuntimeError: Rank 3, node node1, device 3, iteration 81: Unexpected result nan (message='found NaN in local forward loss calculation')\n",
 		},
 		{
-			name: "Lightning's exception is a signal", kind: KindSIGTERM, says: "by whom is not told",
+			name: "Lightning's exception is a signal", kind: KindSIGTERM, says: "no log says by whom",
 			log: "[rank: 0] Received SIGTERM: 15\nTraceback (most recent call last):\n  File \"call.py\", line 48, in f\nlightning.pytorch.utilities.exceptions.SIGTERMException\n",
 		},
 		{
@@ -63,8 +63,8 @@ func TestJudge(t *testing.T) {
 				"(Main pid=1) ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.\n(Main pid=1) \tclass_name: Worker\n(Main pid=1) \tpid: 4711\n(Main pid=1) \tip: 10.0.0.7\n",
 		},
 		{name: "the only silent rank", log: waits("default_pg", 0, 1, 3), kind: "collective_timeout", says: "rank 2 alone is silent"},
-		{name: "two silent ranks", log: waits("default_pg", 0, 1, 4), kind: "collective_timeout", says: "who is behind is not told"},
-		{name: "ranks of a smaller group", log: waits("tp", 0, 1, 3), kind: "collective_timeout", says: "who is behind is not told"},
+		{name: "two silent ranks", log: waits("default_pg", 0, 1, 4), kind: "collective_timeout", says: "no log says which rank was behind"},
+		{name: "ranks of a smaller group", log: waits("tp", 0, 1, 3), kind: "collective_timeout", says: "no log says which rank was behind"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			of := &Case{LastStep: -1}

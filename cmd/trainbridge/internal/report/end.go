@@ -45,7 +45,7 @@ var chineseEnds = map[string]struct{ what, advice string }{
 	string(events.ClassDataLoader): {"数据加载进程死亡", ""},
 	string(events.ClassCheckpoint): {"保存或加载检查点失败", ""},
 	string(events.ClassException):  {"程序抛出异常", ""},
-	string(events.ClassSignal):     {"进程因信号终止；由谁发出，日志未说明", ""},
+	string(events.ClassSignal):     {"进程因信号终止", ""},
 	string(events.ClassExit):       {"进程以错误码退出", "查看每个 rank 的输出：torchrun --log-dir 或 --tee 3。"},
 	string(events.ClassGone):       {"进程消失；原因未知", "查看该进程的日志与其主机的内核日志。"},
 	string(events.ClassEngine):     {"推理引擎终止；原因不在此处", ""},

@@ -50,7 +50,7 @@ func open(opt options) (*backend, error) {
 func (b *backend) explain(err error) error {
 	switch {
 	case errors.Is(err, source.ErrAddress):
-		return fmt.Errorf("show: %w: use such as %s", err, b.example)
+		return fmt.Errorf("show: %w: write, for example, %s", err, b.example)
 	case errors.Is(err, source.ErrUnreachable):
 		return fmt.Errorf("show: %w: start it, or give the address of %s", err, b.start)
 	case errors.Is(err, source.ErrNotAPI):

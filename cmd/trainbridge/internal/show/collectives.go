@@ -333,7 +333,7 @@ func rankNotes(t *tree.Trace, rows []row) (notes []string) {
 	if !slices.ContainsFunc(rows, func(r row) bool { return isRank(r.Span) }) {
 		return nil
 	}
-	notes = append(notes, "of a rank: ░ waiting for the last, █ transferring")
+	notes = append(notes, "ranks: ░ waiting for the last rank, █ transferring")
 	part := func(s *tree.Span) bool { return s.Parent != nil && isRank(s.Parent) && !isPhase(s) }
 	if slices.ContainsFunc(t.Spans, part) && !slices.ContainsFunc(rows, func(r row) bool { return part(r.Span) }) {
 		notes = append(notes, "channels and proxies are left out")

@@ -74,8 +74,8 @@ func functionSum(w *strings.Builder, d *digest.Digest, l look) {
 	}
 	paragraph(w, text, "", l)
 	if all.WithoutID > 0 {
-		paragraph(w, fmt.Sprintf("%s of %s in the log have no trace id (N/A): no batch is known for them, each is a trace of its own, "+
-			"and they are grouped by function here", human.Thousands(all.WithoutID), human.Plural(all.Calls+all.Incomplete, "call")), "", l)
+		paragraph(w, fmt.Sprintf("%s of %s in the log have no trace id (N/A), so their batches are not known: each call is a trace of its own, "+
+			"grouped by function here", human.Thousands(all.WithoutID), human.Plural(all.Calls+all.Incomplete, "call")), "", l)
 	}
 }
 

@@ -53,7 +53,7 @@ func passTable(w *strings.Builder, d *digest.Digest, l look) {
 	t := tables.Passes(rows)
 	put(w, &t, l)
 	if n := d.Passes.Count; n > tabled {
-		paragraph(w, human.Thousands(n-tabled)+" before these are in the median too", "2", l)
+		paragraph(w, "the median also counts "+human.Plural(n-tabled, "earlier pass"), "2", l)
 	}
 	verdictCounts(w, "passes", d.Passes.Sum(), l)
 }

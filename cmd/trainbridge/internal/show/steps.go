@@ -143,11 +143,11 @@ func orders(t *tree.Trace, _ []row) []string {
 	const note = "the log says how long the parts of a step took, not when: "
 	switch {
 	case known && unknown:
-		return []string{note + "drawn in the order in which the trainer runs them, where that is known and they fit"}
+		return []string{note + "they are drawn in the trainer's order where it is known and they fit"}
 	case known:
-		return []string{note + "drawn in the order in which the trainer runs them"}
+		return []string{note + "they are drawn in the trainer's order"}
 	case unknown:
-		return []string{note + "all are drawn from its start"}
+		return []string{note + "all are drawn from the start of the step"}
 	}
 	return nil
 }

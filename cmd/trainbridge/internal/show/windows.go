@@ -313,7 +313,7 @@ func joinedNotes(_ *tree.Trace, rows []row) []string {
 	if !slices.ContainsFunc(rows, func(r row) bool { return aggregateOf(r.Span).JoinBy != "" }) {
 		return nil
 	}
-	return []string{"× are spans of other traces, joined by their process, host or run; below are the slowest"}
+	return []string{"rows with × sum up spans of other traces, joined by process, host or run; the slowest of these are below"}
 }
 
 // framed is the trace with Start and End, the axis of the drawing, of the spans with logged times alone: below step_join's root may be spans of logs without
@@ -408,9 +408,9 @@ func breakdownTable(w *strings.Builder, s *tree.Span, l look) {
 	}
 	switch {
 	case b.PartialReason == spans.PartialClocks:
-		paragraph(w, "the clocks of hosts differ: time that other hosts logged is in it only where its place is certain", "2", l)
+		paragraph(w, "the clocks of the hosts differ: what other hosts logged counts only where its place in time is certain", "2", l)
 	case b.Partial:
-		paragraph(w, "not all may be in it: a collector was started anew meanwhile, or had no room to wait", "2", l)
+		paragraph(w, "some time may be missing here: a collector restarted meanwhile, or had no room to wait for all records", "2", l)
 	}
 	w.WriteByte('\n')
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/traces/cause"
 	"github.com/trainbridge/trainbridge/processors/internal/lru"
 	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor/internal/breakdown"
+	"github.com/trainbridge/trainbridge/spans"
 )
 
 // Of is the kind of a window.
@@ -257,6 +258,9 @@ func (o *peers) explain(w *window, v *Verdict) {
 		v.Unexplained = max(v.Unexplained, 0)
 	}
 	v.Reason = missing(w, more)
+	if len(v.Causes) == 0 && len(more) > 0 && more[0].kind == breakdown.Compute && o.alike(w, v) {
+		v.Reason = cause.Reason{Of: spans.ReasonAlike}
+	}
 	v.Sentence = sentence(w, v, less, more)
 }
 
@@ -369,6 +373,25 @@ func (o *peers) timer(w *window, seconds float64) (who breakdown.Who, ok bool) {
 		}
 	}
 	return who, ok
+}
+
+// alike says whether the timers, two or more, took longer by about the factor of the window: none below half of the growth, or above twice. Timers that are
+// usually short (part) do not count.
+func (o *peers) alike(w *window, v *Verdict) bool {
+	counted := 0
+	for i := range w.Timers {
+		t := &w.Timers[i]
+		usual, _ := o.of(func(p *past) float64 { return p.timer(t.Name) })
+		if usual < part*v.Usual {
+			continue
+		}
+		growth := (t.Seconds - usual) / usual / (v.Excess / v.Usual)
+		if growth < 0.5 || growth > 2 {
+			return false
+		}
+		counted++
+	}
+	return counted > 1
 }
 
 // alone is the origin whose excess over its own usual time alone is most of the seconds; false: none, or another has over half as much. now are the window's

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor/internal/breakdown"
+	"github.com/trainbridge/trainbridge/spans"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -550,6 +551,27 @@ func TestTimersLive(t *testing.T) {
 	v, slow = h.Judge(timed(j.window(fault{breakdown.Compute, breakdown.Who{}, 1.5}), 2, 1.6))
 	require.True(t, slow)
 	assert.Empty(t, v.Causes, "no timer has the time: %s", v.Sentence)
+}
+
+// Where all timers within computing took longer alike, no log of a late rank is missing: no part alone is slow.
+func TestTimersAlike(t *testing.T) {
+	timed := func(w *Window, forward, backward, optimizer float64) *Window {
+		w.Timers = []Timer{{Name: "forward", Seconds: forward, Rank: -1}, {Name: "backward", Seconds: backward, Rank: -1}, {Name: "optimizer", Seconds: optimizer, Rank: -1}}
+		w.Breakdown.Known[breakdown.Wait] = false
+		return w
+	}
+	j, h := newJob(tails(0.01)), New()
+	for range warmUp + 30 {
+		h.Judge(timed(j.window(), 1.2, 1.8, 0.6))
+	}
+	longer := fault{breakdown.Compute, breakdown.Who{}, 3.6}
+	v, slow := h.Judge(timed(j.window(longer), 2.4, 3.6, 1.2))
+	require.True(t, slow)
+	assert.Empty(t, v.Causes, v.Sentence)
+	assert.Contains(t, v.Sentence, "all timers within computing grew alike")
+	v, slow = h.Judge(timed(j.window(longer), 3, 3.6, 0.6))
+	require.True(t, slow)
+	assert.Equal(t, spans.ReasonArrivals, v.Reason.Of, v.Sentence)
 }
 
 // A window by the configuration is no step: its time is in that of a step already, and its record has no numbers of steps.
