@@ -13,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/checkpoint"
 )
 
 // Files rotated before the first look are older generations of one stream, oldest first.
@@ -465,6 +467,28 @@ func TestBesideAnother(t *testing.T) {
 	r.rest()
 	r.want("1", "2")
 	assert.Zero(t, r.tl.Counts().LostFiles)
+}
+
+// A new log has the inode of a rotated file that was read and removed, and the process restarts before that file is forgotten.
+func TestInodeOfARemovedFile(t *testing.T) {
+	r := newRig(t)
+	r.append("a.log", "1\n")
+	r.step(0)
+	r.checkpoint()
+	key := checkpoint.Key(r.path("a.log"))
+	c, err := checkpoint.Decode(r.store.values[key])
+	require.NoError(t, err)
+	removed := c.Files[0]
+	removed.Path, removed.Current, removed.Retired = r.path("a.log.3"), false, true
+	c.Files = append([]checkpoint.File{removed}, c.Files...)
+	r.store.values[key] = c.Encode(nil)
+	r.restart()
+	r.rest()
+	r.append("a.log", "2\n")
+	r.rename("a.log", "a.log.1")
+	r.append("a.log", "3\n")
+	r.rest()
+	r.want("1", "2", "3")
 }
 
 // A file empty at one restart, and filled but unread before the next, is recognized although renamed meanwhile.

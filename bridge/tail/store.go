@@ -291,7 +291,7 @@ func (w *sweeper) restoreStream(c *checkpoint.Stream, now time.Time) *Stream {
 		f.begin() // may have been empty in the checkpoint
 		w.t.spare(f)
 		s.files = append(s.files, f)
-		if w.files[f.id] == nil {
+		if !f.isRetired() || w.files[f.id] == nil { // a retired file that is gone may have left its inode to another, also another stream's
 			w.files[f.id] = f
 		}
 		if f.path == s.path && sf.Current && !sf.Retired && f.life != lifeMissing {
