@@ -3,6 +3,7 @@ package tail
 import (
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -62,6 +63,31 @@ func TestPackedBesideItsOriginal(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// A packed file read in part is removed between processes: a loss, also where the file is smaller than the part read.
+func TestPackedLostInPart(t *testing.T) {
+	for _, whole := range []bool{false, true} {
+		r := newRig(t, every, func(c *Config) { c.MaxInFlightBytes = minInFlight })
+		r.write("a.log.1.gz", gz(strings.Repeat("a line of more than a few bytes\n", 1000)))
+		r.hold = true
+		r.now = r.now.Add(time.Hour)
+		r.step(0)
+		r.ackAll()
+		if whole {
+			r.hold = false
+			r.step(0)
+		}
+		r.checkpoint()
+		f := r.tl.sweeper.streams[r.path("a.log")].files[0]
+		require.Greater(t, f.head, f.size)
+		require.Equal(t, whole, f.isComplete() || f.isRetired())
+		r.crash()
+		r.remove("a.log.1.gz")
+		r.boot()
+		r.rest()
+		assert.Equal(t, !whole, r.tl.Counts().LostFiles == 1, whole)
 	}
 }
 

@@ -275,7 +275,7 @@ func (w *sweeper) restoreStream(c *checkpoint.Stream, now time.Time) *Stream {
 			f.wrote = s.lastWrite
 		}
 		if !sf.Retired && !w.locate(s, f, now) {
-			w.lost(f, !sf.Complete && sf.Size > sf.Head)
+			w.lost(f, !sf.Complete && (sf.Size > sf.Head || w.t.packing(sf.Path) != CompressionNone))
 			continue
 		}
 		unchanged := f.size == sf.Size && unixNano(f.mtime) == sf.MTime
