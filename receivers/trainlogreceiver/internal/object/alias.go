@@ -15,7 +15,6 @@ const (
 	set                        // a record.Field
 	inverse                    // a record.Field that is 1/value: steps per second
 	ratio                      // a record.Field printed as 0..1 or as a percentage
-	steps                      // "1/60": iteration and planned iterations
 	rank                       // the logging rank
 	stamp                      // a time of day; of the name time possibly a duration
 	gpus                       // GPU utilization, one number or a list
@@ -50,7 +49,7 @@ const (
 	wholeEpoch                     // the number of the epoch has no fraction
 	unseen                         // the row is about held-out data
 	iter                           // the iteration by mmengine's name beside the step
-	swift                          // the progress as ms-swift names it
+	swift                          // the speed as ms-swift names it
 )
 
 // Target is the meaning of a log's name: where a value goes, and in which unit the log has the value. The zero Target keeps a value as an unknown field.
@@ -115,14 +114,14 @@ var aliases = makeAliases()
 // makeAliases lists the names of trainers for values, each with its target. An entry that is added later replaces the earlier.
 func makeAliases() map[string]Target {
 	out := map[string]Target{
-		"global_step/max_steps": {action: steps, flags: stepped | swift},
+		"global_step/max_steps": field(record.Iteration, record.Base), // ms-swift
 		"epoch":                 field(record.Epoch, record.Base),
 		"mfu_percent":           field(record.MFU, record.Percent),
 		"mfu_pct":               field(record.MFU, record.Percent),
 		"mfu(%)":                field(record.MFU, record.Percent),
 		// ms-swift's speed is the mean since the start of training (swift/trainers/patcher.py).
-		"train_speed(s/it)":    {action: set, Field: record.Duration, Mean: true, flags: training},
-		"train_speed(iter/s)":  {action: inverse, Field: record.Duration, Mean: true, flags: training},
+		"train_speed(s/it)":    {action: set, Field: record.Duration, Mean: true, flags: training | swift},
+		"train_speed(iter/s)":  {action: inverse, Field: record.Duration, Mean: true, flags: training | swift},
 		"memory(gib)":          field(record.MemoryReservedPeak, record.Gibibytes), // ms-swift: max_memory_reserved
 		"data":                 {action: unwrap},
 		"eval_runtime":         {action: evalTime, flags: evaluation},

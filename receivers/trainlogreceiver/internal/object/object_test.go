@@ -210,6 +210,12 @@ func TestParseTrainers(t *testing.T) {
 			"ms-swift", `{'loss': '0.6', 'global_step/max_steps': '1/60', 'elapsed_time': '56s', 'memory(GiB)': '2', 'train_speed(s/it)': '55.54'}`,
 			`step it=1 of=60 duration=55.54 loss=0.6 reservedpeak=2147483648GiBy mean elapsed_time:"56s"`,
 		},
+		{
+			"ms-swift with Megatron", `{'loss': 0.6, 'iteration': '5/100', 'elapsed_time': '56s', 'train_speed(s/it)': 11.2}`,
+			`step it=5 of=100 duration=11.2 loss=0.6 mean elapsed_time:"56s"`,
+		},
+		{"no number of steps", `{'loss': 0.6, 'iteration': '5/?'}`, `step loss=0.6 iteration:"5/?"`},
+		{"a step of an epoch", `{'loss': 0.6, 'step': '5/100'}`, `step loss=0.6 step:"5/100"`},
 		{"ms-swift, older", `{'loss': 0.5, 'train_speed(iter/s)': 0.25}`, "step duration=4 loss=0.5 mean"},
 		{
 			"LLaMA-Factory",

@@ -419,17 +419,6 @@ func (p *Parser) text(e *entry, s []byte) {
 			rec.Host = s
 			return
 		}
-	case steps:
-		if done, all, ok := bytes.Cut(s, []byte("/")); ok {
-			v, ok1 := textNumber(done)
-			w, ok2 := textNumber(all)
-			if ok1 && ok2 {
-				p.flags |= e.flags
-				rec.Set(record.Iteration, v)
-				rec.Set(record.Iterations, w)
-				return
-			}
-		}
 	case keep:
 		if e.Scale == 0 && (e.flags&message != 0 || !numeric(s)) { // a message, a word, or an identifier of digits: a text
 			p.flags |= e.flags & message
@@ -442,6 +431,9 @@ func (p *Parser) text(e *entry, s []byte) {
 	default:
 		if v, ok := textNumber(s); ok {
 			p.number(e, v, bytes.TrimSpace(s))
+			return
+		}
+		if p.ofPlanned(e, s) {
 			return
 		}
 		if e.action == ratio || e.action == gpus {
@@ -457,6 +449,22 @@ func (p *Parser) text(e *entry, s []byte) {
 		}
 	}
 	rec.AddExtra(record.Extra{Name: e.name, Text: s})
+}
+
+// ofPlanned reads "1/60", the step of the run and the planned steps, in ms-swift's texts; other names may count the steps of an epoch. false: another text.
+func (p *Parser) ofPlanned(e *entry, s []byte) bool {
+	done, all, ok := bytes.Cut(s, []byte("/"))
+	if !ok || string(e.name) != "global_step/max_steps" && string(e.name) != "iteration" {
+		return false
+	}
+	v, ok1 := textNumber(done)
+	planned, ok2 := textNumber(all)
+	if !ok1 || !ok2 {
+		return false
+	}
+	p.number(e, v, done)
+	p.rec.Set(record.Iterations, planned)
+	return true
 }
 
 // numeric says whether the text of an unknown name is a number rather than an identifier made of digits: a long one, or one with a leading 0.
