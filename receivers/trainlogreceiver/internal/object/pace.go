@@ -30,7 +30,7 @@ type pace struct {
 }
 
 // row takes a row, and returns the mean time of a step since the row before, s; 0: unknown. What was seen (tokens) divided by the speed per second is the
-// elapsed time, too, and not in whole seconds: that time is taken if the whole seconds agree. A job that did all steps itself also has elapsed/step, its mean so
+// elapsed time, too, not in whole seconds: that time is taken if the whole seconds agree. A job that did all steps itself also has elapsed/step, the mean so
 // far.
 func (p *pace) row(step, elapsed, seen, speed float64) float64 {
 	exact := false
