@@ -150,7 +150,13 @@ func (j *judge) mixtures() {
 		}
 	}
 	for g, steps := range slow {
-		if len(steps) < leastMixed || mixed*len(steps) < len(j.run.members[g].steps) {
+		stretches := 0 // of slow steps: two lengths alternate, but a fault that lasts for some steps is a stretch
+		for n, i := range steps {
+			if n == 0 || j.run.of[i].at > j.run.of[steps[n-1]].at+1 {
+				stretches++
+			}
+		}
+		if len(steps) < leastMixed || stretches < leastMixed/2 || mixed*len(steps) < len(j.run.members[g].steps) {
 			continue
 		}
 		l, first := j.among(steps), &j.run.Steps[steps[0]]

@@ -270,6 +270,23 @@ func TestSegments(t *testing.T) {
 	}
 }
 
+// A fault of some steps in a row is no mixture of two lengths, however many the other steps are.
+func TestStretch(t *testing.T) {
+	for seed := range uint64(seeds) {
+		for _, n := range []int{60, 80, 90} {
+			run := Judge(steps(seed, n, func(i int) float64 {
+				if i >= 30 && i < 30+n/6 {
+					return 71
+				}
+				return 48
+			}, lognormal(0.02)).Attempt)
+			for i, s := range run.Steps {
+				assert.Equal(t, i >= 30 && i < 30+n/6, s.State == Slow, "seed %d, step %d of %d", seed, i, n)
+			}
+		}
+	}
+}
+
 // A level that is reached little by little, and stays, is a level of its own: no jump and no trend tells of the change.
 func TestSlope(t *testing.T) {
 	for seed := range uint64(seeds) {

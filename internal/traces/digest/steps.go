@@ -236,7 +236,8 @@ func (l *LossAt) after(v *view.Step, start int64) bool {
 	return cmp.Or(cmp.Compare(l.Step.Or(math.MaxInt64), v.Step().Or(math.MaxInt64)), cmp.Compare(l.Start, start), cmp.Compare(l.record, v.Record.N)) > 0
 }
 
-// part adds the time of a named part of a step to the part's distribution and, if the step was read last, series. Beyond mostDistributed names, further ones count as Other.
+// part adds the time of a named part of a step to the part's distribution and, if the step was read last, series. Beyond mostDistributed names, further ones
+// count as Other.
 func (d *Steps) part(s ptrace.Span, res *resource) {
 	v := &d.parts
 	v.Read(s, &res.Resource)

@@ -61,6 +61,7 @@ type conclusion struct {
 	several bool           // a step's window covers several steps
 	claims  []claim
 	lost    float64 // s more than usual, of all slow windows
+	twice   float64 // s of them that claims of late ranks have too
 
 	account   account.Account
 	accounted bool  // account is set: a log tells of steps with times
@@ -97,6 +98,7 @@ func conclude(p *page, job *digest.Job, read *offline.Reading) *conclusion {
 	c.queue()
 	c.ranks()
 	c.hosts()
+	c.slowComms()
 	c.shared()
 	c.zones()
 	c.findings()

@@ -19,13 +19,14 @@ const (
 func (c *conclusion) total() float64 { return c.lost + c.beside() }
 
 // beside is the loss beside slow windows, s.
-func (c *conclusion) beside() (sum float64) {
+func (c *conclusion) beside() float64 {
+	sum := -c.twice
 	for i := range c.claims {
 		if c.claims[i].kind != slowWindows {
 			sum += c.claims[i].lost
 		}
 	}
-	return sum
+	return max(0, sum)
 }
 
 // largest is the claim with the largest loss, but for the kind except ("": none is excepted); nil: nothing was lost.
@@ -106,7 +107,10 @@ func (c *conclusion) why() (text string) {
 			text += c.sf(". The largest part: %s, %s", "。其中最多的是%s：%s", c.what(of, digest.Blamed{}), human.Seconds(of.Time.Sum()))
 		}
 	}
+	late := c.largest(slowWindows)
 	switch {
+	case !told && c.twice > 0 && late != nil && strings.HasPrefix(late.kind, "late_"):
+		text += c.sf(". No log of steps says why; those of collectives tell of %s %s", "。训练日志没有说明原因；集合通信日志显示%[2]s：%[1]s", human.Seconds(late.lost), late.short)
 	case !told:
 		text += c.sf(". %s why", "。%s原因", c.capital(c.doesNotSay()))
 	case unexplained > c.lost/4:

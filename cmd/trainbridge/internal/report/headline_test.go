@@ -46,3 +46,16 @@ func TestHeadlineWithoutFacts(t *testing.T) {
 	c := &conclusion{page: &page{w: io.Discard}, job: new(digest.Job), read: new(offline.Reading), window: w}
 	assert.Equal(t, "Healthy. None of 17 passes was slow.", c.headline())
 }
+
+// Seconds of slow steps that no log explains, as those of collectives could not be placed in steps, are lost once.
+func TestHeadlineTwice(t *testing.T) {
+	w := &digest.Window{Of: spans.WindowStep, SlowCount: 3}
+	for range 90 {
+		w.Took.Add(2)
+	}
+	c := &conclusion{page: &page{w: io.Discard}, job: new(digest.Job), read: new(offline.Reading), window: w, lost: 9, twice: 8.9}
+	c.accounted, c.account = true, account.Account{Wall: 180, Steps: 90}
+	c.claims = []claim{{kind: "late_rank", short: "waiting for rank 13", lost: 8.9, grade: costly}}
+	assert.InDelta(t, 9, c.total(), 1e-9)
+	assert.Equal(t, "3 of 90 steps were slow (9 s of 180 s). No log of steps says why; those of collectives tell of 8.9 s waiting for rank 13.", c.headline())
+}

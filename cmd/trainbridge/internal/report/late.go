@@ -24,6 +24,17 @@ func (c *conclusion) deviceSeconds() float64 {
 	return float64(c.size) * float64(c.job.Last-c.job.First) / 1e9
 }
 
+// base are the GPU-seconds that waiting is held against, and how they are called: all time, or without any clock the time in collectives, by the records.
+func (c *conclusion) base() (devices float64, called string) {
+	if devices = c.deviceSeconds(); devices > 0 {
+		return devices, c.in("all time", "全部时间")
+	}
+	for _, o := range c.job.Collectives.Operations() {
+		devices += o.Records.Took.Sum()
+	}
+	return devices, c.in("the time in collectives", "集合通信时间")
+}
+
 // late adds a claim of a rank or host that others waited for: devices is the GPU-seconds of the wait, waiting how many ranks waited. Its seconds are no further
 // loss if a claim of all waiting has them, or of a host the claim of a rank.
 func (c *conclusion) late(kind, what, short string, devices float64, waiting int64, seen []proof) {
@@ -31,8 +42,8 @@ func (c *conclusion) late(kind, what, short string, devices float64, waiting int
 	cl := claim{
 		kind: kind, what: what, short: short, cost: seconds, lost: seconds, devices: devices, grade: costly, proof: seen, advice: c.of(advices[spans.PartWait]),
 	}
-	if slices.ContainsFunc(c.claims, func(of claim) bool { return of.kind == "wait" || of.kind == "late_rank" && kind == "late_host" }) {
-		cl.lost = 0
+	if slices.ContainsFunc(c.claims, func(of claim) bool { return of.kind == "wait" || of.kind == "late_rank" && kind == "late_host" }) || !(c.whole() > 0) {
+		cl.lost = 0 // or of an unknown whole
 	}
 	c.claims = append(c.claims, cl)
 }
@@ -47,14 +58,14 @@ func (c *conclusion) once(r *digest.Rank) (worst digest.Ranked[string], ok bool)
 }
 
 // ranks adds a claim for each rank that others waited for at high cost, though no cause of slow steps names it: a rank late in each step makes no step slower
-// than the others. The waiting for the rank must be a quarter of all waiting, and 3 % of the time of all ranks, or 1 % if train_perf has called the rank a
-// straggler.
+// than the others. The waiting for the rank must be a quarter of all waiting, 1.5 times the rank's fair share, and 3 % of the time of all ranks, or 1 % if
+// train_perf has called the rank a straggler; without a clock a quarter of the time in collectives.
 func (c *conclusion) ranks() {
 	waited := 0.0
 	for _, o := range c.job.Collectives.Operations() {
 		waited += o.Cost.Sum()
 	}
-	devices := c.deviceSeconds()
+	devices, base := c.base()
 	ranks := c.job.Collectives.Ranks()
 	slices.SortStableFunc(ranks, func(a, b *digest.Rank) int { return cmp.Compare(b.Cost.Sum(), a.Cost.Sum()) })
 	for _, r := range ranks {
@@ -62,19 +73,23 @@ func (c *conclusion) ranks() {
 		if r.Straggler > 0 { // train_perf calls the rank late again and again
 			least = little * devices
 		}
-		if devices <= 0 || r.Cost.Sum() < max(waited/4, least) || c.blamed(r.Rank) {
+		if !(c.whole() > 0) {
+			least = devices / 4
+		}
+		fair := waited / float64(max(1, c.size)) // where nobody is to blame, such as with sequences of different lengths
+		if devices <= 0 || r.Cost.Sum() < max(waited/4, 1.5*fair, least) || c.blamed(r.Rank) {
 			continue
 		}
 		who := c.who(view.Int{N: r.Rank, OK: true}, r.Host)
 		what := c.sf(
-			"The others waited %s GPU-seconds for %s, %s of all time, in %s of %s collectives",
-			"其他 rank 共等待 %[2]s %[1]s GPU·秒，占全部时间的 %[3]s（%[5]s 次集合通信中的 %[4]s 次）",
-			human.Digits(r.Cost.Sum()), who, human.Percent(r.Cost.Sum()/devices), human.Thousands(r.Last), human.Thousands(r.Records),
+			"The others waited %s GPU-seconds for %s, %s of %s, in %s of %s collectives",
+			"其他 rank 共等待 %[2]s %[1]s GPU·秒，占%[4]s的 %[3]s（%[6]s 次集合通信中的 %[5]s 次）",
+			human.Digits(r.Cost.Sum()), who, human.Percent(r.Cost.Sum()/devices), base, human.Thousands(r.Last), human.Thousands(r.Records),
 		)
 		if once, ok := c.once(r); ok {
-			what = c.sf("%[2]s came %[3]s late to %[1]s: the others waited %[4]s GPU-seconds, %[5]s of all time",
-				"%[2]s 到达 %[1]s 时迟到 %[3]s：其他 rank 共等待 %[4]s GPU·秒，占全部时间的 %[5]s",
-				name(once.Of), c.capital(who), human.Seconds(once.Weight), human.Digits(r.Cost.Sum()), human.Percent(r.Cost.Sum()/devices))
+			what = c.sf("%[2]s came %[3]s late to %[1]s: the others waited %[4]s GPU-seconds, %[5]s of %[6]s",
+				"%[2]s 到达 %[1]s 时迟到 %[3]s：其他 rank 共等待 %[4]s GPU·秒，占%[6]s的 %[5]s",
+				name(once.Of), c.capital(who), human.Seconds(once.Weight), human.Digits(r.Cost.Sum()), human.Percent(r.Cost.Sum()/devices), base)
 		}
 		c.late("late_rank", what, c.sf("waiting for %s", "等待 %s", who), r.Cost.Sum(), c.size-1, c.latest(r.Rank))
 	}
@@ -92,9 +107,14 @@ func (c *conclusion) hosts() {
 	}
 	// Of n equal hosts each has 1/n of the waiting. A host is named from half way between that and all on.
 	least := total * (1 + 1/float64(len(hosts))) / 2
+	devices, base := c.base()
+	share := little
+	if !(c.whole() > 0) {
+		share = 0.25
+	}
 	for _, h := range hosts {
-		waited := h.Waited.Sum()                                                     // GPU-seconds
-		if waited < max(least, little*c.deviceSeconds()) || h.Name == digest.Other { // Other: hosts beyond the digest's bound
+		waited := h.Waited.Sum()                                          // GPU-seconds
+		if waited < max(least, share*devices) || h.Name == digest.Other { // Other: hosts beyond the digest's bound
 			continue
 		}
 		own, worst := int64(0), (*digest.Rank)(nil) // ranks of the host, and the one that cost the most
@@ -110,9 +130,9 @@ func (c *conclusion) hosts() {
 		if worst == nil || own < 2 || worst.Waited.Sum() > 0.8*waited { // no rank with records; or a rank is to blame, not the host
 			continue
 		}
-		c.late("late_host", c.sf("Other hosts waited %s GPU-seconds for %s, %s of all time and %s of all waiting",
-			"其他主机的 rank 共等待 %[2]s %[1]s GPU·秒，占全部时间的 %[3]s、全部等待的 %[4]s", human.Digits(waited), name(h.Name),
-			human.Percent(waited/c.deviceSeconds()), human.Percent(waited/total)),
+		c.late("late_host", c.sf("Other hosts waited %s GPU-seconds for %s, %s of %s and %s of all waiting",
+			"其他主机的 rank 共等待 %[2]s %[1]s GPU·秒，占%[4]s的 %[3]s、全部等待的 %[5]s", human.Digits(waited), name(h.Name),
+			human.Percent(waited/devices), base, human.Percent(waited/total)),
 			c.sf("waiting for host %s", "等待主机 %s", name(h.Name)), waited, c.size-own, c.latest(worst.Rank))
 	}
 }

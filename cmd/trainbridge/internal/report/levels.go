@@ -71,7 +71,8 @@ func (l *levels) trend(s *regimes.Segment) {
 	})
 }
 
-// change adds a claim for the change of level at the beginning of a segment. The change is a loss where a log tells that steps do the same work as those of base.
+// change adds a claim for the change of level at the beginning of a segment. The change is a loss where a log tells that steps do the same work as those of
+// base.
 func (l *levels) change(i, base int) {
 	s, before := &l.run.Segments[i], &l.run.Segments[i-1]
 	from := &l.steps[s.From]
@@ -193,13 +194,23 @@ func (l *levels) part(of string) string {
 	return l.what(&digest.Cost{Part: of}, digest.Blamed{})
 }
 
-// shared leaves a loss of longer steps only so far as no claim about waiting, loading data or queues has the same seconds.
+// shared leaves a loss of longer steps only so far as no claim about waiting, loading data or queues has the same seconds. Seconds of slow steps that no log
+// explains are those of late ranks too, where no collective could be placed in a step.
 func (c *conclusion) shared() {
-	others := 0.0
+	others, late := 0.0, 0.0
 	for i := range c.claims {
 		switch cl := &c.claims[i]; cl.kind {
-		case "wait", "late_rank", "late_host", "data_loading", "queue", "rpc":
+		case "late_rank", "late_host":
+			late += cl.lost
 			others += cl.lost
+		case "wait", "data_loading", "queue", "rpc":
+			others += cl.lost
+		}
+	}
+	if c.slow() {
+		if wait := c.window.Parts[spans.PartWait]; wait == nil || wait.All.Sum() == 0 {
+			unexplained, _ := c.unexplained()
+			c.twice = min(unexplained, late)
 		}
 	}
 	for i := range c.claims {

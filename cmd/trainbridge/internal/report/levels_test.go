@@ -12,7 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A lasting change of the time of a step is a loss where the log tells that the work stayed the same, with the part that grew; more work at the same rate is none.
+// A lasting change of the time of a step is a loss where the log tells that the work stayed the same, with the part that grew; more work at the same rate is
+// none.
 func TestLevels(t *testing.T) {
 	const line = "step:%d - timing_s/gen:%.3f - timing_s/reward:%.3f - timing_s/step:%.3f - perf/total_num_tokens:%d - perf/throughput:%.3f\n"
 	for name, tt := range map[string]struct {
@@ -45,7 +46,8 @@ func TestLevels(t *testing.T) {
 				gen += 0.01 * float64(i%3-1)
 				row := fmt.Sprintf(line, i, gen, reward, gen+reward, tokens, float64(tokens)/(gen+reward)/8)
 				if !tt.rate {
-					row = row[:strings.Index(row, " - perf")] + "\n"
+					row, _, _ = strings.Cut(row, " - perf")
+					row += "\n"
 				}
 				log.WriteString(row)
 			}

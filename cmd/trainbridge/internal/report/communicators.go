@@ -1,0 +1,70 @@
+package report
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/trainbridge/trainbridge/internal/human"
+	"github.com/trainbridge/trainbridge/internal/stat"
+	"github.com/trainbridge/trainbridge/internal/traces/digest"
+)
+
+// alikeComms are communicators of a kind: "DP Group 0" and "DP Group 1", of as many ranks, with messages of about one size (a power of two).
+type alikeComms struct {
+	stem, operation string
+	ranks           int64
+	size            int
+}
+
+// slowComms adds a claim for each communicator whose bandwidth is half of that of the others of its kind, or less: their links, or their placement, differ.
+func (c *conclusion) slowComms() {
+	ranks := map[[2]string]int64{}
+	for _, comm := range communicators(c.job) {
+		ranks[[2]string{comm.ID, comm.Name}] = comm.ranks
+	}
+	kinds := map[alikeComms][]*digest.Collective{}
+	for _, g := range c.job.Collectives.Rows() {
+		stem := strings.Join(strings.FieldsFunc(g.Communicator, func(r rune) bool { return r >= '0' && r <= '9' }), "#")
+		if stem == g.Communicator || strings.HasPrefix(g.Communicator, "0x") { // without a number, or a hash
+			continue
+		}
+		for size, of := range g.Sizes {
+			if of.Bus.Count() >= enough {
+				k := alikeComms{stem, g.Operation, ranks[[2]string{g.ID, g.Communicator}], size}
+				kinds[k] = append(kinds[k], g)
+			}
+		}
+	}
+	for _, k := range slices.SortedFunc(maps.Keys(kinds), func(a, b alikeComms) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) }) {
+		of := kinds[k]
+		if len(of) < 3 {
+			continue
+		}
+		for i, g := range of {
+			var others []float64
+			for n, o := range of {
+				if s := o.Sizes[k.size]; n != i {
+					others = append(others, s.Bus.Mean())
+				}
+			}
+			own, usual := g.Sizes[k.size], stat.Among(others)
+			if own.Bus.Mean() > usual/2 {
+				continue
+			}
+			cl := claim{
+				kind: "slow_communicator", cost: math.NaN(), grade: remark, advice: c.in(
+					"Look for a slow link or NIC between its ranks, and at how they are placed.", "检查其 rank 之间是否有慢链路或慢网卡，以及 rank 的放置。"),
+				what: c.sf("%s runs %s of %s to %s at %s GB/s (bus), the %d others like it at %s GB/s", "%s 的 %s（%s 至 %s）总线带宽为 %s GB/s，同类的其他 %d 个通信域为 %s GB/s",
+					name(g.Communicator), name(g.Operation), human.Binary(k.size), human.Binary(k.size+1), human.Digits(own.Bus.Mean()/1e9), len(others),
+					human.Digits(usual/1e9)),
+			}
+			for _, s := range g.Slowest[:min(len(g.Slowest), evidences)] {
+				cl.proof = append(cl.proof, proof{human.Seconds(s.Weight), s.At})
+			}
+			c.claims = append(c.claims, cl)
+		}
+	}
+}
