@@ -285,7 +285,7 @@ func TestUnwritable(t *testing.T) {
 	log := put(t, t.TempDir(), steps(3, day))
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, []byte("mine"), 0o600))
-	require.EqualError(t, report(t, file, log), "report: -o "+file+": "+file+": not a directory")
+	require.EqualError(t, report(t, file, log), "report: -o "+file+": not a directory")
 
 	lake := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(lake, "runs"), []byte("mine"), 0o600))

@@ -82,7 +82,7 @@ func History(dir, id string, last time.Duration) (run compare.Past, before []com
 func daysOf(dir string) (days []string, err error) {
 	entries, err := os.ReadDir(filepath.Join(dir, lake.RunsTable))
 	if err != nil {
-		return nil, fmt.Errorf("%s is no lake: %w", dir, err)
+		return nil, fmt.Errorf("%s is no lake: %w", dir, outfile.Reason(err))
 	}
 	for _, e := range entries {
 		if strings.HasPrefix(e.Name(), "day=") {

@@ -31,12 +31,11 @@ func (w *writer) Sink() offline.Sink { return format.Records(w.Tables) }
 
 // Finish implements format.Writer.
 func (w *writer) Finish(_ context.Context, read *offline.Reading) error {
-	err := errRuns
-	if w.Jobs(w.Concluded(read)) {
-		err = lake.Write(w.Dir, w.Tables)
+	if !w.Jobs(w.Concluded(read)) {
+		return fmt.Errorf("report: -o %s: %w", w.Dir, errRuns)
 	}
-	if err != nil {
-		return fmt.Errorf("report: -o %s: %w", w.Dir, err)
+	if err := lake.Write(w.Dir, w.Tables); err != nil {
+		return fmt.Errorf("report: -o %w", err)
 	}
 	return nil
 }
