@@ -236,7 +236,9 @@ func explains(b, a *Event) bool {
 }
 
 // diskFull reports whether a line says that a file system, or a quota, has no room.
-func diskFull(e *Event) bool { return e.Form.Name == "python.disk_full" || e.Form.Name == "python.disk_quota" }
+func diskFull(e *Event) bool {
+	return e.Form.Name == "python.disk_full" || e.Form.Name == "python.disk_quota"
+}
 
 // follows reports whether b is a consequence of a: a scheduler ends the other processes when one has failed.
 func follows(a, b *Event) bool {
@@ -834,7 +836,7 @@ func (j *judge) timeout(e *Event) End {
 	return end
 }
 
-// quiet is the only rank of the job without a word of the wait that all other ranks, at least two, told of; -1: several ranks are silent. The watchdog of a rank
+// quiet is the only rank of the job without a word of the wait that all others, at least two, told of; -1: several ranks are silent. The watchdog of a rank
 // behind says nothing, because that rank waits for nothing; but a rank whose log is missing is silent too, so silence is a hint, and names nobody as the cause.
 // Of a job whose size no log tells, the ranks of default_pg are those up to the highest. waiting is sorted.
 func (j *judge) quiet(waiting []int64, group string) int64 {
