@@ -254,7 +254,11 @@ func linked(path string) string {
 			break
 		}
 		if !filepath.IsAbs(to) {
-			to = filepath.Join(filepath.Dir(path), to)
+			dir := filepath.Dir(path)
+			if own, err := filepath.EvalSymlinks(dir); err == nil { // else ".." would be of the wrong directory
+				dir = own
+			}
+			to = filepath.Join(dir, to)
 		}
 		path = to
 	}

@@ -153,6 +153,17 @@ func TestSymlinkSwap(t *testing.T) {
 	r.want(numberedLines(1, 7)...)
 }
 
+// The target of a link is told from the link's own directory, which may be reached by a link.
+func TestLinked(t *testing.T) {
+	r := newRig(t)
+	require.NoError(t, os.MkdirAll(r.path("runs/7"), 0o750))
+	require.NoError(t, os.Symlink("runs/7", r.path("latest")))
+	require.NoError(t, os.Symlink("../logs/a.log", r.path("runs/7/a.log")))
+	assert.Equal(t, r.path("runs/logs/a.log"), linked(r.path("latest/a.log")))
+	assert.Equal(t, r.path("runs/logs/a.log"), linked(r.path("runs/7/a.log")))
+	assert.Equal(t, r.path("latest/b.log"), linked(r.path("latest/b.log")))
+}
+
 // Rotated files lie beside the target of a link, over any number of links: also files written and rotated between processes.
 func TestRotatedBehindSymlink(t *testing.T) {
 	for name, gone := range map[string]func(r *rig){"looked": func(*rig) {}, "crashed": (*rig).crash} {
