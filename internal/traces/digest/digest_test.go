@@ -86,6 +86,21 @@ func TestFunctions(t *testing.T) {
 	assert.True(t, math.IsNaN(new(FunctionSums).Ratio(0)))
 }
 
+// Of a call of which a share is known and the other is that of its span, both count: 25 % and 10 %. A share above the limit is enough.
+func TestHighOfOneShare(t *testing.T) {
+	for _, tt := range []struct {
+		put  float64
+		get  int64
+		high int
+	}{{0.25, 10 * ms, 1}, {0.15, 10 * ms, 0}, {0.4, 0, 1}, {0.4, 40 * ms, 1}} {
+		m := newMaker()
+		m.function("h1", "generate", "a", tt.get)
+		m.Traces().ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0).Attributes().PutDouble(spans.AttrTQPutUtilization, tt.put)
+		high, _ := m.digest().Functions.High()
+		assert.Equal(t, tt.high, high, "%+v", tt)
+	}
+}
+
 // Records come in the order of ids, of files, of anything: a series is in the order of steps, also after further records are added.
 func TestSteps(t *testing.T) {
 	m := newMaker()

@@ -153,7 +153,23 @@ func (d *Digest) function(s ptrace.Span, res *resource) {
 	if fs.unmeasured == nil || len(fs.unmeasured) == mostUnmeasured { // full of calls that have their stages by now, or will not get any
 		fs.unmeasured = map[spanKey]*measured{}
 	}
-	fs.unmeasured[spanKey{s.TraceID(), s.SpanID()}] = &measured{f: f, host: host, took: took, known: known, judged: !math.IsNaN(v.Overhead)}
+	m := &measured{f: f, host: host, took: took, known: known, judged: !math.IsNaN(v.Overhead)}
+	fs.unmeasured[spanKey{s.TraceID(), s.SpanID()}] = m
+	for _, stage := range [...]spans.TQStage{spans.TQGet, spans.TQPut} {
+		if known[stage] {
+			fs.queued(m, v.Share[stage]*took)
+		}
+	}
+}
+
+// queued adds the time of a get or a put, s, to a call. The call is above highOverhead from the time on that lifts get and put over the limit.
+func (d *Functions) queued(m *measured, took float64) {
+	limit := highOverhead * m.took
+	wasHigh := m.queue > limit
+	m.queue += took
+	if !m.judged && !wasHigh && m.queue > limit {
+		d.isHigh(m.host)
+	}
 }
 
 // isHigh counts a call above highOverhead.
@@ -210,8 +226,7 @@ func (d *Digest) stage(s ptrace.Span, res *resource) {
 	}
 }
 
-// measure adds the span of a stage to its call, if the call waits for the stage. The call is above highOverhead from the stage on that lifts get and put over
-// the limit.
+// measure adds the span of a stage to its call, if the call waits for the stage.
 func (d *Functions) measure(s ptrace.Span, stage spans.TQStage) {
 	m := d.unmeasured[spanKey{s.TraceID(), s.ParentSpanID()}]
 	if m == nil || m.known[stage] {
@@ -219,14 +234,8 @@ func (d *Functions) measure(s ptrace.Span, stage spans.TQStage) {
 	}
 	took := length(s)
 	m.f.Stages[stage].Add(took)
-	if m.judged || stage == spans.TQCompute {
-		return
-	}
-	limit := highOverhead * m.took
-	wasHigh := m.queue > limit
-	m.queue += took
-	if !wasHigh && m.queue > limit {
-		d.isHigh(m.host)
+	if stage != spans.TQCompute {
+		d.queued(m, took)
 	}
 }
 
