@@ -180,12 +180,12 @@ func SpanID(trace pcommon.TraceID, role string, key ...[]byte) pcommon.SpanID {
 	return id
 }
 
-// IDHash is a hash of a span's ids, the key under which components store verdicts of the span. Without a span, of its trace.
+// IDHash is a hash of a span's ids, never 0, the key under which components store verdicts of the span. Without a span, of its trace.
 func IDHash(trace pcommon.TraceID, span pcommon.SpanID) uint64 {
 	var key [24]byte
 	copy(key[:], trace[:])
 	copy(key[16:], span[:])
-	return xxh3.Hash(key[:])
+	return max(xxh3.Hash(key[:]), 1)
 }
 
 // ShortKey hashes a long key, such as a whole line, to 16 bytes.

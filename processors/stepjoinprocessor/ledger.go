@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.uber.org/zap"
 
+	"github.com/trainbridge/trainbridge/internal/seen"
 	"github.com/trainbridge/trainbridge/internal/storageclient"
 	"github.com/trainbridge/trainbridge/internal/wire"
 	"github.com/trainbridge/trainbridge/spans"
@@ -18,38 +19,31 @@ import (
 // ledger remembers the windows and roots whose spans were made, also by the last process. Beyond this memory, spans would be made again with less content,
 // under the same ids. Spans are stored before sending: after a crash the next process sends them unchanged. See docs/reference/adr/0017.
 type ledger struct {
-	keeps        bool               // a storage exists
-	newer, older map[uint64]bool    // by spans.IDHash: newer has at most mostTold, then becomes older
-	fresh        []byte             // hashes not written yet
-	stored       bool               // some made spans are stored
-	ring         storageclient.Ring // the stored hashes
+	keeps  bool               // a storage exists
+	made   seen.Seen          // spans.IDHash of the windows and roots
+	fresh  []byte             // hashes not written yet
+	stored bool               // some made spans are stored
+	ring   storageclient.Ring // the stored hashes
 }
 
 const (
-	mostTold = 1 << 15 // remembered at least; at most twice as many
+	mostTold = 1 << 15 // remembered at least
 	madeKey  = "made"  // the spans made and not yet accepted
 )
 
+func newLedger() ledger { return ledger{made: seen.Last(mostTold)} }
+
 // has says whether the spans of a window, or of the root of a trace (no window), were made before.
 func (t *ledger) has(trace pcommon.TraceID, window pcommon.SpanID) bool {
-	id := spans.IDHash(trace, window)
-	return t.newer[id] || t.older[id]
+	return t.made.Has(spans.IDHash(trace, window))
 }
 
 // note records that the spans were made.
 func (t *ledger) note(trace pcommon.TraceID, window pcommon.SpanID) {
 	id := spans.IDHash(trace, window)
-	if t.add(id); t.keeps {
+	if t.made.Known(id, 0); t.keeps {
 		t.fresh = binary.LittleEndian.AppendUint64(t.fresh, id)
 	}
-}
-
-// add remembers a hash. The memory is bounded by forgetting the older half at once.
-func (t *ledger) add(id uint64) {
-	if t.newer == nil || len(t.newer) >= mostTold {
-		t.older, t.newer = t.newer, make(map[uint64]bool)
-	}
-	t.newer[id] = true
 }
 
 // keep stores the spans to be sent and not accepted yet, with the hashes of their windows, before they are sent. If the storage fails, they are sent all the
@@ -98,7 +92,7 @@ func (p *stepJoin) restoreTold(ctx context.Context) error {
 		return err
 	}
 	for ; len(ids) >= 8; ids = ids[8:] {
-		t.add(binary.LittleEndian.Uint64(ids))
+		t.made.Known(binary.LittleEndian.Uint64(ids), 0)
 	}
 	// The spans made and not accepted.
 	made, err := p.promises.store.Get(ctx, madeKey)

@@ -2,15 +2,17 @@ package verdict
 
 import (
 	"encoding/binary"
+	"slices"
 	"sync"
 
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/trainbridge/trainbridge/internal/seen"
 	"github.com/trainbridge/trainbridge/internal/wire"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Remembered is how many spans a Memory knows at least.
+// Remembered is how many spans with verdicts, and as many without, a Memory knows at least.
 const Remembered = 1 << 15
 
 // Memory remembers the verdicts about the spans judged last. A verdict depends on the spans before its own. A span is judged again where its batch was refused,
@@ -18,7 +20,8 @@ const Remembered = 1 << 15
 // zero value is empty.
 type Memory struct {
 	mu          sync.Mutex
-	said, older map[uint64][]judgement // by spans.IDHash; older was full before said was begun
+	clean       seen.Seen              // spans.IDHash of the spans without verdicts
+	said, older map[uint64][]judgement // of the others; older was full before said was begun
 	fresh       []byte                 // stored form of what was said since Fresh
 	n           int                    // number of spans in fresh
 }
@@ -33,25 +36,31 @@ func (m *Memory) settle(s *Sheet, span ptrace.Span) {
 	if !ok {
 		said, ok = m.older[id]
 	}
-	if ok {
+	switch {
+	case ok:
 		s.said = append(s.said[:0], said...)
-		return
+	case m.clean.Has(id):
+		s.said = s.said[:0]
+	default:
+		m.note(id, s.said)
+		m.fresh, m.n = appendSaid(m.fresh, id, s.said), m.n+1
 	}
-	said = append([]judgement(nil), s.said...) // a copy: the sheet's memory is reused
-	m.note(id, said)
-	m.fresh, m.n = appendSaid(m.fresh, id, said), m.n+1
 }
 
-// note remembers the verdicts of a span. Beyond Remembered spans, the older half is forgotten at once.
+// note remembers the verdicts of a span, or that there are none. Beyond Remembered spans with verdicts, the older half is forgotten at once.
 func (m *Memory) note(id uint64, said []judgement) {
 	if m.said == nil {
-		m.said, m.older = map[uint64][]judgement{}, map[uint64][]judgement{}
+		m.clean, m.said, m.older = seen.Last(Remembered), map[uint64][]judgement{}, map[uint64][]judgement{}
+	}
+	if len(said) == 0 {
+		m.clean.Known(id, 0)
+		return
 	}
 	if len(m.said) >= Remembered {
 		m.older, m.said = m.said, m.older
 		clear(m.said)
 	}
-	m.said[id] = said
+	m.said[id] = slices.Clone(said) // the sheet's memory is reused
 }
 
 // Fresh returns the verdicts since the last call, of n spans, for storage.
