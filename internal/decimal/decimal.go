@@ -36,11 +36,9 @@ func Fixed9(b []byte) (int64, error) {
 		b = b[1:]
 	}
 	var whole uint64
-	n := 0
+	n, over := 0, false // over: beyond the range without an exponent
 	for n < len(b) && ascii.IsDigit(b[n]) {
-		if whole > math.MaxInt64/10 {
-			return 0, ErrRange
-		}
+		over = over || whole > math.MaxInt64/10
 		whole = whole*10 + uint64(b[n]-'0')
 		n++
 	}
@@ -68,7 +66,7 @@ func Fixed9(b []byte) (int64, error) {
 	}
 	hi, lo := bits.Mul64(whole, 1e9)
 	lo, carry := bits.Add64(lo, frac, 0)
-	if hi != 0 || carry != 0 || lo > math.MaxInt64 {
+	if over || hi != 0 || carry != 0 || lo > math.MaxInt64 {
 		return 0, ErrRange
 	}
 	return signed(lo, neg), nil

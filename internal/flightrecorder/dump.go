@@ -73,7 +73,7 @@ func IsName(path string) bool {
 const maxRankDigits = 6
 
 // dated is the time behind a date: six digits, too.
-var dated = regexp.MustCompile(`[0-9]{8}_[0-9]{6}$`)
+var dated = regexp.MustCompile(`[0-9]{4}-?[0-9]{2}-?[0-9]{2}_[0-9]{6}$`)
 
 // RankOf returns the global rank at the end of a dump's name: nccl_trace_rank_3, x_3.json, rank7.json.gz; -1: none, or a longer number, or a date and a time.
 func RankOf(file string) int32 {

@@ -202,7 +202,7 @@ func TestRankOf(t *testing.T) {
 	for file, want := range map[string]int32{
 		"/tmp/nccl_trace_rank_13": 13, "nccl_trace_rank_0.json": 0, "x_3.json": 3, "rank7.json.gz": 7, "comm_lib_trace_rank_12.txt": 12,
 		"dump3.json": -1, "rank_.json": -1, "dump_20240827.json": -1, "": -1,
-		"dump_20240827_120000.json": -1, "dump_20240827_13.json": 13,
+		"dump_20240827_120000.json": -1, "dump_2024-08-27_120000": -1, "dump_20240827_13.json": 13,
 	} {
 		assert.Equal(t, want, RankOf(file), file)
 	}
