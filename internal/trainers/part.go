@@ -1,6 +1,9 @@
 package trainers
 
-import "strings"
+import (
+	"strings"
+	"unicode"
+)
 
 // Part is the kind of work measured by a trainer's timer.
 type Part uint8
@@ -29,8 +32,11 @@ func PartOf(name string) Part {
 		return LoadingData
 	case strings.Contains(name, "checkpoint"), strings.Contains(name, "ckpt"), strings.HasPrefix(name, "save"):
 		return Checkpointing
-	case strings.Contains(name, "eval"), strings.Contains(name, "test"), strings.Contains(name, "valid"):
-		return Evaluating
+	}
+	for word := range strings.FieldsFuncSeq(name, func(r rune) bool { return !unicode.IsLetter(r) }) {
+		if strings.HasPrefix(word, "eval") || strings.HasPrefix(word, "test") || strings.HasPrefix(word, "valid") { // not "retrieval", "fastest", "invalid"
+			return Evaluating
+		}
 	}
 	return Computing
 }

@@ -36,6 +36,18 @@ func TestBeside(t *testing.T) {
 	}
 }
 
+// A word that only has another's letters within says nothing: a search agent's retrieval is no evaluation.
+func TestEvaluating(t *testing.T) {
+	for name, want := range map[string]trainers.Part{
+		"eval-time": trainers.Evaluating, "Evaluate": trainers.Evaluating, "testing": trainers.Evaluating, "pre_validation": trainers.Evaluating,
+		"timing/test.all": trainers.Evaluating, "full eval": trainers.Evaluating,
+		"retrieval": trainers.Computing, "tool_retrieval_time": trainers.Computing, "fastest_rank": trainers.Computing, "latest": trainers.Computing,
+		"invalid_filter": trainers.Computing,
+	} {
+		assert.Equal(t, want, trainers.PartOf(name), name)
+	}
+}
+
 // TestOf holds the function to the table in docs/reference/trainers.md.
 func TestOf(t *testing.T) {
 	const in, between, unknown = trainers.Within, trainers.Between, trainers.Unknown
