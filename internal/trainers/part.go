@@ -1,6 +1,7 @@
 package trainers
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -18,17 +19,21 @@ const (
 	Evaluating
 )
 
+// transfers are the names of collectives and transfers, as Megatron, PyTorch and NCCL spell them.
+var transfers = []string{
+	"all-gather", "all_gather", "allgather", "all-reduce", "all_reduce", "allreduce", "reduce-scatter", "reduce_scatter", "reducescatter", "recv", "send",
+}
+
 // PartOf is the part of a step's time measured by a timer, by the names in Megatron-LM (training.py), verl (timing_s) and others. The first case that fits
 // counts; any other name is Computing.
 func PartOf(name string) Part {
 	name = strings.ToLower(name)
 	switch {
-	case strings.HasSuffix(name, "-sync"), strings.Contains(name, "all-gather"), strings.Contains(name, "all-reduce"), strings.Contains(name, "reduce-scatter"),
-		strings.Contains(name, "recv"), strings.Contains(name, "send"):
+	case strings.HasSuffix(name, "-sync"), slices.ContainsFunc(transfers, func(of string) bool { return strings.Contains(name, of) }):
 		return Communicating // and exposed: no other work at the same time
 	case name == "train_wait", strings.HasPrefix(name, "wait_"): // slime; verl's one_step_off_policy (wait_prev_gen)
 		return Waiting
-	case name == "batch-generator", strings.Contains(name, "data"), strings.Contains(name, "fetch"):
+	case name == "batch-generator", strings.Contains(name, "data") && !strings.Contains(name, "parallel"), strings.Contains(name, "fetch"):
 		return LoadingData
 	case strings.Contains(name, "checkpoint"), strings.Contains(name, "ckpt"), strings.HasPrefix(name, "save"):
 		return Checkpointing

@@ -48,6 +48,17 @@ func TestEvaluating(t *testing.T) {
 	}
 }
 
+// Collectives in any spelling are communication, and data parallelism loads no data.
+func TestCommunicating(t *testing.T) {
+	for name, want := range map[string]trainers.Part{
+		"all-reduce": trainers.Communicating, "grads_all_reduce": trainers.Communicating, "allreduce_time": trainers.Communicating,
+		"data_parallel_allgather": trainers.Communicating, "reduce_scatter": trainers.Communicating, "forward-recv": trainers.Communicating,
+		"data_parallel_step": trainers.Computing, "data_time": trainers.LoadingData, "dataloader": trainers.LoadingData,
+	} {
+		assert.Equal(t, want, trainers.PartOf(name), name)
+	}
+}
+
 // TestOf holds the function to the table in docs/reference/trainers.md.
 func TestOf(t *testing.T) {
 	const in, between, unknown = trainers.Within, trainers.Between, trainers.Unknown
