@@ -24,6 +24,7 @@ type Bar struct {
 	Per     float64
 	Err     float64 // possible error of Per, s: tqdm prints two decimals
 	Postfix []byte  // "v_num=0, train_loss_step=16.20"
+	scaled  bool    // the counts have letters of unit_scale
 }
 
 var percentMark = []byte("%|")
@@ -87,7 +88,7 @@ func (bar *Bar) count(b []byte) bool {
 		return false
 	}
 	if by := scale(rest[0]); by > 1 && (bytes.HasPrefix(rest[1:], []byte("/")) || string(rest[1:]) == "it") {
-		done, rest = math.Round(done*by), rest[1:]
+		done, rest, bar.scaled = math.Round(done*by), rest[1:], true
 	}
 	bar.Done = done
 	total, ok := bytes.CutPrefix(rest, []byte("/"))
@@ -96,7 +97,7 @@ func (bar *Bar) count(b []byte) bool {
 	}
 	if last := len(total) - 1; last > 0 && scale(total[last]) > 1 {
 		v, ok := decimal.Float(total[:last])
-		bar.Total = math.Round(v * scale(total[last]))
+		bar.Total, bar.scaled = math.Round(v*scale(total[last])), true
 		return ok
 	}
 	bar.Total, ok = decimal.Float(total)
@@ -133,7 +134,7 @@ func (bar *Bar) times(in []byte, n int) int {
 	case bytes.HasPrefix(unit, []byte("s/")):
 		bar.Per, bar.Err = number, off
 	case bytes.HasSuffix(unit, []byte("/s")): // the error of 1/x is the error of x divided by x²
-		if string(unit[1:]) == "it/s" { // unit_scale
+		if string(unit[1:]) == "it/s" || bar.scaled && len(unit) > len("k/s") && unit[0] != 'T' { // unit_scale; T is of Tokens
 			by := scale(unit[0])
 			number, off = number*by, off*by
 		}
