@@ -127,10 +127,16 @@ func (c *judged) lateOf(rank int32) int64 {
 	return c.parts[i].late
 }
 
-// linksEvery is the number of collectives of a run between two looks at its links: hot and slow links need a walk over all pairs of ranks.
-const linksEvery = 64
+// linksEvery is the number of collectives of a run between two looks at its links: hot and slow links need a walk over all pairs of ranks. Of few pairs the
+// walk is short, and a job of few collectives needs a look too.
+const (
+	linksEvery = 64
+	fewEvery   = 16
+	fewLinks   = 256
+)
 
-// follow adds up the traffic between ranks, and between nodes. Each linksEvery-th collective names the hot and slow links of the run.
+// follow adds up the traffic between ranks, and between nodes. Each linksEvery-th collective, or
+// fewEvery-th, names the hot and slow links of the run.
 func (j *joiner) follow(c *judged) {
 	r := c.run
 	for i := range c.parts {
@@ -140,7 +146,11 @@ func (j *joiner) follow(c *judged) {
 			r.followPart(c, p)
 		}
 	}
-	if r.closed%linksEvery == 0 {
+	every := linksEvery
+	if r.links.Len() <= fewLinks {
+		every = fewEvery
+	}
+	if r.closed%every == 0 {
 		c.hotLinks, c.slowLinks = nameLinks(r.links.Hot()), nameLinks(r.links.Slow())
 	}
 }

@@ -40,6 +40,10 @@ type End struct {
 	Advice   string     // for the reader
 	Evidence []Evidence // at most maxEvidence lines, the first cause first
 	Time     int64      // ns, of the first cause; 0: unknown
+
+	// InFlight is the group whose ranks all stood in Stuck when they wrote their dumps, though no log tells of a wait: a hang, or dumps of a job that ran; nil:
+	// none.
+	InFlight *flightrecorder.Group
 }
 
 // Evidence is a line of a log.

@@ -86,6 +86,21 @@ func (j *judge) dumpsAlone() (End, bool) {
 	return end, ok && end.Kind == string(events.ClassBehind)
 }
 
+// inFlight is the largest group of which all ranks enqueued the same collective and none completed the call; nil: none.
+func (j *judge) inFlight() (of *flightrecorder.Group) {
+	for i := range j.Groups {
+		g := &j.Groups[i]
+		all := g.Stuck != nil && !g.Stateless && len(g.Missing)+len(g.Behind) == 0 && g.Mismatch == nil && len(g.Ranks) > 1
+		if all && len(g.Stuck.Enqueued) == len(g.Ranks) && len(g.Stuck.Completed) == 0 && (of == nil || len(g.Ranks) > len(of.Ranks)) {
+			of = g
+		}
+	}
+	return of
+}
+
+// Operation describes the collective in which the ranks of InFlight stood.
+func (e *End) Operation() string { return operation(e.InFlight) }
+
 // merge adds ranks to a sorted set of ranks.
 func merge(all []int64, more []int32) []int64 {
 	for _, r := range more {

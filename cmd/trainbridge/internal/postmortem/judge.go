@@ -23,7 +23,9 @@ func Judge(c *Case) End {
 			return end
 		}
 	}
-	return j.silent()
+	end := j.silent()
+	end.InFlight = j.inFlight()
+	return end
 }
 
 // rules are in the order of trial: the first with evidence decides, and a rule may rely on the failure of the rules above.

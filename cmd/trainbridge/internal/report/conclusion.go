@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/offline"
@@ -14,6 +15,7 @@ import (
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/format"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/tables"
 	"github.com/trainbridge/trainbridge/internal/account"
+	"github.com/trainbridge/trainbridge/internal/flightrecorder"
 	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/internal/traces/cause"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
@@ -306,18 +308,8 @@ func (c *conclusion) findings() {
 		known := findings[meant{f.Name, f.Cause}] // grade elsewhere: not in the table
 		_, registered := spans.VerdictNamed(f.Name, f.Cause)
 		toldElsewhere := known.grade == elsewhere && registered
-		if toldElsewhere || len(f.Worst) == 0 {
+		if toldElsewhere || len(f.Worst) == 0 || c.passedOver(f, collectives) {
 			continue
-		}
-		switch f.Name {
-		case spans.VerdictThroughputLow, spans.VerdictTQFluctuating:
-			if c.window != nil && c.window.Took.Count() > enough { // windows were judged
-				continue
-			}
-		case spans.VerdictNCCLBandwidthLow:
-			if float64(f.Count) < little*float64(collectives) {
-				continue
-			}
 		}
 		worst := f.Worst[0].Of
 		cl := claim{cost: math.NaN(), grade: cmp.Or(known.grade, remark), proof: c.worst(f)}
@@ -328,8 +320,55 @@ func (c *conclusion) findings() {
 		if f.Count > 1 {
 			cl.what = c.sf("%s (worst of %s)", "%s（共 %s 次，此为最严重的一次）", strings.TrimSuffix(cl.what, "."), human.Thousands(f.Count))
 		}
+		cl.what = strings.TrimSuffix(cl.what, ".") + c.places(f)
 		c.claims = append(c.claims, cl)
 	}
+}
+
+// passedOver says whether a verdict is none to tell. collectives is the number of all.
+func (c *conclusion) passedOver(f *digest.Finding, collectives int) bool {
+	switch f.Name {
+	case spans.VerdictThroughputLow, spans.VerdictTQFluctuating:
+		return c.window != nil && c.window.Took.Count() > enough // windows were judged
+	case spans.VerdictNCCLBandwidthLow:
+		return float64(f.Count) < little*float64(collectives)
+	case spans.VerdictNCCLRankMissing:
+		return f.Cause == spans.CauseSequenceGap && flightrecorder.IsName(f.Worst[0].File) // a dump is a ring: each rank's begins elsewhere
+	}
+	return false
+}
+
+// places continue the sentence of a verdict with what its collectives do not say: the hosts of slow links, and the ranks that had errors or retries.
+func (c *conclusion) places(f *digest.Finding) string {
+	texts := []string{""}
+	switch {
+	case f.Name == spans.VerdictNCCLLink && f.Cause == spans.CauseLinkSlow:
+		hosts := map[string]string{}
+		for _, r := range c.job.Collectives.Ranks() {
+			hosts[strconv.FormatInt(r.Rank, 10)] = r.Host
+		}
+		for _, l := range c.job.Collectives.Links() {
+			if from, to := hosts[l.Source], hosts[l.Destination]; l.Slow > 0 && from != "" && to != "" {
+				texts = append(texts, c.sf("%s→%s is from %s to %s, last at %s", "%s→%s 为 %s 到 %s，最近为 %s", name(l.Source), name(l.Destination),
+					name(from), name(to), human.Rate(l.Bandwidth)))
+			}
+		}
+	case f.Name == spans.VerdictNCCLErrors:
+		of := func(r *digest.Rank) float64 {
+			if f.Cause == spans.CauseRetries {
+				return r.Retries
+			}
+			return r.Errors
+		}
+		ranks := c.job.Collectives.Ranks()
+		slices.SortStableFunc(ranks, func(a, b *digest.Rank) int { return cmp.Compare(of(b), of(a)) })
+		for _, r := range ranks[:min(len(ranks), mostRanks)] {
+			if n := of(r); n > 0 {
+				texts = append(texts, c.sf("%s had %s", "%s 有 %s 次", c.who(view.Int{N: r.Rank, OK: true}, r.Host), human.Thousands(n)))
+			}
+		}
+	}
+	return strings.Join(texts, c.in("; ", "；"))
 }
 
 // first is the most important claim; nil: there is none.

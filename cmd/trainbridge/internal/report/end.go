@@ -17,6 +17,15 @@ func (c *conclusion) died() {
 		c.step = max(c.step, at.Last)
 	}
 	c.end = postmortem.Of(&c.job.Ends, files(c.job, c.read), c.size, c.step)
+	if g := c.end.InFlight; g != nil {
+		c.claims = append(c.claims, claim{
+			kind: "in_flight", cost: math.NaN(), grade: remark,
+			what: c.sf("When the dumps were written, all %d ranks of the group stood in %s, and none had completed it", "写转储时，该组全部 %d 个 rank 都在 %s 中，无一完成",
+				len(g.Ranks), name(c.end.Operation())),
+			advice: c.in("If the job hung, no rank is behind: look at the links and GPUs (NCCL's log, ibstat, the kernel log). If it ran, that is usual.",
+				"若任务当时已挂起，则没有 rank 落后：检查链路与 GPU（NCCL 日志、ibstat、内核日志）；若仍在运行，则属正常。"),
+		})
+	}
 	if !c.end.Failed() {
 		return
 	}
