@@ -180,13 +180,13 @@ func (c *account) unread() {
 	var empty, binary, text, broken []*file
 	known := make([][]*file, len(others)) // by the index of others
 	for _, f := range c.files {
-		switch {
-		case f.Receiver != "":
-		case f.Size == 0:
+		switch f.Unread() {
+		case "":
+		case offline.UnreadEmpty:
 			empty = append(empty, f)
-		case f.Err != nil:
+		case offline.UnreadClosed:
 			broken = append(broken, f)
-		default:
+		default: // binary or text
 			head := headOf(f.Path)
 			kind := slices.IndexFunc(others, func(o other) bool { return o.is(f.Path, head) })
 			switch {

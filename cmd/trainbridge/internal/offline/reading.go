@@ -68,6 +68,29 @@ type File struct {
 	clocks  *clocks // of its lines that are no records; nil: not a training log
 }
 
+// Why a file has no receiver.
+const (
+	UnreadEmpty   = "empty"
+	UnreadBinary  = "binary"
+	UnreadClosed  = "unreadable" // File.Err says why
+	UnreadUnknown = "unknown"    // text in no known format
+)
+
+// Unread is why the file has no receiver, one of the constants; "": the file has one.
+func (f *File) Unread() string {
+	switch {
+	case f.Receiver != "":
+		return ""
+	case f.Size == 0:
+		return UnreadEmpty
+	case f.Binary:
+		return UnreadBinary
+	case f.Err != nil:
+		return UnreadClosed
+	}
+	return UnreadUnknown
+}
+
 // place is a place in a file's content, and the number of line endings before.
 type place struct{ offset, newlines int64 }
 

@@ -207,26 +207,23 @@ func ReadAny(ctx context.Context, cmd *cobra.Command, in *offline.Input, opt off
 
 // Unreadable is nil if some file is in a known format. Otherwise the error counts the files by the reason: "nothing to read: of 3 files 1 binary, 2 empty; …".
 func Unreadable(read *offline.Reading) error {
-	binary, empty, closed := 0, 0, 0
+	files := make(map[string]int) // by reason
 	for _, f := range read.Files {
-		switch {
-		case f.Receiver != "":
+		reason := f.Unread()
+		if reason == "" {
 			return nil
-		case f.Size == 0:
-			empty++
-		case f.Binary:
-			binary++
-		case f.Err != nil:
-			closed++
 		}
+		files[reason]++
 	}
 	var why []string
-	for _, kind := range []struct {
-		files int
-		name  string
-	}{{binary, "binary"}, {empty, "empty"}, {closed, "unreadable"}, {len(read.Files) - binary - empty - closed, "text in no format that is known"}} {
-		if kind.files > 0 {
-			why = append(why, fmt.Sprintf("%d %s", kind.files, kind.name))
+	for _, reason := range []struct{ of, name string }{
+		{offline.UnreadBinary, "binary"},
+		{offline.UnreadEmpty, "empty"},
+		{offline.UnreadClosed, "unreadable"},
+		{offline.UnreadUnknown, "text in no format that is known"},
+	} {
+		if n := files[reason.of]; n > 0 {
+			why = append(why, fmt.Sprintf("%d %s", n, reason.name))
 		}
 	}
 	of, list := fmt.Sprintf("of %d files ", len(read.Files)), strings.Join(why, ", ")

@@ -132,15 +132,15 @@ func (p *page) unread(read *offline.Reading) {
 	dir := directory(all, read)
 	for _, f := range read.Files {
 		called := name(strings.TrimPrefix(f.Name, dir))
-		switch {
-		case f.Receiver == "" && f.Binary:
+		switch f.Unread() {
+		case offline.UnreadBinary:
 			foreign = append(foreign, []string{called, p.in("binary", "二进制")})
-		case f.Receiver == "" && f.Size == 0:
+		case offline.UnreadEmpty:
 			foreign = append(foreign, []string{called, p.in("empty", "空")})
-		case f.Receiver == "" && f.Err != nil:
+		case offline.UnreadClosed:
 			why := outfile.Reason(f.Err).Error()
 			foreign = append(foreign, []string{called, p.in("cannot be read: "+why, "无法读取："+why)})
-		case f.Receiver == "":
+		case offline.UnreadUnknown:
 			foreign = append(foreign, []string{called, p.in("no format that is known", "格式未知")})
 		}
 		for _, reason := range sortedKeys(f.Rejected) {

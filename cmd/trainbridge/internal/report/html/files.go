@@ -49,14 +49,14 @@ func (c *composer) files(read *offline.Reading) section {
 	}
 	for _, f := range read.Files[:min(len(read.Files), 1000)] {
 		as, why := f.Receiver, ""
-		switch {
-		case as == "" && f.Binary:
+		switch f.Unread() {
+		case offline.UnreadBinary:
 			as = c.t("binary", "二进制")
-		case as == "" && f.Size == 0:
+		case offline.UnreadEmpty:
 			as = c.t("empty", "空")
-		case as == "" && f.Err != nil:
+		case offline.UnreadClosed:
 			as, why = c.t("cannot be read", "无法读取"), outfile.Reason(f.Err).Error()
-		case as == "":
+		case offline.UnreadUnknown:
 			as = c.t("not understood", "未识别")
 		}
 		for _, reason := range slices.Sorted(maps.Keys(f.Rejected)) {
