@@ -61,3 +61,7 @@ func Of(source, kind string) Loop {
 	}
 	return Loop{}
 }
+
+// Single reports whether the step time of a source is that of the logged step alone, where the log has a line for several steps: other sources state a mean of
+// these, or leave open what they state.
+func Single(source string) bool { return source == "nanogpt" || source == "litgpt" }

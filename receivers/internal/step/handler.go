@@ -174,6 +174,7 @@ type track struct {
 	End      int64            `json:"end"`             // ns, of the last record; 0: none
 	Aside    int64            `json:"aside,omitempty"` // ns of evaluations and checkpoints since
 	Made     int64            `json:"made"`            // reconstructed time of a log without a clock, ns
+	Own      float64          `json:"own,omitempty"`   // s, the time of the last logged step, of a source that logs times of single steps (trainers.Single)
 	Source   spans.TimeSource `json:"source"`          // where End comes from
 	Trace    pcommon.TraceID  `json:"trace,omitzero"`  // of the last step, if an id decided
 	Last     key              `json:"last,omitzero"`   // the span of the last step
@@ -482,7 +483,10 @@ func (h *handler) place(rec *record.Record, it *placed) {
 	if rec.Kind != record.Step && rec.Kind != record.Summary && !it.hasIteration {
 		h.ofLastStep(rec, it, t)
 	}
-	begin(rec, it, lastEnd, lastSource, t.Aside)
+	begin(rec, it, t, lastEnd, lastSource)
+	if rec.Kind == record.Step && it.kindOfDuration == spans.DurationStep && trainers.Single(rec.Source) {
+		t.Own = rec.Get(record.Duration)
+	}
 	// The track's times are those of the steps, and what came between steps: evaluations, and checkpoints logged with a time (raw) of their own.
 	switch rec.Kind {
 	case record.Step:
@@ -535,8 +539,8 @@ func (h *handler) ofLastStep(rec *record.Record, it *placed, t *track) {
 
 // begin finds the start of a record with a known end: the stated start, else the end minus the stated duration of the steps covered, else, for a step, the end
 // of the step before (lastEnd, from lastSource) plus the time of evaluations and checkpoints since (aside). Without any, the record is a point in time.
-func begin(rec *record.Record, it *placed, lastEnd int64, lastSource spans.TimeSource, aside int64) {
-	steps := max(it.covered, 1)
+func begin(rec *record.Record, it *placed, t *track, lastEnd int64, lastSource spans.TimeSource) {
+	steps, aside := max(it.covered, 1), t.Aside
 	duration := rec.Get(record.Duration)
 	if duration*float64(steps) >= maxSeconds { // a corrupt iteration, useless for times
 		it.covered, steps = 0, 1
@@ -550,7 +554,7 @@ func begin(rec *record.Record, it *placed, lastEnd int64, lastSource spans.TimeS
 		it.start = rec.Start
 	case duration >= 0 && duration < maxSeconds:
 		it.kindOfDuration = durationKinds[rec.Of]
-		it.start = it.end - nanos(duration)*steps
+		it.start = it.end - t.time(duration, steps)
 	case rec.Kind == record.Step && lastEnd > 0 && lastEnd+aside < it.end && sameClock && !buffered && stepsKnown:
 		it.start, it.kindOfDuration = lastEnd+aside, spans.DurationInterval
 		rec.Set(record.Duration, float64(it.end-it.start)/1e9/float64(steps))
@@ -645,12 +649,22 @@ func madeTime(rec *record.Record, t *track) int64 {
 		if duration*float64(steps) >= maxSeconds { // a corrupt iteration
 			steps = 1
 		}
-		return nanos(duration) * steps
+		return t.time(duration, steps)
 	}
 	if rec.Kind == record.Step {
 		return 1
 	}
 	return 0
+}
+
+// time is the time, in ns, of the steps of a record with a stated duration, in s. Where the log states the time of the logged step alone, an evaluation or a
+// stall within is no part of the steps between, which are taken to be as long as the logged step before.
+func (t *track) time(duration float64, steps int64) int64 {
+	others := duration
+	if t.Own > 0 && duration > 2*t.Own {
+		others = t.Own
+	}
+	return nanos(duration) + nanos(others)*(steps-1)
 }
 
 // epoch notes the epoch of a step. Iterations that do not grow at a new epoch are counted per epoch by the log, and the job did not go back: count must not
