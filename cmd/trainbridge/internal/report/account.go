@@ -50,11 +50,12 @@ func (c *conclusion) ranksIn(of account.State) float64 {
 	return float64(c.size)
 }
 
-// lose adds a costly claim: so many seconds were lost, of so many ranks on average. short is the loss in the headline.
-func (c *conclusion) lose(kind string, seconds, ranks float64, what, short, advice string, proof ...proof) {
+// lose adds a costly claim, valid until the next: so many seconds were lost, of so many ranks on average. short is the loss in the headline.
+func (c *conclusion) lose(kind string, seconds, ranks float64, what, short, advice string, proof ...proof) *claim {
 	c.claims = append(c.claims, claim{
 		kind: kind, what: what, short: short, cost: seconds, lost: seconds, devices: seconds * ranks, grade: costly, advice: advice, proof: proof,
 	})
+	return &c.claims[len(c.claims)-1]
 }
 
 // worth says whether a loss of so many seconds is worth a claim: more than little of the whole.

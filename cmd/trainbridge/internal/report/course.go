@@ -6,6 +6,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/account"
 	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/internal/regimes"
+	"github.com/trainbridge/trainbridge/spans"
 )
 
 // course adds claims about the series of steps of each attempt: a long first step, steps that are slow periodically, steps that grow slower, changes of level.
@@ -51,7 +52,7 @@ func (c *conclusion) periods(steps []account.Step, run *regimes.Run, ranks float
 		}
 		// The usual time of a slow step, less what it takes too long on average, is the usual time of the others.
 		each := c.sf("Each %s step", "每 %s 步有一步", ordinal(p.Every, c.chinese))
-		cl := c.sf("%s takes %s instead of %s (%s of %s do): %s more in all, %s", "%s用了 %s 而非 %s（%[4]s / %[5]s）：共多用 %[6]s，%[7]s", each, human.Seconds(p.Usual),
+		what := c.sf("%s takes %s instead of %s (%s of %s do): %s more in all, %s", "%s用了 %s 而非 %s（%[4]s / %[5]s）：共多用 %[6]s，%[7]s", each, human.Seconds(p.Usual),
 			human.Seconds(p.Usual-p.Excess/float64(max(1, p.Slow))), human.Thousands(p.Slow), human.Thousands(p.Of), human.Seconds(p.Excess), c.share(p.Excess))
 		var seen []proof // the first steps of the period
 		for i := range steps {
@@ -59,10 +60,30 @@ func (c *conclusion) periods(steps []account.Step, run *regimes.Run, ranks float
 				seen = append(seen, c.proofOf(&steps[i], steps[i].Each()))
 			}
 		}
-		c.lose("period", p.Excess, ranks, cl, c.sf("each %s step", "每 %s 步一次的慢步", ordinal(p.Every, c.chinese)),
+		cl := c.lose("period", p.Excess, ranks, what, c.sf("each %s step", "每 %s 步一次的慢步", ordinal(p.Every, c.chinese)),
 			c.in("See what the trainer does at this interval: saving, evaluation, logging, garbage collection, the end of an epoch.",
 				"查看训练程序在此间隔做什么：保存、评估、写日志、垃圾回收、一个 epoch 结束。"), seen...)
+		cl.lost = max(0, p.Excess-c.slowIn(steps, run, period))
 	}
+}
+
+// slowIn is the time, in s, that periodic steps took above usual as slow windows: in the sum of all losses that time counts there.
+func (c *conclusion) slowIn(steps []account.Step, run *regimes.Run, period int) (sum float64) {
+	if !c.slow() || c.window.Of != spans.WindowStep {
+		return 0
+	}
+	excess := make(map[int64]float64, len(c.window.Slow))
+	for i := range c.window.Slow {
+		if of := &c.window.Slow[i].Of; of.Iteration.OK && of.Usual > 0 {
+			excess[of.Iteration.N] = of.Took - of.Usual
+		}
+	}
+	for i := range steps {
+		if of := &run.Steps[i]; of.State == regimes.Periodic && of.Period == period {
+			sum += excess[steps[i].Number]
+		}
+	}
+	return sum
 }
 
 // ordinal is 1st, 2nd, 3rd, 4th, …; Chinese has the number alone.

@@ -1,0 +1,30 @@
+package report
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// Steps that are slow at a regular interval are slow windows too: their time is lost once.
+func TestPeriodOfSlowSteps(t *testing.T) {
+	dir := t.TempDir()
+	var log strings.Builder
+	for i := 1; i <= 800; i++ {
+		loading := 0.04
+		if i%100 == 0 {
+			loading = 10.04
+		}
+		fmt.Fprintf(&log, `{"step": %d, "loss": 2.5, "step_time_s": %.3f, "data_time_s": %.3f}`+"\n", i, 0.9+0.01*float64(i%3)+loading, loading)
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "train.jsonl"), []byte(log.String()), 0o600))
+	text := reported(t, dir)
+	assert.Contains(t, text, "8 of 800 steps were slow (80 s of 14 min")
+	assert.Contains(t, text, "Each 100th step takes 10.9 s instead of 949 ms")
+	assert.NotContains(t, text, "160 s")
+}
