@@ -17,6 +17,16 @@ func TestWaiting(t *testing.T) {
 	}
 }
 
+// Timers of training scripts for collectives are no computing.
+func TestCommunicating(t *testing.T) {
+	for _, name := range []string{"comm_time_s", "communication_time", "allreduce_time_ms", "bwd_allreduce_microstep", "all-grads-sync"} {
+		assert.Equal(t, trainers.Communicating, trainers.PartOf(name), name)
+	}
+	for _, name := range []string{"compute_time_s", "commit_time", "forward-compute"} {
+		assert.Equal(t, trainers.Computing, trainers.PartOf(name), name)
+	}
+}
+
 func TestBeside(t *testing.T) {
 	for _, c := range []struct {
 		step, others, beside float64

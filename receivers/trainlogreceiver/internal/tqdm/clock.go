@@ -80,11 +80,20 @@ func (c *Clock) move(b *Bar, mean bool) {
 	case c.N > c.First:
 		at += n * c.At / (c.N - c.First)
 	}
-	at = within(at, max(b.Elapsed, c.At), b.Elapsed+1)
+	at = min(c.since(b, n, at, max(b.Elapsed, c.At)), b.Elapsed+1)
 	if c.FromN > c.N { // the mark was between two speeds
 		c.FromAt = c.At + (at-c.At)*(c.FromN-c.N)/n
 	}
 	c.N, c.At, c.Per = b.Done, at, b.Per
+}
+
+// since is the time at of the bar's count, moved to at least the given one. A time before that by less than the rounding of the drawn speed explains, and by
+// less than the move itself, has come by many small errors: the clock catches up over the next moves, instead of within a single step that would look slow.
+func (c *Clock) since(b *Bar, n, at, least float64) float64 {
+	if late := least - at; late > 0 && late <= min(2*(b.Done-c.First)*b.Err, n*b.Per, 1) {
+		return max(at, c.At) + min(late, n*b.Per/50)
+	}
+	return max(at, least)
 }
 
 // bySpeed is the time of the bar's count, s since the bar's beginning, by the drawn speed; n is the move, in counts. Two hypotheses are followed: the speed is
@@ -114,7 +123,7 @@ func (c *Clock) bySpeed(b *Bar, n float64, mean bool) float64 {
 		c.NotRecent = true
 	}
 	usual := c.At + n*b.Per                          // the move at the drawn speed
-	overall := within(usual, all-allOff, all+allOff) // drawn speeds are rounded: usual, as far as the mean permits
+	overall := c.since(b, n, min(usual, all+allOff), all-allOff) // drawn speeds are rounded: usual, as far as the mean permits
 	if !c.NotMean && (mean || c.NotRecent) {
 		return overall
 	}
