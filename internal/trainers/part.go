@@ -29,7 +29,8 @@ var transfers = []string{
 func PartOf(name string) Part {
 	name = strings.ToLower(name)
 	switch {
-	case strings.HasSuffix(name, "-sync"), slices.ContainsFunc(transfers, func(of string) bool { return strings.Contains(name, of) }):
+	case strings.HasSuffix(name, "-sync"), strings.HasPrefix(name, "comm_"), strings.HasPrefix(name, "communication"),
+		slices.ContainsFunc(transfers, func(of string) bool { return strings.Contains(name, of) }):
 		return Communicating // and exposed: no other work at the same time
 	case name == "train_wait", strings.HasPrefix(name, "wait_"): // slime; verl's one_step_off_policy (wait_prev_gen)
 		return Waiting

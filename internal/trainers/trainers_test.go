@@ -18,7 +18,7 @@ func TestWaiting(t *testing.T) {
 }
 
 // Timers of training scripts for collectives are no computing.
-func TestCommunicating(t *testing.T) {
+func TestTimersOfScripts(t *testing.T) {
 	for _, name := range []string{"comm_time_s", "communication_time", "allreduce_time_ms", "bwd_allreduce_microstep", "all-grads-sync"} {
 		assert.Equal(t, trainers.Communicating, trainers.PartOf(name), name)
 	}
