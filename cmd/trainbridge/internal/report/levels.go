@@ -102,18 +102,23 @@ func (l *levels) change(i, base int) {
 		}
 	}
 	advice := l.in("Look at what changed there: sequence length, batch size, number of ranks, data.", "查看此处的变化：序列长度、批大小、rank 数、数据。")
-	if work, ok := l.work(before, s); ok && math.Abs(work/(s.Level/before.Level)-1) < 0.1 {
+	switch work, _, ok := l.work(before, s); {
+	case !ok:
+	case math.Abs(work-1) < 0.1:
+		text += l.in(", for as many samples", "，而样本数相同")
+	case math.Abs(work/(s.Level/before.Level)-1) < 0.1:
 		text += l.sf(", and does %s times the work", "，工作量为此前的 %s 倍", human.Digits(work))
 		advice = l.in("No fault: longer sequences or a larger batch, as fast as before.", "并非故障：序列更长或批更大，速度与此前相同。")
 	}
 	l.claims = append(l.claims, claim{kind: "change", what: text, cost: math.NaN(), grade: remark, proof: []proof{seen}, advice: advice})
 }
 
-// slower says whether the steps of a segment take 1.1 times as long as those of base, or longer, for the same work on the same ranks.
+// slower says whether the steps of a segment take 1.1 times as long as those of base, or longer, for the same work on the same ranks. As many samples may be
+// more work: of longer sequences.
 func (l *levels) slower(i, base int) bool {
 	s, of := &l.run.Segments[i], &l.run.Segments[base]
-	work, ok := l.work(of, s)
-	return ok && s.Level >= 1.1*of.Level && math.Abs(work-1) < 0.1 && l.steps[s.From].Ranks == l.steps[of.From].Ranks
+	work, by, ok := l.work(of, s)
+	return ok && by != digest.SampleThroughput && s.Level >= 1.1*of.Level && math.Abs(work-1) < 0.1 && l.steps[s.From].Ranks == l.steps[of.From].Ranks
 }
 
 // rates are the figures with which a log tells the work of a step, the most telling first.
@@ -122,8 +127,8 @@ var rates = [...]digest.Figure{
 	digest.TokenThroughput, digest.DeviceTokenThroughput, digest.SampleThroughput,
 }
 
-// work is the work of a step of a segment as a multiple of that in another: rate × time. false: no log has rates of both.
-func (l *levels) work(before, s *regimes.Segment) (times float64, ok bool) {
+// work is the work of a step of a segment as a multiple of that in another, by one of rates: rate × time. false: no log has rates of both.
+func (l *levels) work(before, s *regimes.Segment) (times float64, by digest.Figure, ok bool) {
 	var most *digest.Log
 	for _, log := range l.job.Steps.Rows() {
 		if most == nil || log.Records > most.Records {
@@ -131,15 +136,15 @@ func (l *levels) work(before, s *regimes.Segment) (times float64, ok bool) {
 		}
 	}
 	if most == nil {
-		return 0, false
+		return 0, 0, false
 	}
 	for _, f := range rates {
 		over := &most.Measures[f].Over
 		if was, is := l.over(over, before), l.over(over, s); was > 0 && is > 0 {
-			return is / was * s.Level / before.Level, true
+			return is / was * s.Level / before.Level, f, true
 		}
 	}
-	return 0, false
+	return 0, 0, false
 }
 
 // over is the median of a series by step within a segment; NaN: none.

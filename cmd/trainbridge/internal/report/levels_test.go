@@ -70,3 +70,18 @@ func TestLevelsShare(t *testing.T) {
 	assert.Contains(t, text, " 12.6 s of 53.1 s lost (23.8%) in 40 steps: waiting for late ranks.")
 	assert.Contains(t, text, "(waiting for late ranks: 602 ms instead of 2 ms), for the same work")
 }
+
+// As many samples in longer steps may be of longer sequences: no loss.
+func TestLevelsOfSamples(t *testing.T) {
+	var log strings.Builder
+	for i := 1; i <= 70; i++ {
+		took := 2 + 0.003*float64(i%3)
+		if i > 30 {
+			took *= 1.5
+		}
+		fmt.Fprintf(&log, `{"step": %d, "loss": 2.5, "step_time_s": %.3f, "samples_per_second": %.3f}`+"\n", i, took, 32/took)
+	}
+	text := reported(t, write1(t, "train.jsonl", log.String()))
+	assert.Contains(t, text, "From step 31 on a step takes 3 s instead of 2 s, for as many samples.")
+	assert.NotContains(t, strings.Split(text, "Not known")[0], " lost")
+}
