@@ -3,6 +3,7 @@ package offline
 import (
 	"bytes"
 	"fmt"
+	"regexp"
 	"time"
 
 	"github.com/trainbridge/trainbridge/bridge/clock"
@@ -80,21 +81,24 @@ func (c *clocks) line(text []byte, v tail.Verdict) {
 	c.last = max(c.last, ns)
 }
 
-// glog makes a stamp of torchrun's "E0813 15:04:05.000000 ", with the year of the clock before (glog's format has none). nil: no stamp.
+// glogStamp is the beginning of lines of torchrun, "E0813 15:04:05.000000 ", and of PyTorch's C++, "[E813 15:04:05.000000000 ": there the month has no zero
+// before, and the digits after the second are no fraction of the second.
+var glogStamp = regexp.MustCompile(`^(?:[IWEF](\d\d)(\d\d) (\d\d:\d\d:\d\d\.\d{6}) |\[[IWEF](\d{1,2})(\d\d) (\d\d:\d\d:\d\d)\.\d{9} )`)
+
+// glog makes a stamp of a line of torchrun or of PyTorch's C++, with the year of the clock before (glog's format has none). nil: no stamp.
 func (c *clocks) glog(text []byte) []byte {
-	if c.at == 0 || len(text) < len("E0813 15:04:05.000000") {
+	if c.at == 0 || len(text) < len("E0813 15:04:05.000000") || text[0] != '[' && text[5] != ' ' {
 		return nil
 	}
-	severity := bytes.IndexByte([]byte("IWEF"), text[0]) >= 0
-	if !severity || text[5] != ' ' || text[8] != ':' || text[14] != '.' {
+	m := glogStamp.FindSubmatch(text)
+	if m == nil {
 		return nil
 	}
-	end := bytes.IndexByte(text[6:], ' ')
-	if end < 0 {
-		return nil
+	month, day, at := m[1], m[2], m[3]
+	if month == nil {
+		month, day, at = m[4], m[5], m[6]
 	}
-	year := time.Unix(0, c.at).In(c.zone).Year()
-	return fmt.Appendf(nil, "%d-%s-%s %s", year, text[1:3], text[3:5], text[6:6+end])
+	return fmt.Appendf(nil, "%d-%02s-%s %s", time.Unix(0, c.at).In(c.zone).Year(), month, day, at)
 }
 
 // Book puts the clocks of a run's training logs into the run's ledger, which accounts for the wall-clock time: the run lasts from the first line to the last,

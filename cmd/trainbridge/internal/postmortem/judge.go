@@ -2,6 +2,8 @@ package postmortem
 
 import (
 	"cmp"
+	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -784,7 +786,7 @@ func (j *judge) timeout(e *Event) End {
 	}
 	end := End{Kind: string(e.Class)}
 	counts := make(map[int64]*Event) // the last line of each rank of the group, by rank of the group
-	group := e.Group
+	group := j.groupOf(e)
 	for _, o := range j.all {
 		if o.Class == events.ClassTimeout && o.Enqueued >= 0 && o.Group == group && o.GroupRank >= 0 {
 			counts[o.GroupRank] = o
@@ -794,32 +796,16 @@ func (j *judge) timeout(e *Event) End {
 	end.Heard, end.Of = int64(len(waiting)), j.WorldSize
 	op := "" // the collective of the wait
 	for _, o := range j.all {
-		if o.Class == events.ClassTimeout && o.Op != "" && (o.Group == group || group == "") {
+		if o.Class == events.ClassTimeout && o.Op != "" && (o.Group == group || o.Group == "" || group == "") {
 			op = o.Op
 			break
 		}
 	}
 	end.Sentence = "Ranks waited in a collective" + when(op != "", " ("+op+")", "") + " until they gave up"
-	// Ranks of the group are ranks of the job if the group has as many.
-	if size := j.WorldSize; size > 0 && int64(len(counts)) == size {
-		least := int64(-1)
-		for _, o := range counts {
-			if least < 0 || o.Enqueued < least {
-				least = o.Enqueued
-			}
-		}
-		var behind []int64
-		for r, o := range counts {
-			if o.Enqueued == least {
-				behind = append(behind, r)
-			}
-		}
-		if len(behind) < len(counts) {
-			slices.Sort(behind)
-			end.Kind, end.Ranks, end.Certain = string(events.ClassBehind), behind, true
-			// The ranks behind have enqueued up to least: the work after is the one in question.
-			end.Sentence = capital(human.Ranks(behind)) + " did not finish enqueueing work " + human.Thousands(least+1) + ", in which the others waited"
-		}
+	if behind, least := j.fewest(counts, group); len(behind) > 0 {
+		end.Kind, end.Ranks, end.Certain = string(events.ClassBehind), behind, j.WorldSize > 0
+		// The ranks behind have enqueued up to least: the work after is the one in question.
+		end.Sentence = capital(human.Ranks(behind)) + " did not finish enqueueing work " + human.Thousands(least+1) + ", in which the others waited"
 	}
 	if len(waiting) > 0 && end.Kind == string(e.Class) { // nobody was found behind
 		end.Sentence += ", as " + human.Ranks(waiting)
@@ -836,6 +822,43 @@ func (j *judge) timeout(e *Event) End {
 	end.Sentence += "."
 	end.Advice = "Collect the Flight Recorder's dumps of all ranks (TORCH_NCCL_TRACE_BUFFER_SIZE, TORCH_NCCL_DUMP_ON_TIMEOUT): they say which rank is behind."
 	return end
+}
+
+// fewest are the ranks of a group that have enqueued the fewest works (least), by the counts of all ranks; empty: all ranks have the same, or not all have told.
+// Ranks of the group are ranks of the job if the group has as many. default_pg of a job of unknown size has the ranks up to the highest at least: then a rank
+// that did not tell may be further behind.
+func (j *judge) fewest(counts map[int64]*Event, group string) (behind []int64, least int64) {
+	size := j.WorldSize
+	if size == 0 && strings.Contains(group, "default_pg") && len(counts) > 2 {
+		size = slices.Max(slices.Collect(maps.Keys(counts))) + 1
+	}
+	if size == 0 || int64(len(counts)) != size {
+		return nil, 0
+	}
+	least = math.MaxInt64
+	for _, o := range counts {
+		least = min(least, o.Enqueued)
+	}
+	for r, o := range counts {
+		if o.Enqueued == least {
+			behind = append(behind, r)
+		}
+	}
+	if len(behind) == len(counts) {
+		return nil, 0
+	}
+	slices.Sort(behind)
+	return behind, least
+}
+
+// groupOf is the process group of a wait. The line that tells of the collective may lack the group, which the rank's next lines have; "": no line has a group.
+func (j *judge) groupOf(e *Event) string {
+	for _, o := range j.all {
+		if o.order >= e.order && o.Class == events.ClassTimeout && o.Group != "" && (e.Group == "" || o == e) && j.rankOf(o) == j.rankOf(e) {
+			return o.Group
+		}
+	}
+	return e.Group
 }
 
 // quiet is the only rank of the job without a word of the wait that all others, at least two, told of; -1: several ranks are silent. The watchdog of a rank

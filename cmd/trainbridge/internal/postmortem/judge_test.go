@@ -15,11 +15,15 @@ func TestJudge(t *testing.T) { //nolint:funlen // a table
 		bus  = "Jun 12 09:38:17 gpu7 kernel: NVRM: Xid (PCI:0000:3b:00): 79, pid=4711, name=python3, GPU has fallen off the bus.\n"
 		user = "Jun 12 09:38:17 gpu7 kernel: NVRM: Xid (PCI:0000:3b:00): 31, pid=4711, name=python3, MMU Fault\n"
 		torn = "Traceback (most recent call last):\n  File \"/venv/torch/serialization.py\", line 9, in save\nRuntimeError: PytorchStreamWriter failed writing file data/9: file write failed\n"
+		late = "[rank3]:[E612 09:48:20.456945123 ProcessGroupNCCL.cpp:1785] [PG ID 0 PG GUID 0(default_pg) Rank 3] Received a dump signal due to a collective timeout from rank 0 " +
+			"and we will try our best to dump the debug info. Last enqueued NCCL work: 30, last completed NCCL work: 30.\n"
 		full = "Traceback (most recent call last):\n  File \"/app/trainer.py\", line 3, in _save_checkpoint\nOSError: [Errno 28] No space left on device\n"
 	)
 	waits := func(group string, ranks ...int) string {
 		var b strings.Builder
 		for _, r := range ranks {
+			fmt.Fprintf(&b, "[rank%d]:[E612 09:48:20.456945123 ProcessGroupNCCL.cpp:685] [Rank %d] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=31, OpType=ALLREDUCE, "+
+				"NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600037 milliseconds before timing out.\n", r, r)
 			fmt.Fprintf(&b, "[rank%d]:[E612 09:48:20.456945123 ProcessGroupNCCL.cpp:2252] [PG ID 0 PG GUID 0(%s) Rank %d]  failure detected by watchdog at work sequence id: 31 "+
 				"PG status: last enqueued work: 31, last completed work: 30\n", r, group, r)
 		}
@@ -63,6 +67,7 @@ func TestJudge(t *testing.T) { //nolint:funlen // a table
 				"(Main pid=1) ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.\n(Main pid=1) \tclass_name: Worker\n(Main pid=1) \tpid: 4711\n(Main pid=1) \tip: 10.0.0.7\n",
 		},
 		{name: "the only silent rank", log: waits("default_pg", 0, 1, 3), kind: "collective_timeout", says: "rank 2 alone is silent"},
+		{name: "the rank with fewer works", log: waits("default_pg", 0, 1, 2) + late, kind: "rank_behind", ranks: []int64{3}, says: "did not finish enqueueing work 31"},
 		{name: "two silent ranks", log: waits("default_pg", 0, 1, 4), kind: "collective_timeout", says: "no log says which rank was behind"},
 		{name: "ranks of a smaller group", log: waits("tp", 0, 1, 3), kind: "collective_timeout", says: "no log says which rank was behind"},
 	} {

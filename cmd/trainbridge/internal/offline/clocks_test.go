@@ -1,0 +1,26 @@
+package offline
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/trainbridge/trainbridge/bridge/tail"
+)
+
+// The last words of a job that hung are in a stamp of PyTorch's C++, which has neither year nor a zero before the month.
+func TestClocksOfGlog(t *testing.T) {
+	for _, c := range []struct{ line, want string }{
+		{"[rank3]:[E612 09:48:20.456945123 ProcessGroupNCCL.cpp:685] [Rank 3] Watchdog caught collective operation timeout", "2026-06-12 09:48:20"},
+		{"[rank3]:[W1201 09:48:20.456945123 socket.cpp:9] x", "2026-12-01 09:48:20"},
+		{"E0612 09:48:20.456945 4711 torch/distributed/elastic/multiprocessing/api.py:874] failed", "2026-06-12 09:48:20.456945"},
+		{"[E612 09:48:20.456945 too few digits", "2026-06-12 09:30:00"},
+		{"[E9912 09:48:20.456945123 no month] x", "2026-06-12 09:30:00"},
+	} {
+		k := newClocks(time.UTC)
+		k.line([]byte("2026-06-12 09:30:00 step 7"), tail.Ignored)
+		k.line([]byte(c.line), tail.Ignored)
+		assert.Equal(t, c.want, time.Unix(0, k.last).UTC().Format("2006-01-02 15:04:05.999999"), c.line)
+	}
+}
