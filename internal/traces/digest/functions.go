@@ -77,8 +77,9 @@ type Functions struct {
 	hosts      map[string]bool       // of all calls
 	highHosts  map[string]bool       // of the calls above highOverhead
 	unmeasured map[spanKey]*measured // calls that wait for their stages
-	v          view.Function         // the call read last
-	stage      view.Stage            // the stage read last
+	repeats    repeats
+	v          view.Function // the call read last
+	stage      view.Stage    // the stage read last
 }
 
 // spanKey identifies a span.
@@ -148,6 +149,7 @@ func (d *Digest) function(s ptrace.Span, res *resource) {
 		}
 	}
 	if known == [3]bool{true, true, true} {
+		fs.repeats.call(s, v, f.Name, took, res)
 		return
 	}
 	if fs.unmeasured == nil || len(fs.unmeasured) == mostUnmeasured { // full of calls that have their stages by now, or will not get any
@@ -216,6 +218,7 @@ func (d *Digest) stage(s ptrace.Span, res *resource) {
 	}
 	took := length(s)
 	o.Took.Add(took)
+	fs.repeats.operation(s, v, took, res)
 	if !math.IsNaN(v.Size) {
 		o.Size.Add(v.Size)
 		o.moving.add(took)

@@ -59,6 +59,7 @@ type Passes struct {
 	newest            []*Pass     // the newest mostSlow passes, and up to as many more
 	whole             wholeLog
 	verdicts          Verdicts // of all passes
+	repeats           repeats
 	logs              table[string, CallLog]
 	log               *CallLog   // of the last call; nil: the call was of a warm-up
 	stated            bool       // the last call has the times of its stages as attributes, so the stages' spans do not count
@@ -98,6 +99,7 @@ func (d *Digest) group(s ptrace.Span, kind view.Kind, res *resource) {
 			ps.Incomplete++
 		} else {
 			ps.Complete.add(p)
+			ps.repeats.pass(v, p.At)
 		}
 		ps.newest = append(ps.newest, p)
 		if len(ps.newest) == 2*mostSlow { // sorted now and then, not for each pass

@@ -98,6 +98,7 @@ func conclude(p *page, job *digest.Job, read *offline.Reading) *conclusion {
 	c.states()
 	c.course()
 	c.queue()
+	c.repeats()
 	c.ranks()
 	c.hosts()
 	c.slowComms()

@@ -1,0 +1,153 @@
+package digest
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/trainbridge/trainbridge/internal/traces/view"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// Series of calls or passes, and their entries, are bounded: further ones are left out.
+const (
+	mostRepeats = 1024
+	mostEntries = 1 << 15
+)
+
+// RepeatKey is whose calls a series has.
+type RepeatKey struct {
+	Name string // the TransferQueue function, or its operation of the client; "" of passes of RPCs
+	Host string // of the worker; "": not said
+	PID  int64  // likewise; -1: not said
+	File string // the log, of passes, and of calls without a PID
+	Part string // of an operation of the client: spans.PartGet or PartPut; "": of a call or a pass, which has several
+}
+
+// Repeats are calls of a function by one worker, or passes of a log, whose parts have names (spans.Part…).
+type Repeats struct {
+	RepeatKey
+	Parts   []string
+	entries []RepeatOf
+}
+
+// RepeatOf is a call or a pass.
+type RepeatOf struct {
+	At
+	Took  float64    // s
+	Parts [5]float64 // s, of Repeats.Parts; NaN: unknown
+	Bytes float64    // moved; NaN: unknown
+}
+
+var (
+	callParts = []string{spans.PartGet, spans.PartCompute, spans.PartPut}
+	passParts = []string{spans.PartRPCSerialize, spans.PartRPCSend, spans.PartRPCReceive, spans.PartRPCServer, spans.PartRPCDeserialize}
+)
+
+// Entries are the calls or passes by start.
+func (r *Repeats) Entries() []RepeatOf {
+	slices.SortStableFunc(r.entries, func(a, b RepeatOf) int { return cmp.Or(a.compare(&b.At), cmp.Compare(a.Offset, b.Offset)) })
+	return r.entries
+}
+
+// repeats are all series.
+type repeats struct {
+	by map[RepeatKey]*Repeats
+	n  int // entries
+}
+
+// add adds an entry to a series; nil: no room.
+func (d *repeats) add(k RepeatKey, parts []string) *RepeatOf {
+	of := d.by[k]
+	if of == nil {
+		if len(d.by) >= mostRepeats {
+			return nil
+		}
+		if d.by == nil {
+			d.by = map[RepeatKey]*Repeats{}
+		}
+		k.Name, k.Host, k.File = text(k.Name), text(k.Host), text(k.File)
+		of = &Repeats{RepeatKey: k, Parts: parts}
+		d.by[k] = of
+	}
+	if d.n >= mostEntries {
+		return nil
+	}
+	d.n++
+	of.entries = append(of.entries, RepeatOf{})
+	return &of.entries[len(of.entries)-1]
+}
+
+// call adds a complete call of a TransferQueue function whose stages are known.
+func (d *repeats) call(s ptrace.Span, v *view.Function, name string, took float64, res *resource) {
+	e := d.add(workerOf(name, v.Host, v.PID, res), callParts)
+	if e == nil {
+		return
+	}
+	*e = RepeatOf{At: res.at(s), Took: took, Bytes: math.NaN()}
+	for i, share := range v.Share {
+		e.Parts[i] = share * took
+	}
+}
+
+// operation adds a complete operation of the client, a GET or a PUT.
+func (d *repeats) operation(s ptrace.Span, v *view.Stage, took float64, res *resource) {
+	k := workerOf(v.Stage.String(), "", v.PID, res)
+	switch v.Stage {
+	case spans.TQClientGet:
+		k.Part = spans.PartGet
+	case spans.TQClientPut:
+		k.Part = spans.PartPut
+	default:
+		return
+	}
+	if v.Function != "" {
+		k.Name += " (" + v.Function + ")"
+	}
+	if e := d.add(k, []string{k.Part}); e != nil {
+		*e = RepeatOf{At: res.at(s), Took: took, Parts: [5]float64{took}, Bytes: v.Size}
+	}
+}
+
+// workerOf is the key of a worker's calls.
+func workerOf(name, host string, pid view.Int, res *resource) RepeatKey {
+	k := RepeatKey{Name: name, Host: cmp.Or(host, res.Host), PID: pid.Or(res.PID.Or(-1))}
+	if k.PID < 0 {
+		k.File = res.file
+	}
+	return k
+}
+
+// pass adds a complete pass.
+func (d *repeats) pass(v *view.Group, at At) {
+	e := d.add(RepeatKey{PID: -1, File: at.File}, passParts)
+	if e == nil {
+		return
+	}
+	*e = RepeatOf{At: at, Took: v.CallDuration, Bytes: v.RequestSize + v.ResponseSize}
+	for i, stage := range [...]view.RPCStage{view.RPCSerialize, view.RPCSend, view.RPCReceive, view.RPCServer, view.RPCDeserialize} {
+		e.Parts[i] = v.Duration[stage]
+	}
+	if server := e.Parts[3]; !math.IsNaN(server) { // within receiving
+		e.Parts[2] -= server
+	}
+}
+
+// rows are the series in a fixed order.
+func (d *repeats) rows() (out []*Repeats) {
+	for _, of := range d.by {
+		out = append(out, of)
+	}
+	slices.SortFunc(out, func(a, b *Repeats) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Host, b.Host), cmp.Compare(a.PID, b.PID), cmp.Compare(a.File, b.File))
+	})
+	return out
+}
+
+// Repeats are the calls of each function by worker.
+func (d *Functions) Repeats() []*Repeats { return d.repeats.rows() }
+
+// Repeats are the complete passes of each log.
+func (d *Passes) Repeats() []*Repeats { return d.repeats.rows() }
