@@ -103,6 +103,7 @@ type Log struct {
 
 	First, Last, Lowest *LossAt // by step, then by time; nil: no loss
 	NotFinite           int64   // losses
+	FirstNotFinite      *LossAt // of these the first; nil: all are finite
 	Slowest             Top[view.Int]
 	Parts               map[string]*Measure // s, of the named parts of steps
 	Verdicts
@@ -203,10 +204,12 @@ func (l *Log) loss(s ptrace.Span, v *view.Step, res *resource) {
 	if math.IsNaN(v.Loss.Value) && v.Loss.Text == "" {
 		return
 	}
-	if v.Loss.NotFinite() != "" {
-		l.NotFinite++
-	}
 	start := int64(s.StartTimestamp())
+	broken := v.Loss.NotFinite() != ""
+	if broken {
+		l.NotFinite++
+		broken = l.FirstNotFinite == nil || l.FirstNotFinite.after(v, start)
+	}
 	// Compare before anything is copied: most losses are the last at best.
 	first := l.First == nil || l.First.after(v, start)
 	last := l.Last == nil || !l.Last.after(v, start)
@@ -214,14 +217,14 @@ func (l *Log) loss(s ptrace.Span, v *view.Step, res *resource) {
 	if !math.IsNaN(v.Loss.Value) { // of equal losses the first
 		lowest = l.Lowest == nil || v.Loss.Value < l.Lowest.Value || v.Loss.Value == l.Lowest.Value && l.Lowest.after(v, start)
 	}
-	if !first && !last && !lowest {
+	if !first && !last && !lowest && !broken {
 		return
 	}
 	at := LossAt{Step: v.Step(), Value: v.Loss.Value, Text: text(v.Loss.Text), At: res.at(s), record: v.Record.N}
 	for _, of := range [...]struct {
 		is bool
 		to **LossAt
-	}{{first, &l.First}, {last, &l.Last}, {lowest, &l.Lowest}} {
+	}{{first, &l.First}, {last, &l.Last}, {lowest, &l.Lowest}, {broken, &l.FirstNotFinite}} {
 		if of.is {
 			if *of.to == nil {
 				*of.to = new(LossAt)

@@ -318,11 +318,33 @@ func (c *conclusion) findings() {
 		if c.chinese && known.chinese != "" {
 			cl.what, cl.advice = strings.TrimSpace(strings.ToUpper(f.Stage)+" "+known.chinese)+"："+cl.what, known.advice
 		}
-		if f.Count > 1 {
+		switch {
+		case f.Name == spans.VerdictLossNotFinite:
+			c.notFinite(&cl)
+		case f.Count > 1:
 			cl.what = c.sf("%s (worst of %s)", "%s（共 %s 次，此为最严重的一次）", strings.TrimSuffix(cl.what, "."), human.Thousands(f.Count))
 		}
 		cl.what = strings.TrimSuffix(cl.what, ".") + c.places(f)
 		c.claims = append(c.claims, cl)
+	}
+}
+
+// notFinite adds to a claim how many losses are not finite, and where the first is. The verdict is on record after record, and says so only now and then: all
+// records of the log are counted here.
+func (c *conclusion) notFinite(cl *claim) {
+	cl.advice, _, _ = strings.Cut(cl.advice, " True of ")
+	for _, l := range c.job.Steps.Rows() {
+		if l.FirstNotFinite == nil {
+			continue
+		}
+		n, all := human.Thousands(l.NotFinite), human.Thousands(l.Records)
+		cl.what = c.sf("%s, in %s of %s records", "%s（%[3]s 条记录中的 %[2]s 条）", strings.TrimSuffix(cl.what, "."), n, all)
+		if at := l.FirstNotFinite.Step; at.OK {
+			cl.what += c.sf(", first at step %d", "，首次在第 %d 步", at.N)
+		}
+		first := proof{"", l.FirstNotFinite.At}
+		cl.proof = append([]proof{first}, slices.DeleteFunc(cl.proof, func(p proof) bool { return p.At.Span == first.At.Span })...)
+		return
 	}
 }
 

@@ -28,3 +28,22 @@ func TestPeriodOfSlowSteps(t *testing.T) {
 	assert.Contains(t, text, "Each 100th step takes 10.9 s instead of 949 ms")
 	assert.NotContains(t, text, "160 s")
 }
+
+// Losses that are not finite are counted over the whole log, and the first is named.
+func TestNotFinite(t *testing.T) {
+	dir := t.TempDir()
+	var log strings.Builder
+	for i := 1; i <= 300; i++ {
+		loss := "2.5"
+		if i > 180 {
+			loss = "NaN"
+		}
+		fmt.Fprintf(&log, `{"step": %d, "loss": %s, "step_time_s": %.3f}`+"\n", i, loss, 0.9+0.01*float64(i%3))
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "train.jsonl"), []byte(log.String()), 0o600))
+	text := reported(t, dir)
+	assert.Contains(t, text, "The loss is NaN: the run has diverged or overflowed, in 120 of 300 records, first at step 181.")
+	assert.Contains(t, text, "train.jsonl:181")
+	assert.NotContains(t, text, "True of")
+	assert.NotContains(t, text, "worst of")
+}
