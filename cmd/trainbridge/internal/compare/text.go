@@ -68,6 +68,8 @@ func (d *document) figuresSentence(apart bool) string {
 	switch {
 	case n == 0:
 		return d.in("A and B have no figure in common.", "A 与 B 没有可比较的共同指标。")
+	case differ == 0 && len(d.untold()) > 0:
+		return d.untoldSentence(n)
 	case differ == 0 && apart:
 		return d.sf("Otherwise no difference is found: %s compared, with 95 %% confidence for all together.",
 			"以下各项指标看不出差异：比较了 %s 项，置信度合计 95 %%。", d.count(n, "figure"))
@@ -90,6 +92,39 @@ func (d *document) figuresSentence(apart bool) string {
 		return text + d.sf(" Of it: %s.", "，其中：%s。", causes) + d.lastOnes()
 	}
 	return text + d.in(" No part alone explains it.", "。没有任何一部分能单独说明原因。") + d.lastOnes()
+}
+
+// untold are the figures that lack an interval, those with the largest change first.
+func (d *document) untold() (out []*figure) {
+	for _, f := range d.figures {
+		if f.finding() == findingFew {
+			out = append(out, f)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b *figure) int {
+		return cmp.Compare(math.Abs(orZero(b.ratio.value)), math.Abs(orZero(a.ratio.value)))
+	})
+	return out
+}
+
+// untoldSentence says that no figure of n is found to differ, and of which it cannot be told: at most five.
+func (d *document) untoldSentence(n int) string {
+	var all []string
+	untold := d.untold()
+	for _, f := range untold[:min(len(untold), 5)] {
+		s := f.scale()
+		called := strings.TrimSpace(reading.Clean(f.of) + " " + d.of(f.name))
+		all = append(all, fmt.Sprintf("%s %s → %s %s", called, digits(f.estimate.a/s.by), digits(f.estimate.b/s.by), s.name))
+	}
+	if len(untold) > 5 {
+		all = append(all, "…")
+	}
+	text := d.sf("Whether A and B differ cannot be told of %d of %s, whose values are too few, or change too seldom within a run: %s.",
+		"%[2]s 项指标中有 %[1]d 项无法判断 A 与 B 是否不同，因为取值太少，或在一次运行中变化太少：%[3]s。", len(untold), d.count(n, "figure"), strings.Join(all, ", "))
+	if others := n - len(untold); others > 0 {
+		text += d.sf(" No difference is found in the other %d.", "其余 %d 项看不出差异。", others)
+	}
+	return text
 }
 
 // causes lists the parts of windows that differ, at most five, the largest first: "data_loading +120 ms, compute +15.0 ms".
