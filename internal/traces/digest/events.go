@@ -26,20 +26,51 @@ type Ends struct {
 
 	latest   latest // of all logs
 	latestOf map[string]*latest
+	summary  *summary // the latest; nil: no log has one
+}
+
+// summary is what a trainer logs of the whole run once training has ended: HF Trainer's train_runtime, perf_monitor's summary.
+type summary struct {
+	At
+	end    int64 // ns since 1970
+	madeUp bool
 }
 
 // AddEnd adds a span's evidence of the end of its run: an event, or a later step.
 func (d *Ends) AddEnd(s ptrace.Span, kind view.Kind, res *view.Resource) {
-	if kind != view.KindEvent && kind != view.KindStep {
+	if kind != view.KindEvent && kind != view.KindStep && kind != view.KindSummary {
 		return
 	}
 	r := resource{Resource: *res, offset: -1}
 	r.locate(s)
-	if kind == view.KindEvent {
+	madeUp := res.TimeSource == spans.TimeSynthetic
+	switch kind {
+	case view.KindEvent:
 		d.event(s, &r)
-		return
+	case view.KindStep:
+		d.stepped(s, &r, madeUp)
+	default:
+		d.summed(s, &r, madeUp)
 	}
-	d.stepped(s, &r, res.TimeSource == spans.TimeSynthetic)
+}
+
+// summed takes note of a trainer's record of the whole run.
+func (d *Ends) summed(s ptrace.Span, res *resource, madeUp bool) {
+	if end := int64(s.EndTimestamp()); d.summary == nil || end > d.summary.end {
+		d.summary = &summary{res.at(s), end, madeUp}
+	}
+}
+
+// Finished is the record of the whole run that its trainer logged at the end of training. false: no log has one, or steps came after.
+func (d *Ends) Finished() (at At, ok bool) {
+	if d.summary == nil {
+		return At{}, false
+	}
+	at = d.summary.At
+	if of := d.latestOf[at.File]; of != nil && at.Offset >= 0 { // a document has all its records at one place
+		return at, of.offsets[0] < at.Offset || of.offsets[0] == at.Offset && of.times[0] <= d.summary.end
+	}
+	return at, !d.summary.madeUp && d.latest.times[0] > 0 && d.latest.times[0] <= d.summary.end
 }
 
 // mostEvents bounds the events of a job: of 10,000 ranks that die of one cause, each has a few lines.
@@ -96,6 +127,7 @@ func (d *Ends) stepped(s ptrace.Span, res *resource, madeUp bool) {
 		d.latestOf[res.file] = of
 	}
 	of.note(&of.offsets, res.offset)
+	of.note(&of.times, int64(s.StartTimestamp()))
 }
 
 // Tell notes in a ledger that the job was ended from outside: later steps are of another attempt.

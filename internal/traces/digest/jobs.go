@@ -99,8 +99,11 @@ func (j *Job) add(list ptrace.SpanSlice, res *resource, madeUp, ending bool) {
 			j.event(s, res)
 			continue
 		}
-		if kind == view.KindStep {
+		switch kind {
+		case view.KindStep:
 			j.stepped(s, res, madeUp)
+		case view.KindSummary:
+			j.summed(s, res, madeUp)
 		}
 		if !ending || kind == view.KindCollective || kind == view.KindRank {
 			j.span(s, kind, res)

@@ -150,3 +150,25 @@ func TestLastWords(t *testing.T) {
 		t.Errorf("%s: %s %+v", got.Kind, got.Sentence, got.Evidence)
 	}
 }
+
+// TestFinished: a trainer's record of the whole run ends training, unless steps or an error come after.
+func TestFinished(t *testing.T) {
+	const step, whole = "{'loss': 1.5, 'grad_norm': 1.1, 'learning_rate': 1e-05, 'epoch': 0.5}\n", "{'train_runtime': 38.6, 'train_loss': 1.5, 'epoch': 1.0}\n"
+	const state = `{"global_step": 20, "max_steps": 20, "log_history": [{"step": 10, "loss": 1.5, "epoch": 0.5}, {"step": 20, "loss": 1.4, "epoch": 1.0}`
+	for _, c := range []struct{ name, file, text, want string }{
+		{"the record of the run", "train.log", step + step + whole, "healthy"},
+		{"no record", "train.log", step + step, "silent"},
+		{"more steps", "train.log", step + whole + step + step, "silent"},
+		{"an error after", "train.log", step + whole + "Traceback (most recent call last):\n  File \"a.py\", line 1, in f\nKeyError: 'x'\n", "exception"},
+		{"a document", "trainer_state.json", state + `, {"step": 20, "train_runtime": 38.6, "train_loss": 1.5, "epoch": 1.0}]}`, "healthy"},
+		{"a document of a run that goes on", "trainer_state.json", state + `]}`, "silent"},
+	} {
+		log := filepath.Join(t.TempDir(), c.file)
+		if err := os.WriteFile(log, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := end(t, log); got.Kind != c.want {
+			t.Errorf("%s: %s, not %s: %s", c.name, got.Kind, c.want, got.Sentence)
+		}
+	}
+}

@@ -905,8 +905,14 @@ func (j *judge) notUnderstood() (End, bool) {
 	return End{}, false
 }
 
-// silent is the end of logs that just stop: no rule has found its evidence.
+// silent is the end of logs that just stop: no rule has found its evidence. A trainer's record of the whole run says that training is done.
 func (j *judge) silent() End {
+	if j.Finished != nil {
+		return End{
+			Kind: KindHealthy, Certain: true, Sentence: "The log says that training is done.",
+			Evidence: []Evidence{{*j.Finished, "the trainer's record of the whole run"}},
+		}
+	}
 	end := End{Kind: KindSilent, Sentence: "The log just stops: the job was killed, or still runs."}
 	if j.LastStep >= 0 {
 		end.Sentence = "The log just stops at step " + human.Thousands(j.LastStep) + ": the job was killed, or still runs."

@@ -21,6 +21,9 @@ func Of(job *digest.Ends, files []string, ranks, lastStep int64) End {
 		e.wentOn = job.WentOn(&job.Events[i])
 		c.Events = append(c.Events, e)
 	}
+	if at, ok := job.Finished(); ok {
+		c.Finished = &at
+	}
 	c.Groups = groups(files)
 	return Judge(c)
 }
