@@ -36,6 +36,7 @@ type Job struct {
 	Ends
 	services, hosts map[string]bool
 	gpus            table[gpuKey, GPU]
+	units           table[unitKey, Unit]
 
 	book.Book                  // of its steps, for the account of its time
 	account   *account.Account // made once, see Account
@@ -75,6 +76,10 @@ func (j *Jobs) Batch(td ptrace.Traces) {
 func (j *Jobs) each(f func(*Values)) {
 	for _, job := range j.by.by {
 		job.each(f)
+		for _, u := range job.units.by {
+			f(&u.Values)
+			f(&u.Abnormal)
+		}
 		for _, g := range job.gpus.by {
 			for _, v := range []*Values{&g.Utilization, &g.Power, &g.Temperature, &g.Clock, &g.Memory} {
 				f(v)

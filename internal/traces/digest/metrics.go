@@ -49,6 +49,8 @@ func (j *Jobs) Metrics(md pmetric.Metrics) {
 				of := readers[m.Name()] // nil: no metric of interest
 				if g, ok := gpuReaders[m.Name()]; ok {
 					of = g.point
+				} else if of == nil {
+					of = unitReaders[m.Name()]
 				}
 				if of == nil {
 					continue

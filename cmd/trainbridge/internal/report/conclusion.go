@@ -99,6 +99,7 @@ func conclude(p *page, job *digest.Job, read *offline.Reading) *conclusion {
 	c.course()
 	c.queue()
 	c.repeats()
+	c.units()
 	c.ranks()
 	c.hosts()
 	c.slowComms()

@@ -28,7 +28,7 @@ func (t *text) Sink() offline.Sink { return format.Digest(t.jobs) }
 // Finish implements format.Writer. Jobs of which there is nothing, or nothing between --since and --until, are left out.
 func (t *text) Finish(_ context.Context, read *offline.Reading) error {
 	p := &page{w: t.Out, width: t.Width, colours: t.Colours, chinese: t.Chinese, steady: t.Steady}
-	jobs := slices.DeleteFunc(format.Jobs(t.jobs, read), func(j *digest.Job) bool { return j.Spans == 0 && len(j.GPUs()) == 0 })
+	jobs := slices.DeleteFunc(format.Jobs(t.jobs, read), func(j *digest.Job) bool { return j.Spans == 0 && len(j.GPUs())+len(j.Units()) == 0 })
 	if len(jobs) == 0 {
 		p.line(t.Nothing())
 	}
