@@ -184,15 +184,16 @@ func (c *conclusion) count() string {
 }
 
 // nothingLost is the sentence of a job whose known loss is below warningShare, with the facts of its logs. "Healthy" is said only if the logs would have shown
-// a loss: enough windows to judge, with the time of data loading. Slow windows that lost less than was lost beside them are told too. With too few windows, or
-// none, the sentence is that the logs do not say where the time went. Without facts: "" if the run failed, else that the logs hold nothing complete.
+// a loss, by enough windows to judge with the time of data loading, and if no claim stands before (beginsWithFirst). Slow windows that lost less than was lost
+// beside them are told too. With too few windows, or none, the sentence is that the logs do not say where the time went. Without facts: "" if the run failed,
+// else that the logs hold nothing complete.
 func (c *conclusion) nothingLost() string {
 	facts := strings.Join(c.facts(), c.in("; ", "；"))
 	if facts != "" {
 		facts = c.sf(" %s.", "%s。", facts)
 	}
 	switch {
-	case c.judged() && c.knowsLoading():
+	case c.judged() && c.knowsLoading() && !c.beginsWithFirst():
 		return c.in("Healthy.", "正常：") + c.noneSlow() + facts
 	case c.judged():
 		return strings.TrimSpace(c.noneSlow() + facts)

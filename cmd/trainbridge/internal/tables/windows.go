@@ -53,10 +53,15 @@ var parts = []Column[*part]{
 	number("", "", "slow_seconds_p50", nil, at(slowOf, 0.5)),
 }
 
-// partsOf are the parts of the time of windows, the largest first, the unattributed rest last.
+// partsOf are the parts of the time of windows, the largest first, the unattributed rest last. A part that is only ever a point in time, as an evaluation whose
+// result alone is logged, has no time that is known, and no row.
 func partsOf(w *digest.Window, chinese bool) (rows []*part) {
+	const point = 1e-6 // s: a span of a nanosecond stands for a point
 	for _, p := range w.ByTime() {
 		name := p.Name
+		if longest := p.All.Quantile(1); longest > 0 && longest < point && name != spans.PartUnattributed {
+			continue
+		}
 		if name == spans.PartUnattributed && chinese {
 			name = "未归因"
 		}

@@ -47,3 +47,34 @@ func TestNotFinite(t *testing.T) {
 	assert.NotContains(t, text, "True of")
 	assert.NotContains(t, text, "worst of")
 }
+
+// The result of an evaluation without a duration is no part of the time with a length.
+func TestPointsAreNoParts(t *testing.T) {
+	dir := t.TempDir()
+	var log strings.Builder
+	for i := range 120 {
+		if i%25 == 0 {
+			fmt.Fprintf(&log, "step %d: train loss 2.5000, val loss 2.6000\n", i*10)
+		}
+		fmt.Fprintf(&log, "iter %d: loss 2.5000, time %d.00ms, mfu 38.20%%\n", i*10, 250+i%3)
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "out.log"), []byte(log.String()), 0o600))
+	assert.NotContains(t, reported(t, dir), " ns ")
+}
+
+// A job that has slowed down is not healthy, even where its data came in time.
+func TestSlowedDown(t *testing.T) {
+	dir := t.TempDir()
+	var log strings.Builder
+	for i := 1; i <= 400; i++ {
+		took := 1.0 + 0.01*float64(i%3)
+		if i > 150 {
+			took *= 1.4
+		}
+		fmt.Fprintf(&log, `{"step": %d, "loss": 2.5, "step_time_s": %.3f, "data_time_s": 0.02}`+"\n", i, took)
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "train.jsonl"), []byte(log.String()), 0o600))
+	text := reported(t, dir)
+	assert.Contains(t, text, "The run has slowed down")
+	assert.NotContains(t, text, "Healthy")
+}
