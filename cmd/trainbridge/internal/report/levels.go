@@ -35,7 +35,6 @@ func (l *levels) number(i int) string {
 // of a step: the longer is 1.1 times the shorter, or more.
 func (c *conclusion) levels(steps []account.Step, run *regimes.Run, ranks float64) {
 	l := levels{c, steps, run, ranks}
-	base := 0 // the last segment that was no slower than the one before for the same work
 	for i, s := range run.Segments {
 		if s.Trend >= 0.1 {
 			l.trend(&s)
@@ -44,10 +43,7 @@ func (c *conclusion) levels(steps []account.Step, run *regimes.Run, ranks float6
 			continue
 		}
 		if was := run.Segments[i-1].Level; s.Level >= 1.1*was || was >= 1.1*s.Level {
-			l.change(i, base)
-		}
-		if !l.slower(i, base) {
-			base = i
+			l.change(i)
 		}
 	}
 }
@@ -72,8 +68,8 @@ func (l *levels) trend(s *regimes.Segment) {
 }
 
 // change adds a claim for the change of level at the beginning of a segment. The change is a loss where a log tells that steps do the same work as those of
-// base.
-func (l *levels) change(i, base int) {
+// an earlier one (base).
+func (l *levels) change(i int) {
 	s, before := &l.run.Segments[i], &l.run.Segments[i-1]
 	from := &l.steps[s.From]
 	text := l.sf("From step %s on a step takes %s instead of %s", "从第 %s 步起每步用 %s，此前为 %s", l.number(s.From), human.Seconds(s.Level), human.Seconds(before.Level))
@@ -85,7 +81,7 @@ func (l *levels) change(i, base int) {
 		text += l.sf(" (%s: %s instead of %s)", "（%s：%s，此前为 %s）", l.part(part), human.Seconds(is), human.Seconds(was))
 	}
 	seen := l.proofOf(from, from.Each())
-	if l.slower(i, base) {
+	if base := l.base(i); base >= 0 {
 		steps := 0.0
 		for k := s.From; k < s.To; k++ {
 			steps += float64(l.steps[k].Steps)
@@ -113,12 +109,22 @@ func (l *levels) change(i, base int) {
 	l.claims = append(l.claims, claim{kind: "change", what: text, cost: math.NaN(), grade: remark, proof: []proof{seen}, advice: advice})
 }
 
-// slower says whether the steps of a segment take 1.1 times as long as those of base, or longer, for the same work on the same ranks. As many samples may be
-// more work: of longer sequences.
-func (l *levels) slower(i, base int) bool {
-	s, of := &l.run.Segments[i], &l.run.Segments[base]
-	work, by, ok := l.work(of, s)
-	return ok && by != digest.SampleThroughput && s.Level >= 1.1*of.Level && math.Abs(work-1) < 0.1 && l.steps[s.From].Ranks == l.steps[of.From].Ranks
+// base is the fastest segment before the i-th whose steps took less than 1/1.1 of the time for the same work on the same ranks; -1: none. As many samples may
+// be more work: of longer sequences. A segment half as long as the longest before, or shorter, is no measure of what is usual.
+func (l *levels) base(i int) int {
+	s, longest, found := &l.run.Segments[i], 0, -1
+	for _, of := range l.run.Segments[:i] {
+		longest = max(longest, of.To-of.From)
+	}
+	for n := range l.run.Segments[:i] {
+		of := &l.run.Segments[n]
+		work, by, ok := l.work(of, s)
+		slower := ok && by != digest.SampleThroughput && s.Level >= 1.1*of.Level && math.Abs(work-1) < 0.1
+		if slower && 2*(of.To-of.From) > longest && l.steps[s.From].Ranks == l.steps[of.From].Ranks && (found < 0 || of.Level < l.run.Segments[found].Level) {
+			found = n
+		}
+	}
+	return found
 }
 
 // rates are the figures with which a log tells the work of a step, the most telling first.

@@ -85,3 +85,25 @@ func TestLevelsOfSamples(t *testing.T) {
 	assert.Contains(t, text, "From step 31 on a step takes 3 s instead of 2 s, for as many samples.")
 	assert.NotContains(t, strings.Split(text, "Not known")[0], " lost")
 }
+
+// A short stretch that was faster is no measure of what is usual: the steps behind are as those before.
+func TestLevelsReturn(t *testing.T) {
+	for fast, lost := range map[int]bool{25: false, 90: true} {
+		dir := t.TempDir()
+		var log strings.Builder
+		for i := 1; i <= 240; i++ {
+			took := 1.0
+			if i > 120 && i <= 120+fast {
+				took = 0.7
+			}
+			took += 0.002 * float64(i%5)
+			fmt.Fprintf(&log, `{"step": %d, "step_time_s": %.3f, "tokens_per_sec": %.1f}`+"\n", i, took, 65536/took)
+		}
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "log.jsonl"), []byte(log.String()), 0o600))
+		if text := reported(t, dir); lost {
+			assert.Contains(t, text, "for the same work", fast)
+		} else {
+			assert.NotContains(t, text, "for the same work", fast)
+		}
+	}
+}
