@@ -206,17 +206,27 @@ func (l *levels) part(of string) string {
 }
 
 // shared leaves a loss of longer steps only so far as no claim about waiting, loading data or queues has the same seconds. Seconds of slow steps that no log
-// explains are those of late ranks too, where no collective could be placed in a step.
+// explains are those of late ranks too, where no collective could be placed in a step. Waiting that is nearly all (80 %) for one rank or host is named so.
 func (c *conclusion) shared() {
 	others, late := 0.0, 0.0
+	var wait, who *claim
 	for i := range c.claims {
 		switch cl := &c.claims[i]; cl.kind {
 		case "late_rank", "late_host":
 			late += cl.lost
 			others += cl.lost
-		case "wait", "data_loading", "queue", "rpc":
+			if who == nil || cl.cost > who.cost {
+				who = cl
+			}
+		case "wait":
+			wait = cl
+			others += cl.lost
+		case "data_loading", "queue", "rpc":
 			others += cl.lost
 		}
+	}
+	if wait != nil && who != nil && who.cost >= 0.8*wait.cost {
+		wait.short = who.short
 	}
 	if c.slow() {
 		if wait := c.window.Parts[spans.PartWait]; wait == nil || wait.All.Sum() == 0 {

@@ -67,7 +67,7 @@ func TestLevelsShare(t *testing.T) {
 		return strings.Replace(megatron(at, step, took), "| global", fmt.Sprintf("| throughput per GPU (TFLOP/s/GPU): %.1f | global", 400/took.Seconds()), 1)
 	}, ranks: 2, later: 20}).write(t)
 	text := reported(t, dir)
-	assert.Contains(t, text, " 12.6 s of 53.1 s lost (23.8%) in 40 steps: waiting for late ranks.")
+	assert.Contains(t, text, " 12.6 s of 53.1 s lost (23.8%) in 40 steps: waiting for rank 1 on host-1.")
 	assert.Contains(t, text, "(waiting for late ranks: 602 ms instead of 2 ms), for the same work")
 }
 
