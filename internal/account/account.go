@@ -122,8 +122,8 @@ func (s *Snapshot) Account() (a Account, ok bool) {
 	a.Usual = usual(steps)
 	a.Start = steps[0].Start
 	// From the first line on the training is starting up, unless the line is of an older run.
-	if a.Clock && l.first > 0 && l.first < a.Start && a.Start-l.first < otherRun {
-		a.Start = l.first
+	if first := l.first(a.Start); a.Clock && first > 0 && first < a.Start && a.Start-first < otherRun {
+		a.Start = first
 		t.had(&steps[0]) // whose ranks start up
 		t.spend(StartUp, a.Start, steps[0].Start)
 	}
@@ -634,7 +634,7 @@ func (t *builder) after() {
 			t.paused(p.state, from, p.end)
 		}
 	}
-	t.a.End = max(t.at, t.ledger.last)
+	t.a.End = max(t.at, t.ledger.last(t.at))
 	if t.a.End-t.at >= otherRun {
 		t.a.End = t.at
 	}

@@ -487,3 +487,29 @@ func TestMicroBatches(t *testing.T) {
 	assert.Len(t, a.Attempts, 2)
 	assert.Equal(t, int64(1), a.Redone)
 }
+
+// The clock of another host may be apart: how long its log goes on behind its own last step counts, not when by its clock.
+func TestEdgesOfOtherClocks(t *testing.T) {
+	ledger := func() *Ledger {
+		l := new(Ledger)
+		for n := range int64(100) {
+			l.Add(Step{Number: n, Start: second(n), End: second(n+1)})
+		}
+		return l
+	}
+	l := ledger()
+	l.Began(second(-185), 5e9) // 3 minutes behind, and 5 s before its steps
+	l.Over(second(100+540+2), 2e9)
+	a := accountOf(t, l)
+	assert.Equal(t, seconds(map[State]float64{StartUp: 5, InStep: 100, AfterEnd: 2}), a.Seconds)
+
+	l = ledger() // a host that died halfway, and whose log ends before the others
+	l.Over(second(60), 30e9)
+	a = accountOf(t, l)
+	assert.Equal(t, seconds(map[State]float64{InStep: 100}), a.Seconds)
+
+	l = ledger() // a log whose records have no clock
+	l.Over(second(107), -1)
+	a = accountOf(t, l)
+	assert.Equal(t, seconds(map[State]float64{InStep: 100, AfterEnd: 7}), a.Seconds)
+}

@@ -110,10 +110,10 @@ type Ledger struct {
 	ends   []int64           // ns, when the scheduler or the launcher ended the job
 	excess map[int64]float64 // s beyond the usual time of a step, by its start
 	ranks  []ranks           // changes, in order of arrival
-	first  int64             // ns, of the first line with a clock; 0: unknown
-	last   int64             // ns, of the last one
-	merges int32             // number of merges
-	same   int               // number of first steps unchanged since Stored
+	firsts []edge            // the first lines of logs, and the last ones
+	lasts  []edge
+	merges int32 // number of merges
+	same   int   // number of first steps unchanged since Stored
 }
 
 // Ref refers to a step of a ledger, until the next merge, which moves steps.
@@ -316,16 +316,54 @@ func (l *Ledger) Pause(of State, start, end int64) {
 	}
 }
 
+// edge is the first or the last line of a log: its clock, ns since 1970, and how far it is from the log's first or last step, ns; below 0: not known.
+type edge struct{ at, apart int64 }
+
 // Seen notes the clock of a line, ns since 1970: the wall clock of the run includes the line.
 func (l *Ledger) Seen(ns int64) {
-	ns = instant(ns)
-	if ns == 0 {
-		return
+	l.Began(ns, -1)
+	l.Over(ns, -1)
+}
+
+// Began notes the clock of a log's first line, ns since 1970, and how long before the log's first record it stands, ns; below 0: not known. The wall clock of
+// the run includes the line.
+func (l *Ledger) Began(at, before int64) { l.firsts = appendEdge(l.firsts, at, before) }
+
+// Over notes likewise the clock of a log's last line, and how long after the log's last record it stands.
+func (l *Ledger) Over(at, after int64) { l.lasts = appendEdge(l.lasts, at, after) }
+
+func appendEdge(all []edge, at, apart int64) []edge {
+	if at = instant(at); at == 0 || len(all) >= mostNoted {
+		return all
 	}
-	if l.first == 0 || ns < l.first {
-		l.first = ns
+	return append(all, edge{at, apart})
+}
+
+// first is the run's first line by the clock of the leading log, whose first step starts at start (ns since 1970); 0: none. The clock of another host may be
+// behind by more than that host's log is long before its steps.
+func (l *Ledger) first(start int64) (first int64) {
+	for _, e := range l.firsts {
+		at := e.at
+		if e.apart >= 0 {
+			at = max(at, start-e.apart)
+		}
+		if first == 0 || at < first {
+			first = at
+		}
 	}
-	l.last = max(l.last, ns)
+	return first
+}
+
+// last is likewise the run's last line; the last step ends at end.
+func (l *Ledger) last(end int64) (last int64) {
+	for _, e := range l.lasts {
+		at := e.at
+		if e.apart >= 0 {
+			at = min(at, end+e.apart)
+		}
+		last = max(last, at)
+	}
+	return last
 }
 
 // mostNoted bounds the notes beside the steps.

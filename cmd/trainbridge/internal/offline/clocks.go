@@ -20,6 +20,9 @@ type clocks struct {
 	stamps *clock.Stamps
 	at     int64 // ns since 1970, of the last line with a clock; of records only of the first one, if before all others
 
+	records     int64
+	firstRecord int64   // ns since 1970; 0: no clock
+	lastRecord  []byte  // its first stampWithin bytes
 	first, last int64   // ns since 1970, of the earliest and the latest line; 0: no line has a clock
 	begins      []int64 // ns since 1970, of the file's first line with a clock, and of each line in which a process says that Megatron is initialized
 }
@@ -38,14 +41,44 @@ func newClocks(zone *time.Location) *clocks {
 	return &clocks{zone: zone, stamps: clock.NewStamps(zone)}
 }
 
-// line notes the clock of a line, the first that the line has: "datetime: …", a stamp before the message, the container's stamp, torchrun's prefix. Only
-// ignored lines widen first and last, as the clocks of records are in the spans. The text is valid during the call.
+// line notes the clock of a line. Only ignored lines widen first and last, as the clocks of records are in the spans: of records the first is parsed, and the
+// last once it is asked for (tail). The text is valid during the call.
 func (c *clocks) line(text []byte, v tail.Verdict) {
-	// Of records a single one is parsed, only for c.at: the year of stamps without one (glog).
-	if v != tail.Ignored && c.at != 0 {
+	if v != tail.Ignored {
+		c.lastRecord = append(c.lastRecord[:0], text[:min(len(text), stampWithin)]...)
+		if c.records++; c.records > 1 && c.at != 0 {
+			return
+		}
+	}
+	ns, rest := c.stamp(text)
+	if ns == 0 {
 		return
 	}
-	rest := c.peeler.Peel(text, &c.prefix)
+	c.at = ns
+	if v != tail.Ignored {
+		if c.records == 1 {
+			c.firstRecord = ns
+		}
+		return
+	}
+	if c.first == 0 || bytes.HasPrefix(rest, initialized) {
+		if len(c.begins) < mostBegins {
+			c.begins = append(c.begins, ns)
+		}
+	}
+	if c.first == 0 || ns < c.first {
+		c.first = ns
+	}
+	c.last = max(c.last, ns)
+}
+
+// stampWithin bounds the part of a line in which its clock is looked for: prefixes of launchers, then the stamp.
+const stampWithin = 256
+
+// stamp is the clock of a line, ns since 1970, the first that the line has: "datetime: …", a stamp before the message, the container's stamp, torchrun's prefix.
+// 0: none. rest is the line behind its prefixes.
+func (c *clocks) stamp(text []byte) (ns int64, rest []byte) {
+	rest = c.peeler.Peel(text, &c.prefix)
 	if after, ok := bytes.CutPrefix(rest, titan); ok && c.prefix.Stamp == nil {
 		rest = c.peeler.Peel(after, &c.prefix)
 	}
@@ -60,25 +93,30 @@ func (c *clocks) line(text []byte, v tail.Verdict) {
 		stamp = c.glog(rest)
 	}
 	if stamp == nil {
-		return
+		return 0, rest
 	}
 	ns, err := c.stamps.Parse(stamp)
 	if err != nil {
-		return
+		return 0, rest
 	}
-	c.at = ns
-	if v != tail.Ignored {
-		return
+	return ns, rest
+}
+
+// head and tail are the times of the file's lines before its first record and behind its last, ns: other hosts' clocks differ, and durations do not. Below 0:
+// unknown, as the records have no clock.
+func (c *clocks) head() int64 {
+	if c.firstRecord == 0 || c.first == 0 {
+		return -1
 	}
-	if c.first == 0 || bytes.HasPrefix(rest, initialized) {
-		if len(c.begins) < mostBegins {
-			c.begins = append(c.begins, ns)
-		}
+	return max(c.firstRecord-c.first, 0)
+}
+
+func (c *clocks) tail() int64 {
+	ns, _ := c.stamp(c.lastRecord)
+	if ns == 0 || c.last == 0 {
+		return -1
 	}
-	if c.first == 0 || ns < c.first {
-		c.first = ns
-	}
-	c.last = max(c.last, ns)
+	return max(c.last-ns, 0)
 }
 
 // glogStamp is the beginning of lines of torchrun, "E0813 15:04:05.000000 ", and of PyTorch's C++, "[E813 15:04:05.000000000 ": there the month has no zero
@@ -113,8 +151,8 @@ func (r *Reading) Book(run string, l *account.Ledger) {
 			if f == nil || f.clocks == nil || f.Records == 0 {
 				continue
 			}
-			l.Seen(f.clocks.first)
-			l.Seen(f.clocks.last)
+			l.Began(f.clocks.first, f.clocks.head())
+			l.Over(f.clocks.last, f.clocks.tail())
 			for _, ns := range f.clocks.begins {
 				l.Begins(ns)
 			}

@@ -24,3 +24,25 @@ func TestClocksOfGlog(t *testing.T) {
 		assert.Equal(t, c.want, time.Unix(0, k.last).UTC().Format("2006-01-02 15:04:05.999999"), c.line)
 	}
 }
+
+// Lines before the first record and behind the last have their distance from these.
+func TestClocksOfEdges(t *testing.T) {
+	k := newClocks(time.UTC)
+	for _, l := range []struct {
+		text string
+		v    tail.Verdict
+	}{
+		{"2026-06-12 09:30:00,000 starting", tail.Ignored},
+		{"2026-06-12 09:30:20,000 step 1", tail.Record},
+		{"2026-06-12 09:31:20,000 step 2", tail.Record},
+		{"2026-06-12 09:31:27,500 done", tail.Ignored},
+	} {
+		k.line([]byte(l.text), l.v)
+	}
+	assert.Equal(t, []int64{20e9, 7.5e9}, []int64{k.head(), k.tail()})
+
+	k = newClocks(time.UTC)
+	k.line([]byte("2026-06-12 09:30:00,000 starting"), tail.Ignored)
+	k.line([]byte(`{"step": 1}`), tail.Record)
+	assert.Equal(t, []int64{-1, -1}, []int64{k.head(), k.tail()})
+}
