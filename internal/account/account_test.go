@@ -493,7 +493,7 @@ func TestEdgesOfOtherClocks(t *testing.T) {
 	ledger := func() *Ledger {
 		l := new(Ledger)
 		for n := range int64(100) {
-			l.Add(Step{Number: n, Start: second(n), End: second(n+1)})
+			l.Add(Step{Number: n, Start: second(n), End: second(n + 1)})
 		}
 		return l
 	}

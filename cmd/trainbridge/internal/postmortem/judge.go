@@ -824,7 +824,7 @@ func (j *judge) timeout(e *Event) End {
 	return end
 }
 
-// fewest are the ranks of a group that have enqueued the fewest works (least), by the counts of all ranks; empty: all ranks have the same, or not all have told.
+// fewest are the ranks of a group that have enqueued the fewest works (least), by the counts of all ranks; empty: all have the same, or not all have told.
 // Ranks of the group are ranks of the job if the group has as many. default_pg of a job of unknown size has the ranks up to the highest at least: then a rank
 // that did not tell may be further behind.
 func (j *judge) fewest(counts map[int64]*Event, group string) (behind []int64, least int64) {

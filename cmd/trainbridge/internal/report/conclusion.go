@@ -344,7 +344,7 @@ func (c *conclusion) notFinite(cl *claim) {
 			cl.what += c.sf(", first at step %d", "，首次在第 %d 步", at.N)
 		}
 		first := proof{"", l.FirstNotFinite.At}
-		cl.proof = append([]proof{first}, slices.DeleteFunc(cl.proof, func(p proof) bool { return p.At.Span == first.At.Span })...)
+		cl.proof = append([]proof{first}, slices.DeleteFunc(cl.proof, func(p proof) bool { return p.Span == first.Span })...)
 		return
 	}
 }

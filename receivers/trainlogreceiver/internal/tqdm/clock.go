@@ -122,7 +122,7 @@ func (c *Clock) bySpeed(b *Bar, n float64, mean bool) float64 {
 	if !c.NotFromStart && (c.Sum+c.SumOff < b.Elapsed || c.Sum-c.SumOff > b.Elapsed+1) {
 		c.NotRecent = true
 	}
-	usual := c.At + n*b.Per                          // the move at the drawn speed
+	usual := c.At + n*b.Per                                      // the move at the drawn speed
 	overall := c.since(b, n, min(usual, all+allOff), all-allOff) // drawn speeds are rounded: usual, as far as the mean permits
 	if !c.NotMean && (mean || c.NotRecent) {
 		return overall
