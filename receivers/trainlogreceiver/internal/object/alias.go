@@ -293,8 +293,8 @@ func makeAliases() map[string]Target {
 // data_loading(s) of torchtitan (components/metrics.py), the others of scripts derived from them.
 func addParts(out map[string]Target) {
 	for base := range strings.FieldsSeq(`data_time data_loading_time data_load_time dataload_time data_loading data_wait_time dataloader_time data_fetch_time
-		batch_fetch_time fetch_time forward_time fwd_time backward_time bwd_time optimizer_time optim_time optimizer_step_time compute_time comm_time communication_time
-		allreduce_time checkpoint_time ckpt_time save_checkpoint_time save_time eval_time evaluation_time validation_time`) {
+		batch_fetch_time fetch_time forward_time fwd_time backward_time bwd_time optimizer_time optim_time optimizer_step_time compute_time
+		comm_time communication_time allreduce_time checkpoint_time ckpt_time save_checkpoint_time save_time eval_time evaluation_time validation_time`) {
 		second, milli := Target{action: part, flags: measured}, Target{action: part, flags: measured, Unit: record.Milliseconds}
 		unitless := base != "data_loading" // a share, perhaps
 		for _, suffix := range []string{"", "_s", "_sec", "_secs", "_seconds", "(s)", "_(s)"} {
