@@ -77,6 +77,8 @@ func TestLine(t *testing.T) {
 			[]string{"step loss=5.072 norm=20.19 lr=0 epoch=0.009302"},
 		},
 		{"not finite", `{'loss': nan, 'grad_norm': inf, 'learning_rate': 0.0}`, []string{"step loss=NaN norm=+Inf lr=0"}},
+		{"not finite, filtered", `{'loss': 0.0, 'grad_norm': nan, 'learning_rate': 1e-05}`, []string{"step loss=NaN norm=NaN lr=1e-05"}},
+		{"no loss left", `{'loss': 0.0, 'grad_norm': 0.0}`, []string{"step loss=0 norm=0"}},
 		{"not finite, as text", `{'loss': 'nan', 'grad_norm': '-inf'}`, []string{"step loss=NaN norm=-Inf"}},
 		{
 			"glued to a progress bar", "\r  1%|          | 10/1000 [00:12<20:31,  1.24s/it]\r              \r{'loss': 2, 'epoch': 0.01}            ",

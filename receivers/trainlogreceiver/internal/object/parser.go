@@ -118,10 +118,14 @@ func (p *Parser) Each(b []byte, out Out, done func(rec *record.Record, raw []byt
 // step's or the run's, as count.Guess finds from the rows so far. In other records, or without an answer, "time" is an unknown field.
 func (p *Parser) finish() bool {
 	is := p.judge()
+	rec := p.rec
+	// transformers leaves losses out of its mean that are not finite (trainer.py, logging_nan_inf_filter): where all were, 0 is logged.
+	if rec.Get(record.Loss) == 0 && rec.Has(record.GradientNorm) && math.IsNaN(rec.Get(record.GradientNorm)) {
+		rec.Set(record.Loss, math.NaN())
+	}
 	if math.IsNaN(p.timed) {
 		return is
 	}
-	rec := p.rec
 	if is && rec.Kind == record.Step && !rec.Has(record.Duration) && rec.Has(record.Iteration) {
 		if seconds, of := p.guess.Step(p.timed, rec.Get(record.Iteration)); seconds > 0 {
 			rec.Set(record.Duration, seconds)
