@@ -99,6 +99,7 @@ type Log struct {
 	Records  int64
 	Covered  float64 // steps, of the rank with most: each rank may log all
 	World    int64   // largest number of ranks in the log; 0: not logged
+	Planned  int64   // largest number of planned iterations; 0: not logged
 	Measures [Figures]Measure
 
 	First, Last, Lowest *LossAt // by step, then by time; nil: no loss
@@ -179,6 +180,9 @@ func (d *Digest) step(s ptrace.Span, res *resource) {
 	l.Records++
 	l.covers(v.Covered(), s, res)
 	l.World = max(l.World, res.WorldSize.Or(0))
+	if v.Iterations > 0 && v.Iterations < 1<<53 {
+		l.Planned = max(l.Planned, int64(v.Iterations))
+	}
 	step := v.Step()
 	at := step.Or(l.Records) // else the ordinal
 	d.Steps.last, d.Steps.at = spanKey{s.TraceID(), s.SpanID()}, at

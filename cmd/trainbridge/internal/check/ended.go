@@ -9,8 +9,8 @@ import (
 // ended reports the runs that ended in an error.
 func (r *rules) ended() {
 	for _, job := range r.watch.jobs.Rows() {
-		const ranks, lastStep = 0, -1 // unknown: check counts neither
-		end := postmortem.Of(&job.Ends, r.got.FilesOf(job.Run), ranks, lastStep)
+		const ranks, lastStep, planned = 0, -1, 0 // unknown: check counts none
+		end := postmortem.Of(&job.Ends, r.got.FilesOf(job.Run), ranks, lastStep, planned)
 		if !end.Failed() {
 			continue
 		}

@@ -214,7 +214,7 @@ func (d *document) warnings() (all []string) {
 		all = append(all, d.sf("The runs had other devices: %s.", "两次运行的设备不同（%s）。", list))
 	}
 	for i, run := range []*Run{d.a, d.b} {
-		if end := postmortem.Of(&run.Ends, run.files, 0, -1); end.Failed() {
+		if end := postmortem.Of(&run.Ends, run.files, 0, -1, 0); end.Failed() {
 			all = append(all, d.sf("%c ended in an error: %s", "%c 因错误结束：%s", 'A'+i, reading.Clean(end.Sentence)))
 		}
 		if n := run.notFinite; n > 0 {

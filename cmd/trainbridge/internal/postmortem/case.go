@@ -24,6 +24,7 @@ type Case struct {
 	Events    []Event
 	WorldSize int64                  // ranks of the job; 0: unknown
 	LastStep  int64                  // -1: the logs have no step
+	Planned   int64                  // steps of the job; 0: unknown
 	Finished  *digest.At             // the trainer's record of the whole run, which ends it; nil: none, or steps came after
 	Groups    []flightrecorder.Group // from the dumps of ranks; empty without dumps
 }

@@ -40,9 +40,9 @@ func end(t *testing.T, paths ...string) postmortem.End {
 	}
 	rows := format.Jobs(jobs, read)
 	if len(rows) == 0 {
-		return postmortem.Of(new(digest.Ends), in.Files, 0, -1)
+		return postmortem.Of(new(digest.Ends), in.Files, 0, -1, 0)
 	}
-	return postmortem.Of(&rows[0].Ends, in.Files, 0, -1)
+	return postmortem.Of(&rows[0].Ends, in.Files, 0, -1, 0)
 }
 
 func TestCases(t *testing.T) {

@@ -914,7 +914,11 @@ func (j *judge) silent() End {
 		}
 	}
 	end := End{Kind: KindSilent, Sentence: "The log just stops: the job was killed, or still runs."}
-	if j.LastStep >= 0 {
+	switch {
+	case j.Planned > 0 && j.LastStep >= j.Planned:
+		end.Sentence = "The log ends at the last planned step, " + human.Thousands(j.LastStep) + " of " + human.Thousands(j.Planned) +
+			", and does not say that training is done."
+	case j.LastStep >= 0:
 		end.Sentence = "The log just stops at step " + human.Thousands(j.LastStep) + ": the job was killed, or still runs."
 	}
 	return end

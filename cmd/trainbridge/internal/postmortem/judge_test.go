@@ -83,3 +83,12 @@ func TestJudge(t *testing.T) { //nolint:funlen // a table
 		})
 	}
 }
+
+// A log that ends at the last planned step is not told as cut off, nor as healthy.
+func TestLastPlannedStep(t *testing.T) {
+	for planned, says := range map[int64]string{0: "just stops at step 500", 500: "ends at the last planned step, 500 of 500", 600: "just stops at step 500"} {
+		end := Judge(&Case{LastStep: 500, Planned: planned})
+		assert.Equal(t, KindSilent, end.Kind)
+		assert.Contains(t, end.Sentence, says)
+	}
+}

@@ -16,7 +16,11 @@ func (c *conclusion) died() {
 	for _, at := range c.account.Attempts {
 		c.step = max(c.step, at.Last)
 	}
-	c.end = postmortem.Of(&c.job.Ends, files(c.job, c.read), c.size, c.step)
+	planned := int64(0)
+	for _, l := range c.job.Steps.Rows() {
+		planned = max(planned, l.Planned)
+	}
+	c.end = postmortem.Of(&c.job.Ends, files(c.job, c.read), c.size, c.step, planned)
 	if g := c.end.InFlight; g != nil {
 		c.claims = append(c.claims, claim{
 			kind: "in_flight", cost: math.NaN(), grade: remark,
