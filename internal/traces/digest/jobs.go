@@ -55,6 +55,9 @@ func Ending() *Jobs { return &Jobs{ending: true} }
 func (j *Jobs) Batch(td ptrace.Traces) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	for _, job := range j.by.by {
+		job.Steps.message.begin()
+	}
 	var res resource
 	for _, rs := range td.ResourceSpans().All() {
 		attrs := rs.Resource().Attributes()

@@ -109,6 +109,7 @@ type Log struct {
 	Parts               map[string]*Measure // s, of the named parts of steps
 	Verdicts
 
+	hosts   map[string]*HostTime
 	covered map[writer]*float64 // steps of each writer
 	by      writer              // the last writer: mostly the next step has the same
 	steps   *float64            // of the last writer, in covered
@@ -152,11 +153,55 @@ func (l *Log) covers(steps float64, s ptrace.Span, res *resource) {
 
 // Steps are the training steps.
 type Steps struct {
-	by    table[string, Log]
-	v     view.Step // the step read last
-	last  spanKey   // the step's span: spans of parts follow those of their steps
-	at    int64     // the step's place in the series
-	parts view.Part // the part read last
+	by      table[string, Log]
+	v       view.Step // the step read last
+	message message
+	parts   view.Part // the part read last
+}
+
+// message has the steps of the current message, for the parts behind: parts may be in a resource of their own.
+type message struct {
+	steps []messageStep
+	by    map[spanKey]int // indices of the first steps, as far as parts have asked
+	n     int             // how many of steps are in by
+}
+
+// messageStep is a step with its place in the series of its log.
+type messageStep struct {
+	key  spanKey
+	at   int64
+	host *HostTime // nil: unknown
+}
+
+// mostOfMessage bounds the steps of a message.
+const mostOfMessage = 1 << 14
+
+// begin begins a message.
+func (r *message) begin() {
+	clear(r.by)
+	r.steps, r.n = r.steps[:0], 0
+}
+
+// add adds a step.
+func (r *message) add(s messageStep) {
+	if len(r.steps) >= mostOfMessage {
+		r.begin()
+	}
+	r.steps = append(r.steps, s)
+}
+
+// find is the step of the message with these ids; nil: none.
+func (r *message) find(k spanKey) *messageStep {
+	if r.by == nil {
+		r.by = map[spanKey]int{}
+	}
+	for ; r.n < len(r.steps); r.n++ {
+		r.by[r.steps[r.n].key] = r.n
+	}
+	if i, ok := r.by[k]; ok {
+		return &r.steps[i]
+	}
+	return nil
 }
 
 // log finds or begins the log of a format.
@@ -183,9 +228,11 @@ func (d *Digest) step(s ptrace.Span, res *resource) {
 	if v.Iterations > 0 && v.Iterations < 1<<53 {
 		l.Planned = max(l.Planned, int64(v.Iterations))
 	}
+	host := l.host(res.Host)
+	host.add(v.Duration)
 	step := v.Step()
 	at := step.Or(l.Records) // else the ordinal
-	d.Steps.last, d.Steps.at = spanKey{s.TraceID(), s.SpanID()}, at
+	d.Steps.message.add(messageStep{spanKey{s.TraceID(), s.SpanID()}, at, host})
 	for f, x := range [...]float64{
 		StepTime: v.Duration, Loss: v.Loss.Value, LearningRate: v.LearningRate, GradientNorm: v.GradientNorm, ValidationLoss: math.NaN(),
 		SampleThroughput: v.SampleThroughput, TokenThroughput: v.TokenThroughput, DeviceTokenThroughput: v.DeviceTokenThroughput,
@@ -243,8 +290,8 @@ func (l *LossAt) after(v *view.Step, start int64) bool {
 	return cmp.Or(cmp.Compare(l.Step.Or(math.MaxInt64), v.Step().Or(math.MaxInt64)), cmp.Compare(l.Start, start), cmp.Compare(l.record, v.Record.N)) > 0
 }
 
-// part adds the time of a named part of a step to the part's distribution and, if the step was read last, series. Beyond mostDistributed names, further ones
-// count as Other.
+// part adds the time of a named part of a step to the part's distribution and, if the step is in the message, series. Beyond mostDistributed names, further
+// ones count as Other.
 func (d *Steps) part(s ptrace.Span, res *resource) {
 	v := &d.parts
 	v.Read(s, &res.Resource)
@@ -266,8 +313,9 @@ func (d *Steps) part(s ptrace.Span, res *resource) {
 	}
 	took := length(s)
 	of.Add(took)
-	if d.last == (spanKey{s.TraceID(), s.ParentSpanID()}) {
-		of.Over.Add(d.at, took)
+	if step := d.message.find(spanKey{s.TraceID(), s.ParentSpanID()}); step != nil {
+		of.Over.Add(step.at, took)
+		step.host.part(v.Name, took)
 	}
 }
 

@@ -102,6 +102,7 @@ func conclude(p *page, job *digest.Job, read *offline.Reading) *conclusion {
 	c.units()
 	c.ranks()
 	c.hosts()
+	c.slowHosts()
 	c.slowComms()
 	c.shared()
 	c.zones()

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/trainbridge/trainbridge/internal/account"
@@ -184,16 +185,16 @@ func (c *conclusion) count() string {
 }
 
 // nothingLost is the sentence of a job whose known loss is below warningShare, with the facts of its logs. "Healthy" is said only if the logs would have shown
-// a loss, by enough windows to judge with the time of data loading, and if no claim stands before (beginsWithFirst). Slow windows that lost less than was lost
-// beside them are told too. With too few windows, or none, the sentence is that the logs do not say where the time went. Without facts: "" if the run failed,
-// else that the logs hold nothing complete.
+// a loss, by enough windows to judge with the time of data loading, if no claim stands before (beginsWithFirst), and if nothing is slower than others like it.
+// Slow windows that lost less than was lost beside them are told too. With too few windows, or none, the sentence is that the logs do not say where the time
+// went. Without facts: "" if the run failed, else that the logs hold nothing complete.
 func (c *conclusion) nothingLost() string {
 	facts := strings.Join(c.facts(), c.in("; ", "；"))
 	if facts != "" {
 		facts = c.sf(" %s.", "%s。", facts)
 	}
 	switch {
-	case c.judged() && c.knowsLoading() && !c.beginsWithFirst():
+	case c.judged() && c.knowsLoading() && !c.beginsWithFirst() && !c.uneven():
 		return c.in("Healthy.", "正常：") + c.noneSlow() + facts
 	case c.judged():
 		return strings.TrimSpace(c.noneSlow() + facts)
@@ -205,6 +206,13 @@ func (c *conclusion) nothingLost() string {
 		return c.in("These logs hold no complete step, call or collective.", "日志中没有完整的步骤、调用或集合通信。")
 	}
 	return strings.TrimSpace(facts + c.sf(" %s where the time went.", "%s时间的去向。", c.capital(c.doesNotSay())))
+}
+
+// uneven says whether a host, a worker, a communicator or a unit is slower than others like it.
+func (c *conclusion) uneven() bool {
+	return slices.ContainsFunc(c.claims, func(cl claim) bool {
+		return slices.Contains([]string{"slow_host", "slow_worker", "slow_communicator", "unit"}, cl.kind)
+	})
 }
 
 // logs is how the logs of the job are called.

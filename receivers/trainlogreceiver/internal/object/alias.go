@@ -219,7 +219,7 @@ func makeAliases() map[string]Target {
 	add(Target{action: rank}, "rank", "global_rank", "process_index", "dl.rank")
 	add(Target{action: stamp}, "timestamp", "time", "ts", "_timestamp", "@timestamp", "datetime", "wall_time", "date")
 	add(Target{action: gpus, flags: measured}, "gpu_util", "gpu_utilization", "gpu_utils", "utilization.gpu", "gpu_util_percent", "gpu_util_pct", "gpu_util(%)")
-	add(Target{action: host}, "hostname", "host_name", "node_name", "nodename", "host.name")
+	add(Target{action: host}, "hostname", "host", "host_name", "node_name", "nodename", "host.name")
 	add(Target{action: perGPU, GPU: record.GPUTemperature, Listed: true},
 		"gpu_temp", "gpu_temps", "gpu_temperature", "gpu_temperatures", "gpu_temp_c", "temperature.gpu")
 	add(Target{flags: message}, "msg", "message", "level", "levelname", "severity", "lvl")
