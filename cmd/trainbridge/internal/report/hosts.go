@@ -9,8 +9,8 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// slowHosts adds a claim for hosts whose steps load data, or compute, longer than those of the others, by the trainer's timers in the logs of each host: by 20 %
-// of that part, and by 10 % of a step. Most of at least four hosts must be alike. A host may have more to do, such as another stage of a pipeline: no loss.
+// slowHosts adds a claim for hosts whose steps load data, or compute, longer than those of the others, by the trainer's timers in each host's log: by 20 % of
+// that part, and by 10 % of a step. Most of at least four hosts must be alike. A host may have more to do, such as another stage of a pipeline: no loss.
 func (c *conclusion) slowHosts() {
 	const leastHosts, leastRecords = 4, 20
 	for _, l := range c.job.Steps.Rows() {
