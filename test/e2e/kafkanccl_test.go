@@ -447,8 +447,8 @@ func TestFleet(t *testing.T) {
 	c.stop(t)
 }
 
-// growKilling grows the logs while an agent, the broker and each gateway are killed, including the counting gateway. The broker and a gateway are killed once all
-// gateways have their partitions: after a death while partitions move a gateway may get others, and counts are then not exact (docs/reference/scale.md).
+// growKilling grows the logs while an agent, the broker and each gateway are killed, including the counting gateway. The broker and a gateway are killed once
+// all gateways have their partitions: after a death while partitions move a gateway may get others, and counts are then not exact (docs/reference/scale.md).
 func (f *fleet) growKilling() {
 	f.Helper()
 	rnd := rand.New(rand.NewPCG(1, 19))
