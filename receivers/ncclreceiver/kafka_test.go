@@ -46,6 +46,7 @@ import (
 
 // cluster is a broker with a topic, and the collectors that write to the topic.
 type cluster struct {
+	log        *zap.Logger // of its gateways; nil: none
 	tb         testing.TB
 	brokers    []string
 	partitions int32
@@ -120,6 +121,9 @@ func (c *cluster) startOn(host component.Host, next consumer.ConsumeTracesFunc, 
 	require.NoError(c.tb, err)
 	set := receivertest.NewNopSettings(metadata.Type)
 	set.TelemetrySettings = g.tel.NewTelemetrySettings()
+	if c.log != nil {
+		set.Logger = c.log
+	}
 	g.base, err = filereceiver.Prepare(set, c.config(change), func(base *filereceiver.Receiver, cfg component.Config) (filereceiver.Parts, error) {
 		r, err := newReceiver(base, cfg.(*Config))
 		require.NoError(c.tb, err)
@@ -497,6 +501,8 @@ func TestGatewayHang(t *testing.T) {
 // Records of a later version, or broken ones, are refused by name. The rest of the message is joined, nobody is accused of a hang, and the watermarks say so.
 func TestGatewayUnreadable(t *testing.T) {
 	c, out := newCluster(t, 1), new(rootsOf)
+	core, logged := observer.New(zap.WarnLevel)
+	c.log = zap.New(core)
 	var end atomic.Int64
 	g := c.start(func(ctx context.Context, td ptrace.Traces) error {
 		for _, s := range filereceivertest.Spans([]ptrace.Traces{td}, spans.SpanNCCLWatermark) {
@@ -506,8 +512,6 @@ func TestGatewayUnreadable(t *testing.T) {
 		}
 		return out.take(ctx, td)
 	}, nil)
-	core, logged := observer.New(zap.WarnLevel)
-	g.r.Set.Logger = zap.New(core)
 	newer := ranked(1, 2, 1)
 	newer.Records[0]++
 	c.says(0, ranked(0, 2, 0), ranked(1, 2, 0), newer, ranked(0, 2, 1))
