@@ -148,6 +148,9 @@ func (s *Stream) Hold() Held {
 	return s.curHeld
 }
 
+// Holds says whether the current line is held. Call Holds inside Handler.Line only.
+func (s *Stream) Holds() bool { return s.curHeld >= 0 }
+
 // ByArrival declares the current line to have no time of its own: the output depends on the reading time (Observed, Live, ModTime, Ahead), which is stored
 // before the batch is sent and restored with the line when read again. Call ByArrival inside Handler.Line only.
 func (s *Stream) ByArrival() { s.dated = true }

@@ -138,7 +138,7 @@ func (h *eventful) Line(l *tail.Line) (tail.Verdict, string) {
 	}
 	if h.scan.Busy() { // the line may belong to an event that ends later, in need of this place
 		h.last, h.lastWas = l.Observed, writingOf(l)
-		if !h.holds && v != tail.Record { // the wrapped handler may hold its records by itself
+		if !h.holds && v != tail.Record && !h.stream.Holds() { // a line that the wrapped handler holds is its to release, and records are its to hold
 			h.held, h.heldLine, h.holds = h.stream.Hold(), h.scan.Lines(), true
 		} else {
 			h.place(h.scan.Lines())

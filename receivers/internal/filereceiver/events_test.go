@@ -89,3 +89,41 @@ func TestTimeOfUnendedEvent(t *testing.T) {
 	s := sink.AllTraces()[0].ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0)
 	assert.Equal(t, written, s.StartTimestamp().AsTime())
 }
+
+// holder holds its first line and the sixth, none of them a record, until the end of the log.
+type holder struct {
+	ignoring
+	stream *tail.Stream
+	lines  int
+	held   []tail.Held
+}
+
+func (h *holder) Line(l *tail.Line) (tail.Verdict, string) {
+	if h.lines++; h.lines == 1 || h.lines == 6 {
+		h.held = append(h.held, h.stream.Hold())
+	}
+	return h.ignoring.Line(l)
+}
+
+func (h *holder) Expire(time.Time) {
+	for _, held := range h.held {
+		h.stream.Release(held)
+	}
+}
+
+// A line that the wrapped handler holds stays held when its event is complete: the number would name a later line.
+func TestEventInAHeldLine(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.log")
+	require.NoError(t, os.WriteFile(path, []byte("Traceback (most recent call last):\n  File \"a.py\", line 3, in f\nValueError: x\na\nb\nc\n"), 0o600))
+	cfg := tail.DefaultConfig()
+	cfg.Include = []string{path}
+	h := new(holder)
+	parts := Parts{Tail: cfg, NewHandler: func(s *tail.Stream) tail.Handler { h.stream = s; return h }}
+	sink := &consumertest.TracesSink{}
+	mk := func(*Receiver, component.Config) (Parts, error) { return parts, nil }
+	_, err := ReadAll(t.Context(), receivertest.NewNopSettings(component.MustNewType("run_events")), nil, mk, nil, sink, nil)
+	require.NoError(t, err)
+	assert.Equal(t, 1, sink.SpanCount())
+	require.Len(t, h.held, 2)
+	assert.NotEqual(t, h.held[0], h.held[1])
+}
