@@ -82,7 +82,7 @@ type Place int32
 type Handler interface {
 	// Line takes the next line. Unless the handler calls Stream.Hold for it, the line belongs to the current batch.
 	Line(l *Line) (v Verdict, reason string)
-	// Expire gives up records held since before the given time: they go into the current batch, marked incomplete. The time has a UnixNano.
+	// Expire gives up records held since before the given time: they go into the current batch, marked incomplete. UnixNano can express the time.
 	Expire(before time.Time)
 	// Cut ends the current batch and returns it, or nil for nothing to send.
 	Cut() Delivery

@@ -186,7 +186,7 @@ func (j *joiner) full(c *open) bool {
 	return have >= need && (comm.lost == 0 || have-c.lostHere() >= need)
 }
 
-// lostHere counts the ranks given up since their record here, or since they went on: need is without them.
+// lostHere counts the ranks in c.ranks and c.passed that were given up later. full waits for the remaining ranks only, and so subtracts the result.
 func (c *open) lostHere() (n int) {
 	passed := 0
 	for rank := range int32(len(c.comm.gone) * 64) {
@@ -198,7 +198,8 @@ func (c *open) lostHere() (n int) {
 			passed++
 		}
 	}
-	return n + min(passed, c.passed) // after a restart of the numbers no rank has passed
+	// After a restart of the numbers, track.last still has numbers from before: ranks are beyond seq that are not in c.passed (passedBy).
+	return n + min(passed, c.passed)
 }
 
 // whyFull is the outcome of a full collective: why nothing more is waited for.

@@ -414,7 +414,7 @@ func (p *partition) forget() {
 	dead := p.t.now().Add(-p.t.r.cfg.HangTimeout)
 	for key, in := range p.inputs {
 		if in.lastRead.Before(dead) {
-			in.Heard()
+			in.Heard() // no collective waits for a forgotten input
 			delete(p.inputs, key)
 		}
 	}

@@ -153,6 +153,7 @@ func (p *pair) release() {
 }
 
 // Add watches a directory. It may be called again at any time: the name may have become another directory's. fresh: the directory was not watched before.
+// A closed listener watches no directory.
 func (l *Listener) Add(dir string) (fresh bool, err error) {
 	mu.Lock()
 	if l.closed || l.watches >= maxWatches {

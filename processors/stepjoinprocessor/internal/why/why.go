@@ -316,7 +316,7 @@ func (o *peers) detailed(w *window, k breakdown.Kind, seconds float64, before []
 	case breakdown.Wait:
 		return len(w.ranks) > 0
 	case breakdown.RPCReceive:
-		return known[breakdown.RPCServer]
+		return known[breakdown.RPCServer] // else the time may be the server's
 	default:
 		return true
 	}

@@ -121,7 +121,8 @@ func (p *Parser) key(b []byte, i int) (name, int) {
 	return p.otherKey(b, i)
 }
 
-// otherKey reads a member name that was not guessed, and notes it as the successor of the name before. A name missing in keys is other, and is not noted.
+// otherKey reads a member name that key did not guess, returns its meaning and its end, and notes the name as the successor of the name before. A name missing
+// in keys is other, and is not noted. An end of -1: malformed.
 func (p *Parser) otherKey(b []byte, i int) (name, int) {
 	if i >= len(b) || b[i] != '"' {
 		return other, -1

@@ -339,7 +339,8 @@ func (p *Parser) train(d *drawing, withoutLoss bool, out object.Out) (found bool
 	return found
 }
 
-// split separates the pairs of a postfix about the step (training) from the pairs about an evaluation (results), and leaves out pairs about neither.
+// split separates the pairs of a postfix about the step (training) from the pairs about an evaluation (results), and leaves out Lightning's
+// version, means over an epoch, and pairs without a name.
 func (p *Parser) split(postfix []byte) {
 	p.training, p.results = p.training[:0], p.results[:0]
 	for len(postfix) > 0 {

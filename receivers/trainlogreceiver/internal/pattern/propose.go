@@ -39,7 +39,7 @@ func Propose(lines []string) string {
 			continue
 		}
 		n := len(rows)
-		if strings.Contains(strings.ToLower(shape), "loss") { // as many lines may have the learning rate
+		if strings.Contains(strings.ToLower(shape), "loss") { // lines of the learning rate alone may be as frequent
 			n *= 2
 		}
 		if best == "" || n > most || n == most && shape < best {

@@ -56,7 +56,7 @@ func (c *Clock) begin(b *Bar) {
 	case b.Done == 0:
 	case b.Per > 0 && all+off >= b.Elapsed && all-off <= b.Elapsed+1: // counts times speed are the elapsed time: the speed is of everything so far
 		c.At = within(all, b.Elapsed, b.Elapsed+1)
-		c.Moves, c.Took, c.Off = smoothing*b.Done, smoothing*all, smoothing*off
+		c.Moves, c.Took, c.Off = smoothing*b.Done, smoothing*all, smoothing*off // as after a first move of all counts
 		c.Sum, c.SumOff = all, off
 	case b.Per == 0 && b.Elapsed == 0: // a resumed job
 		c.First, c.FromN = b.Done, b.Done
