@@ -18,7 +18,12 @@ var update = flag.Bool("update", false, "write docs/reference/events.md")
 
 // found are the events of a text.
 func found(path, text string) (all []Event) {
-	s := NewScanner(path, time.UTC, time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC))
+	return foundIn(path, text, time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC))
+}
+
+// foundIn are the events of a text that was written at a time.
+func foundIn(path, text string, wrote time.Time) (all []Event) {
+	s := NewScanner(path, time.UTC, wrote)
 	for line := range strings.Lines(text) {
 		all = append(all, s.Line([]byte(strings.TrimRight(line, "\n")))...)
 	}
@@ -43,6 +48,14 @@ func TestYears(t *testing.T) {
 		}
 		assert.Equal(t, c.want, at, c.line)
 	}
+}
+
+// The 29th of February is of the last leap year before the log's modification.
+func TestLeapDay(t *testing.T) {
+	const line = "Feb 29 10:00:00 node1 kernel: NVRM: GPU at PCI:0000:dc:00: GPU has fallen off the bus."
+	all := foundIn("job.log", line, time.Date(2025, 1, 10, 0, 0, 0, 0, time.UTC))
+	require.Len(t, all, 1)
+	assert.Equal(t, time.Date(2024, 2, 29, 10, 0, 0, 0, time.UTC), time.Unix(0, all[0].Time).UTC())
 }
 
 // TestExamples: each example is found, as an event of its form or of an earlier form of the same class.

@@ -198,17 +198,20 @@ func (pl *placer) date(year int, month time.Month, day, hour, minute, second, fr
 	if guessed {
 		year = near.Year()
 	}
-	at := time.Date(year, month, n(day), n(hour), n(minute), n(second), ns, pl.zone)
+	in := func(year int) time.Time {
+		return time.Date(year, month, n(day), n(hour), n(minute), n(second), ns, pl.zone)
+	}
+	at := in(year)
 	switch {
 	case !guessed:
 	case pl.full.IsZero():
 		if at.After(near.Add(24 * time.Hour)) { // a line of December in a log modified in January; a day is left for other zones
-			at = at.AddDate(-1, 0, 0)
+			at = in(year - 1)
 		}
 	case at.Before(near.AddDate(0, -6, 0)): // a line of January behind a full stamp of December
-		at = at.AddDate(1, 0, 0)
+		at = in(year + 1)
 	case at.After(near.AddDate(0, 6, 0)): // a late line of December
-		at = at.AddDate(-1, 0, 0)
+		at = in(year - 1)
 	}
 	if at.Year() < 1971 || at.Year() > 2260 { // int64 nanoseconds end in 2262; a span's times begin in 1970
 		return 0

@@ -24,6 +24,10 @@ var transfers = []string{
 	"all-gather", "all_gather", "allgather", "all-reduce", "all_reduce", "allreduce", "reduce-scatter", "reduce_scatter", "reducescatter", "recv", "send",
 }
 
+// WholeOf is the name of the timer that runs over all micro batches of a step, for the timer of the last one, whose time it has too: DeepSpeed logs both
+// "bwd_allreduce" and "bwd_allreduce_microstep".
+func WholeOf(name string) (whole string, ok bool) { return strings.CutSuffix(name, "_microstep") }
+
 // PartOf is the part of a step's time measured by a timer, by the names in Megatron-LM (training.py), verl (timing_s) and others. The first case that fits
 // counts; any other name is Computing.
 func PartOf(name string) Part {

@@ -320,6 +320,7 @@ func (d *deriver) own(r *facts.Run, g *facts.Group, w *facts.Window) {
 			d.timers = append(d.timers, why.Timer{Name: r.Text(l.Name), Seconds: length, Rank: int64(l.LateRank), Late: factor * float64(l.Late) / 1e9})
 		}
 		switch {
+		case l.Kind != breakdown.Unattributed && d.inWhole(r, g, w, l):
 		case l.Kind != breakdown.Unattributed:
 			d.pieces = append(d.pieces, breakdown.Piece{Kind: l.Kind, Seconds: length})
 			if !direct && !inWait { // the computing part around it includes this time
@@ -333,6 +334,20 @@ func (d *deriver) own(r *facts.Run, g *facts.Group, w *facts.Window) {
 	if computes {
 		d.pieces = append(d.pieces, breakdown.Piece{Kind: breakdown.Compute, Seconds: math.Max(compute, 0)})
 	}
+}
+
+// inWhole says whether the time of a part, of one micro batch, is in another part of the step w, over all micro batches.
+func (d *deriver) inWhole(r *facts.Run, g *facts.Group, w *facts.Window, l *facts.Leaf) bool {
+	whole, ok := trainers.WholeOf(r.Text(l.Name))
+	if !ok {
+		return false
+	}
+	for i := range g.Own {
+		if o := &g.Own[i]; !o.Parent.IsEmpty() && r.Text(o.Name) == whole && d.stepOf(o) == w.Span {
+			return true
+		}
+	}
+	return false
 }
 
 // besideSteps says whether a part is work that some trainers do within steps, and others between two steps.

@@ -340,6 +340,29 @@ func TestPartsOfAStep(t *testing.T) {
 	}
 }
 
+// DeepSpeed's timer of the last micro batch repeats time of the timer of all of them, where both are logged.
+func TestTimerOfAMicroBatch(t *testing.T) {
+	for _, timers := range [][]string{{"bwd_allreduce", "bwd_allreduce_microstep"}, {"bwd_allreduce_microstep"}} {
+		b, j := newBench(t), newJob()
+		trace := j.step(1, 1000*second, 1010*second)
+		j.part(trace, "bwd", 1000*second, 1006*second)
+		for _, timer := range timers {
+			s := j.out.Add(spans.Resource{Service: "train", RunID: j.run, Time: spans.TimeSynthetic}, spans.Span{
+				Trace: trace, ID: spans.SpanID(trace, timer), Parent: spans.SpanID(trace, "bwd"), Name: timer, Start: 1000 * second, End: 1002 * second,
+				Source: spans.TimeSynthetic,
+			})
+			s.Attributes().PutStr(spans.AttrStage, timer)
+		}
+		require.NoError(t, b.ConsumeTraces(t.Context(), j.traces()))
+		b.over(t)
+		down := find(told(b.sink), "/breakdown@")
+		require.Len(t, down, 1, timers)
+		for _, want := range []string{"ml.step.time.collective=2 ", "ml.step.time.compute=4 ", "ml.step.time.unattributed=4 "} {
+			assert.Contains(t, down[0], want, timers)
+		}
+	}
+}
+
 // Waiting for rollouts is no computing, but for a rollout within (slime).
 func TestWaitingIsNoComputing(t *testing.T) {
 	b, j := newBench(t), newJob()

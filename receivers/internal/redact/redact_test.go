@@ -112,6 +112,23 @@ func TestSecretsInTexts(t *testing.T) {
 	}
 }
 
+// The name of a secret may stand right behind another secret: the secret before is no word of the name.
+func TestSecretsInARow(t *testing.T) {
+	r, err := New(DefaultConfig())
+	require.NoError(t, err)
+	for text, want := range map[string]string{
+		"password=hunter2x token=abcd1234efgh5678":             "password=[redacted] token=[redacted]",
+		"api_key=1a2b3c4d5e6f token: abcd1234efgh5678 end":     "api_key=[redacted] token: [redacted] end",
+		"password: hunter2x API key: abcd1234efgh5678":         "password: [redacted] API key: [redacted]",
+		"--password hunter2x dsn=abcd1234efgh5678 lr=1":        "--password [redacted] dsn=[redacted] lr=1",
+		"password=hunter2x the token=abcd1234efgh5678 and end": "password=[redacted] the token=[redacted] and end",
+	} {
+		var n Counts
+		assert.Equal(t, want, r.text(text, &n))
+		assert.Equal(t, int64(2), n.Keys+n.Values, text)
+	}
+}
+
 // traces redacts spans as Batch does.
 func traces(r *Redactor, td ptrace.Traces) Counts {
 	w := r.walker()

@@ -194,7 +194,7 @@ func (f *finder) assignments(s string, n *Counts) string {
 		if width == 0 {
 			continue
 		}
-		begin, end, looks := f.nameBefore(s, i)
+		begin, end, looks := f.nameBefore(s, out.from, i)
 		inReplaced := begin < out.from
 		if looks == secrets.Nothing || inReplaced || s[i] == ',' && !listed(s, begin, i) {
 			continue
@@ -223,9 +223,10 @@ func (f *finder) assignments(s string, n *Counts) string {
 }
 
 // nameBefore finds the name that ends before the separator at s[i], and which of its values are secrets. A name that alone means nothing, or little (key,
-// token), is taken with up to two words before, in a sentence: "API key: X". Quotes and brackets behind the name do not count. Where a name in Chinese begins
-// is unknown: begin is then the name's last byte, enough for the caller to see that the name stands behind all replaced parts. No name: begin is end.
-func (f *finder) nameBefore(s string, i int) (begin, end int, looks secrets.Looks) {
+// token), is taken with up to two words before, in a sentence: "API key: X". Words before s[least], the end of the last replaced part, are no part of the name.
+// Quotes and brackets behind the name do not count. Where a name in Chinese begins is unknown: begin is then the name's last byte, enough for the caller to see
+// that the name stands behind all replaced parts. No name: begin is end.
+func (f *finder) nameBefore(s string, least, i int) (begin, end int, looks secrets.Looks) {
 	end = len(strings.TrimRight(s[:i], ` "'\].`))
 	for strings.HasSuffix(s[:end], "%22") { // a quote in a URL
 		end -= 3
@@ -247,6 +248,9 @@ func (f *finder) nameBefore(s string, i int) (begin, end int, looks secrets.Look
 			break
 		}
 		from := nameStart(s, begin-1)
+		if from < least {
+			break
+		}
 		// Random: any word before "key", too weak a sign in a sentence.
 		if more := f.class(s[from:end]); more != secrets.Nothing && more != secrets.Random {
 			return from, end, more

@@ -61,12 +61,12 @@ func (p *Parser) stats(b []byte, out Out) (v tail.Verdict, reason string, mine b
 	s := &p.state
 	switch {
 	case bytes.HasPrefix(b, arealTop), bytes.HasPrefix(b, arealRule):
-		return tail.Ignored, Early, true
+		return tail.Ignored, Value, true
 	case bytes.HasPrefix(b, arealRow):
 		if !s.Far && len(s.Lines)+len(b) <= maxLines {
 			s.Lines = append(append(s.Lines, b...), '\n')
 		}
-		return tail.Ignored, Early, true
+		return tail.Ignored, Value, true
 	case !bytes.HasPrefix(b, arealEnd) || s.Far || len(s.Lines) == 0:
 		return tail.Ignored, "", false
 	}
@@ -96,7 +96,7 @@ func (p *Parser) stats(b []byte, out Out) (v tail.Verdict, reason string, mine b
 	}
 	s.Lines = nil
 	if rec.Empty() || !found && !rec.Has(record.Loss) {
-		return tail.Ignored, Early, true
+		return tail.Ignored, Value, true
 	}
 	p.place(rec)
 	out.Emit(rec)

@@ -50,7 +50,7 @@ const Source = "block"
 // Reasons of lines that are part of a block, and no record alone.
 const (
 	Head  = "head"        // names the step
-	Early = "block_value" // a value before the loss
+	Value = "block_value" // kept for the record of the block, or without a meaning
 )
 
 // Out takes the records of a line, and returns the prefix of its text; step.Out implements Out.
@@ -213,7 +213,7 @@ func (p *Parser) value(b []byte, q pair, out Out) (v tail.Verdict, reason string
 			return tail.Ignored, "", false
 		}
 		s.Lines = append(append(s.Lines, b...), '\n')
-		return tail.Ignored, Early, true
+		return tail.Ignored, Value, true
 	}
 	s.Began = append(s.Began[:0], b...)
 	rec := out.Record()
@@ -231,17 +231,18 @@ func (p *Parser) value(b []byte, q pair, out Out) (v tail.Verdict, reason string
 	return tail.Record, "", true
 }
 
-// later emits a value behind the one that made the record, as a value of that record. A value that would be another record is ignored.
+// later emits a value that comes after the one that made the record (Began), as a Side: an addition to the record. A value that would be a record of its own,
+// with a number or a summary, is ignored.
 func (p *Parser) later(q pair, out Out) (v tail.Verdict, reason string, mine bool) {
 	rec := out.Record()
 	p.objects.Begin(rec)
 	p.add(rec, q)
 	if p.objects.End(); rec.Kind == record.Summary || rec.Has(record.Iteration) {
-		return tail.Ignored, Early, true
+		return tail.Ignored, Value, true
 	}
 	rec.Source, rec.Kind, rec.HasRank = Source, record.Side, false
 	if rec.Empty() {
-		return tail.Ignored, Early, true
+		return tail.Ignored, Value, true
 	}
 	out.Emit(rec)
 	return tail.Record, "", true
@@ -256,7 +257,7 @@ func (p *Parser) result(b []byte, q pair, out Out) (v tail.Verdict, reason strin
 		if len(s.Results)+len(b) <= maxLines {
 			s.Results = append(append(s.Results, b...), '\n')
 		}
-		return tail.Ignored, Early, true
+		return tail.Ignored, Value, true
 	}
 	rec := out.Record()
 	for text := range bytes.SplitSeq(s.Results, []byte("\n")) {

@@ -58,7 +58,7 @@ func (p *Parser) boxed(b []byte, out Out) (v tail.Verdict, reason string, mine b
 		return tail.Ignored, "", false
 	}
 	s.Lines = append(append(s.Lines, b...), '\n')
-	return tail.Ignored, Early, true
+	return tail.Ignored, Value, true
 }
 
 // The names in a box for the number of its step, from the surest: to TensorBoard, Stable-Baselines3 logs total_timesteps as the step. Boxes without groups are
