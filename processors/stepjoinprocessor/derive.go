@@ -311,7 +311,7 @@ func (d *deriver) own(r *facts.Run, g *facts.Group, w *facts.Window) {
 			continue
 		}
 		if w == nil || w.Kind != facts.Step || d.stepOf(l) != w.Span || d.between && l.Parent == w.Span && besideSteps(l) {
-			continue
+			continue // of another step, or between two steps
 		}
 		length, direct := factor*float64(l.End-l.Start)/1e9, l.Parent == w.Span // s; not nested in another part
 		// Within a part that waits: the waiting part's own time is no computing.

@@ -52,7 +52,7 @@ func barOf(f *figure, label string) *bar {
 // request. html/template escapes texts of logs.
 func writeHTML(w io.Writer, d *document) error {
 	data := pageData{Lang: "en", Conclusion: d.conclusion(), Warnings: d.warnings(), Sides: d.sides(), Notes: d.notes()}
-	if d.words {
+	if d.words { // Chinese
 		data.Lang = "zh"
 	}
 	// The account, in the columns of the figures: without intervals and bars.
