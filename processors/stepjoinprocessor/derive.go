@@ -42,6 +42,7 @@ type deriver struct {
 	waits    []pcommon.SpanID                  // the parts of a step that wait for another process
 	between  bool                              // checkpoints and evaluations among the parts of the step lie between two steps
 	timers   []why.Timer
+	loader   why.Loader
 	seconds  []float64
 	ranks    int64 // of the job in the window; 0: unknown
 	gpus     near
@@ -287,7 +288,7 @@ func (d *deriver) count(ambiguous bool) {
 
 // own adds the pieces of a group's own trace to the breakdown: stages of TransferQueue, leaves with a kind of time, and the trainer's timers of the step w. w
 // is the main window of the group at hand; nil for a group within the window at hand. Parts of steps are taken from the main window only, because each rank
-// writes its own.
+// writes its own; but for data, which all ranks wait for (loading).
 func (d *deriver) own(r *facts.Run, g *facts.Group, w *facts.Window) {
 	factor := d.parts(g, w)
 	if w != nil {
@@ -333,6 +334,42 @@ func (d *deriver) own(r *facts.Run, g *facts.Group, w *facts.Window) {
 	}
 	if computes {
 		d.pieces = append(d.pieces, breakdown.Piece{Kind: breakdown.Compute, Seconds: math.Max(compute, 0)})
+	}
+	if w != nil && w.Kind == facts.Step {
+		d.loading(r, g, w, factor)
+	}
+}
+
+// loading adds the time by which another rank loaded data for longer than the rank of the step w, where several ranks log the step: all wait for that rank.
+func (d *deriver) loading(r *facts.Run, g *facts.Group, w *facts.Window, factor float64) {
+	d.loader = why.Loader{}
+	d.seconds = d.seconds[:0]
+	mine, most := 0.0, 0.0
+	for i := range g.Windows {
+		of, took, rank := &g.Windows[i], 0.0, int32(-1)
+		if of.Kind != facts.Step || of.Steps != w.Steps {
+			continue
+		}
+		for k := range g.Own {
+			if l := &g.Own[k]; l.Kind == breakdown.DataLoading && l.Parent == of.Span {
+				took, rank = took+factor*float64(l.End-l.Start)/1e9, l.LateRank
+			}
+		}
+		if of.Span == w.Span {
+			mine = took
+		}
+		if took > most {
+			most, d.loader.Who = took, breakdown.Who{Rank: int64(rank), HasRank: rank >= 0, Host: r.Text(of.Host)}
+		}
+		d.seconds = append(d.seconds, took)
+	}
+	if len(d.seconds) < 2 || most == 0 {
+		return
+	}
+	slices.Sort(d.seconds)
+	d.loader.Late = most - stat.Median(d.seconds)
+	if most > mine {
+		d.pieces = append(d.pieces, breakdown.Piece{Kind: breakdown.DataLoading, Seconds: most - mine})
 	}
 }
 
@@ -788,7 +825,7 @@ func (d *deriver) whyWindow(r *facts.Run, w *facts.Window, b *breakdown.Breakdow
 	}
 	return why.Window{
 		Key: k, Start: w.Start, Number: number, Ranks: d.ranks, World: r.World, Trainer: r.Trainer, Breakdown: b, Notes: notes,
-		Timers: d.timers, Apart: apart,
+		Timers: d.timers, Apart: apart, Loader: d.loader,
 	}
 }
 

@@ -283,6 +283,10 @@ func (r *reader) describe(f *fact, span ptrace.Span, kind view.Kind) bool {
 		}
 		f.leaf.Kind, f.leaf.Parent, f.own = of, span.ParentSpanID(), true
 		f.promised = false // a part without a parent is one whose step was not logged: its trace needs no root for it
+		f.leaf.LateRank = int32(number(span.Attributes(), spans.AttrRank))
+		if rank := r.res.Rank.Or(-1); f.leaf.LateRank < 0 && rank <= math.MaxInt32 { // the same for all spans of the log
+			f.leaf.LateRank = int32(rank)
+		}
 		r.slowestRank(&f.leaf, span)
 		f.leaf.Flags |= facts.Timeless // the order of the parts is the trainer's, their times are made up
 		if part == trainers.Waiting {

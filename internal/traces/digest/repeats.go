@@ -39,6 +39,7 @@ type RepeatOf struct {
 	Took  float64    // s
 	Parts [5]float64 // s, of Repeats.Parts; NaN: unknown
 	Bytes float64    // moved; NaN: unknown
+	Batch float64    // samples of a call; NaN: unknown
 }
 
 var (
@@ -86,7 +87,10 @@ func (d *repeats) call(s ptrace.Span, v *view.Function, name string, took float6
 	if e == nil {
 		return
 	}
-	*e = RepeatOf{At: res.at(s), Took: took, Bytes: math.NaN()}
+	*e = RepeatOf{At: res.at(s), Took: took, Bytes: math.NaN(), Batch: math.NaN()}
+	if v.BatchSize.OK {
+		e.Batch = float64(v.BatchSize.N)
+	}
 	for i, share := range v.Share {
 		e.Parts[i] = share * took
 	}
@@ -107,7 +111,7 @@ func (d *repeats) operation(s ptrace.Span, v *view.Stage, took float64, res *res
 		k.Name += " (" + v.Function + ")"
 	}
 	if e := d.add(k, []string{k.Part}); e != nil {
-		*e = RepeatOf{At: res.at(s), Took: took, Parts: [5]float64{took}, Bytes: v.Size}
+		*e = RepeatOf{At: res.at(s), Took: took, Parts: [5]float64{took}, Bytes: v.Size, Batch: math.NaN()}
 	}
 }
 

@@ -148,6 +148,15 @@ func (c *conclusion) what(of *digest.Cost, in digest.Blamed) string {
 	}, c.chinese))
 }
 
+// note is the further fact about a cause that the windows that it cost the most have alike; "": none.
+func (c *conclusion) note(of *digest.Cost) string {
+	note := of.Dearest[0].Of.Note
+	if slices.ContainsFunc(of.Dearest, func(d digest.Ranked[digest.Blamed]) bool { return d.Of.Note != note }) {
+		return ""
+	}
+	return note
+}
+
 // causes adds a claim for each of step_join's causes of slow windows that cost enough (little). If more than mostClaims/2 ranks were waited for, the dearest
 // mostRanks have claims of their own, and the rest a claim together.
 func (c *conclusion) causes() {
@@ -181,11 +190,10 @@ func (c *conclusion) causes() {
 		if of.Time.Sum() < little*c.lost {
 			continue
 		}
-		// The sentence is about all windows of the cause; the collective and the note are those of the window that it cost the most.
-		dearest := of.Dearest[0].Of
-		what := c.what(of, dearest)
-		if dearest.Note != "" {
-			what += c.sf(" (%s)", "（%s）", name(dearest.Note))
+		// The sentence is about all windows of the cause; the collective is that of the window that it cost the most.
+		what := c.what(of, of.Dearest[0].Of)
+		if note := c.note(of); note != "" {
+			what += c.sf(" (%s)", "（%s）", name(note))
 		}
 		took := human.Seconds(of.Time.Sum())
 		if of.Devices.Count() > 0 {

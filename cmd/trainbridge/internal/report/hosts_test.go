@@ -43,3 +43,52 @@ func TestSlowHosts(t *testing.T) {
 		})
 	}
 }
+
+// Where each rank logs its steps, the rank whose loading of data the others waited for is named, though the step's own log loaded nothing. Without the seconds
+// of one rank alone nobody is named.
+func TestSlowLoader(t *testing.T) {
+	for name, tt := range map[string]struct {
+		loads func(step, rank int) float64 // s
+		want  string
+	}{
+		"one rank": {func(step, rank int) float64 {
+			if step == 40 && rank == 3 {
+				return 3
+			}
+			return 0.02
+		}, "loading data (by rank 3 on n1), in 1 step."},
+		"all ranks": {func(step, _ int) float64 {
+			if step == 40 {
+				return 3
+			}
+			return 0.02
+		}, "loading data, in 1 step."},
+		"in turn": {func(step, rank int) float64 {
+			if step == 20+10*rank {
+				return 3
+			}
+			return 0.02
+		}, "loading data, in 4 steps."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			var logs [4]strings.Builder
+			now := 0.0
+			for step := 1; step <= 60; step++ {
+				longest := 0.0
+				for rank := range logs {
+					longest = max(longest, tt.loads(step, rank))
+				}
+				now += 1 + longest
+				for rank := range logs {
+					fmt.Fprintf(&logs[rank], `{"time": %.3f, "host": "n%d", "rank": %d, "step": %d, "loss": 2.5, "step_time_s": %g, "data_time_s": %g}`+"\n",
+						1.78e9+now, rank/2, rank, step, 1+longest, tt.loads(step, rank))
+				}
+			}
+			for rank := range logs {
+				require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("rank%d.jsonl", rank)), []byte(logs[rank].String()), 0o600))
+			}
+			assert.Contains(t, reported(t, dir), tt.want)
+		})
+	}
+}

@@ -206,7 +206,7 @@ func (l *levels) part(of string) string {
 }
 
 // shared leaves a loss of longer steps only so far as no claim about waiting, loading data or queues has the same seconds. Seconds of slow steps that no log
-// explains are those of late ranks too, where no collective could be placed in a step. Waiting that is nearly all (80 %) for one rank or host is named so.
+// explains, or in which a rank loaded data, are those of late ranks too, where no collective could be placed in a step. Waiting that is nearly all (80 %) for one rank or host is named so.
 func (c *conclusion) shared() {
 	others, late := 0.0, 0.0
 	var wait, who *claim
@@ -230,8 +230,13 @@ func (c *conclusion) shared() {
 	}
 	if c.slow() {
 		if wait := c.window.Parts[spans.PartWait]; wait == nil || wait.All.Sum() == 0 {
-			unexplained, _ := c.unexplained()
-			c.twice = min(unexplained, late)
+			same, _ := c.unexplained()
+			for _, of := range c.window.Costs() {
+				if of.Part == spans.PartDataLoading && c.note(of) != "" { // a rank loaded, the others waited for that rank
+					same += of.Time.Sum()
+				}
+			}
+			c.twice = min(same, late)
 		}
 	}
 	for i := range c.claims {

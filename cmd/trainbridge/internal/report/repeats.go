@@ -17,14 +17,12 @@ import (
 )
 
 // repeats adds claims about calls of TransferQueue functions and passes of RPCs that no window judged, as their logs have no id or no clock: slow ones, lasting
-// changes, and workers slower than the others.
+// changes, and workers slower than the others. Windows of another log, such as a trainer's steps, judge no calls and no passes.
 func (c *conclusion) repeats() {
-	if c.window != nil {
-		return
-	}
 	kinds := map[string][]*digest.Repeats{}
 	for _, r := range c.job.Functions.Repeats() {
-		if r.Part != "" && c.job.Functions.Sum().Calls > 0 { // of the calls, which say as much
+		ofCall := r.Part != "" && c.job.Functions.Sum().Calls > 0 // the calls say as much
+		if ofCall || c.judges(spans.PartGet, spans.PartPut) {
 			continue
 		}
 		kinds[r.Name] = append(kinds[r.Name], r)
@@ -33,9 +31,15 @@ func (c *conclusion) repeats() {
 		c.slowRepeats(kinds[kind])
 		c.slowWorkers(kinds[kind])
 	}
-	if passes := c.job.Passes.Repeats(); len(passes) > 0 {
+	passes := c.job.Passes.Repeats()
+	if len(passes) > 0 && !c.judges(spans.PartRPCSerialize, spans.PartRPCSend, spans.PartRPCReceive, spans.PartRPCServer, spans.PartRPCDeserialize) {
 		c.slowRepeats(passes)
 	}
+}
+
+// judges says whether the windows have one of the parts.
+func (c *conclusion) judges(parts ...string) bool {
+	return c.window != nil && slices.ContainsFunc(parts, func(of string) bool { return c.window.Parts[of] != nil })
 }
 
 // whose is the worker of a series, or its log: "pid 12 on host-1".
@@ -225,7 +229,8 @@ func (c *conclusion) changes(list []change, all int) {
 }
 
 // slowWorkers adds a claim for the workers of a function that take longer than the others for a part, by the medians of at least 8 calls each: by 30 % of that
-// part, and by 10 % of a call. Most of at least four workers must be as fast as each other.
+// part, and by 10 % of a call. Most of at least four workers must be as fast as each other, or a half of them, and each of the other half at half the speed.
+// Workers whose batches are larger by as much have more work.
 func (c *conclusion) slowWorkers(all []*digest.Repeats) {
 	const leastCalls, leastWorkers = 8, 4
 	all = slices.DeleteFunc(slices.Clone(all), func(r *digest.Repeats) bool { return len(r.Entries()) < leastCalls })
@@ -244,12 +249,17 @@ func (c *conclusion) slowWorkers(all []*digest.Repeats) {
 		calls = append(calls, median(r, func(e *digest.RepeatOf) float64 { return e.Took }))
 	}
 	call := stat.Among(slices.Clone(calls))
+	var batches []float64
+	for _, r := range all {
+		batches = append(batches, median(r, func(e *digest.RepeatOf) float64 { return e.Batch }))
+	}
+	batch := stat.Among(slices.Clone(batches))
 	for i, part := range all[0].Parts {
 		var of []float64
 		for _, r := range all {
 			of = append(of, median(r, func(e *digest.RepeatOf) float64 { return e.Parts[i] }))
 		}
-		usual := stat.Among(slices.Clone(of))
+		usual, halves := usually(of)
 		cl := claim{kind: "slow_worker", grade: remark, advice: c.in(
 			"Look at the hosts and GPUs of these, at their way to the storage, and whether they have more work than the others.",
 			"查看它们的主机与 GPU、到存储的网络，以及负载是否多于其他 worker。")}
@@ -257,7 +267,8 @@ func (c *conclusion) slowWorkers(all []*digest.Repeats) {
 		least, most := math.Inf(1), 0.0
 		for w, r := range all {
 			more := of[w] - usual
-			if !(more > 0.3*usual && more > 0.1*call) {
+			moreWork := of[w]/batches[w] <= 1.3*usual/batch // NaN: not known
+			if !(more > 0.3*usual && more > 0.1*call) || moreWork {
 				continue
 			}
 			who, least, most = append(who, c.whose(r)), min(least, of[w]), max(most, of[w])
@@ -267,7 +278,7 @@ func (c *conclusion) slowWorkers(all []*digest.Repeats) {
 				cl.proof = append(cl.proof, proof{c.whose(r) + ": " + human.Seconds(slowest.Parts[i]), slowest.At})
 			}
 		}
-		if len(who) == 0 || 2*len(who) >= len(all) {
+		if len(who) == 0 || 2*len(who) >= len(all) && !halves {
 			continue
 		}
 		verb, took := "take", human.Seconds(least)
@@ -285,4 +296,13 @@ func (c *conclusion) slowWorkers(all []*digest.Repeats) {
 			len(all), name(all[0].Name), len(who), named, c.in(verb+" "+took, took), c.partOf(part), human.Seconds(usual))
 		c.claims = append(c.claims, cl)
 	}
+}
+
+// usually is the usual time of workers: the median. Of two halves, each of one at more than twice the time of any of the other, the median of the faster half.
+func usually(of []float64) (usual float64, halves bool) {
+	sorted := slices.Sorted(slices.Values(of))
+	if n := len(sorted); n%2 == 0 && sorted[n/2] > 2*sorted[n/2-1] {
+		return stat.Median(sorted[:n/2]), true
+	}
+	return stat.Among(sorted), false
 }

@@ -71,6 +71,12 @@ func TestSlowCalls(t *testing.T) {
 			}
 			return [3]float64{0.1, 5 * noise(r, 0.02), 0.2}
 		}, "Of 6 workers of generate 1 (pid 104) takes 1.5 s a call in TransferQueue GET; usual is 100 ms."},
+		"half of the workers": {func(r *rand.Rand, worker, _ int) [3]float64 {
+			if worker >= 3 {
+				return [3]float64{1.5, 5 * noise(r, 0.02), 0.2}
+			}
+			return [3]float64{0.1, 5 * noise(r, 0.02), 0.2}
+		}, "Of 6 workers of generate 3 (pid 103, pid 104, pid 105) take 1.5 s a call in TransferQueue GET; usual is 100 ms."},
 		"from a call on": {func(r *rand.Rand, worker, call int) [3]float64 {
 			if worker == 1 && call >= 18 {
 				return [3]float64{0.1, 5 * noise(r, 0.01), 3}
@@ -95,6 +101,34 @@ func TestSlowCalls(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The steps of a trainer's own log judge no calls of TransferQueue. A worker with a larger batch has more work.
+func TestSlowCallsBesideSteps(t *testing.T) {
+	dir := calls(t, func(r *rand.Rand, worker, call int) [3]float64 {
+		if worker == 2 && call == 17 {
+			return [3]float64{0.1, 45, 0.2}
+		}
+		return [3]float64{0.1, 5, 0.2}
+	})
+	var console strings.Builder
+	for step := 1; step <= 30; step++ {
+		fmt.Fprintf(&console, "(TaskRunner pid=42) step:%d - timing_s/gen:5.3 - timing_s/update_actor:1.7 - timing_s/step:7.%d\n", step, step%3)
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "driver.log"), []byte(console.String()), 0o600))
+	text := reported(t, dir)
+	assert.Contains(t, text, "None of 30 steps was slow")
+	assert.Contains(t, text, "1 of 180 calls of generate took longer than usual, 40 s added up, mostly computing.")
+
+	dir = calls(t, func(_ *rand.Rand, worker, _ int) [3]float64 { return [3]float64{0.1, 2 * float64(1+worker), 0.2} })
+	for worker := range 6 {
+		file := filepath.Join(dir, fmt.Sprintf("worker-%d.err", 100+worker))
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		sized := strings.ReplaceAll(string(text), "stage=GET_START", fmt.Sprintf("stage=GET_START | batch_size=%d", 8*(1+worker)))
+		require.NoError(t, os.WriteFile(file, []byte(sized), 0o600))
+	}
+	assert.NotContains(t, reported(t, dir), "workers of")
 }
 
 // Passes of RPCs without a clock are in no window either.

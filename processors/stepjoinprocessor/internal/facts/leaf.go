@@ -40,7 +40,7 @@ type Leaf struct {
 	Comm       uint32
 	Host       uint32
 	LateHost   uint32
-	LateRank   int32 // the last rank, in the communicator; −1: not known. Of a part: the slowest rank
+	LateRank   int32 // the last rank, in the communicator; −1: not known. Of a part: the slowest rank, else the rank of the log
 	Ranks      int32 // of the communicator
 	PID        int32 // 0: not known
 	LatePID    int32 // of the last rank; 0: unknown

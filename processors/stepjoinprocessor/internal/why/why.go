@@ -57,6 +57,13 @@ type Window struct {
 	Apart     float64 // s, clock offset of its hosts, if too large to place events
 	Notes     []Note
 	Timers    []Timer // of the trainer, in the window; also those within others
+	Loader    Loader
+}
+
+// Loader is the rank that loaded data for the longest, where several ranks log the time of a step's loading.
+type Loader struct {
+	Who  breakdown.Who
+	Late float64 // s, the rank's excess over the median of the ranks
 }
 
 // Timer is the duration of a part of a step that the trainer times by a name of its own, as part of computing.
@@ -65,6 +72,17 @@ type Timer struct {
 	Seconds float64 // of the slowest rank, where the log has the time of each
 	Rank    int64   // the slowest rank; below 0: unknown
 	Late    float64 // s, its excess over the median of the ranks
+}
+
+// text is who loaded: "by rank 3 on node-0"; of an unknown rank the host; "" of an unknown one.
+func (l *Loader) text() string {
+	switch {
+	case l.Who.HasRank:
+		return string(appendRank([]byte("by "), l.Who))
+	case l.Who.Host != "":
+		return "on " + l.Who.Host
+	}
+	return ""
 }
 
 // Note is a further fact about a rank or host in a window that explains slowness.
@@ -351,6 +369,10 @@ func (o *peers) cause(w *window, c change) Cause {
 	case breakdown.Compute:
 		out.Note = o.note(w, c.seconds, anyone)
 		out.Who, _ = o.timer(w, c.seconds)
+	case breakdown.DataLoading:
+		if l := &w.Loader; l.Late > majority*c.seconds {
+			out.Note = Note{Text: l.text(), Seconds: l.Late}
+		}
 	}
 	return out
 }
