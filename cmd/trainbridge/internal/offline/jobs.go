@@ -19,11 +19,16 @@ type job struct {
 }
 
 // partOfJob matches directories with the part of a job written by a rank, a host or an attempt, such as torchrun's <log_dir>/<run_id>/attempt_0/3/stdout.log
-// (torch/distributed/elastic/multiprocessing/api.py), or a checkpoint of Hugging Face's Trainer.
-var partOfJob = regexp.MustCompile(`(?i)^(\d+|checkpoint-\d+|(attempt|rank|local_rank|global_rank|host|node|worker|gpu|proc|process|pod|machine)[-_]?\d+)$`)
+// (torch/distributed/elastic/multiprocessing/api.py), a host by its address, or a checkpoint of Hugging Face's Trainer.
+var partOfJob = regexp.MustCompile(`(?i)^(\d+|\d+\.\d+\.\d+\.\d+|checkpoint-\d+|(attempt|rank|local_rank|global_rank|host|node|worker|gpu|proc|process|pod|machine)[-_]?\d+|` +
+	`((gpu|compute)[-_])?(host|node|machine)[-_]?(\d+|[a-z]))$`)
 
-// jobs groups files by job. Logs of one directory are of one job. Below a directory named by the user, so are logs of different kinds; if two directories have
-// logs of the same kind, each is a job, unless by their names they are parts of one. kind is the receiver of a file, "" for none.
+// trains are the receivers of logs that tell of steps. Logs of collectives, RPCs and the like accompany a job.
+var trains = map[string]bool{"train_log": true, "flagscale": true}
+
+// jobs groups files by job. Logs of one directory are of one job. Below a directory named by the user, so are logs of different kinds, and logs that accompany
+// a single training; if two directories have logs of the same kind, each is a job, unless by their names they are parts of one. kind is the receiver of a file,
+// "" for none.
 func (in *Input) jobs(run string, kind func(file string) string) (jobs []job) {
 	run = cmp.Or(run, os.Getenv("TRAINBRIDGE_RUN_ID")) // a run that the user names is that of all files
 	by := make(map[string]*job)                        // by run id
@@ -70,11 +75,10 @@ type located struct {
 }
 
 // split puts the files below a directory into jobs, as jobs says: into one, unless a kind of log is in two of the directories below, or in one and in the
-// directory itself. Then each of these directories is split likewise. Directories that are parts of a job by their names are looked through.
+// directory itself (several). Then each of these directories is split likewise. Directories that are parts of a job by their names are looked through.
 func split(dir string, files []located, kind func(file string) string, put func(id string, files []string)) {
-	below := make(map[string][]located) // by the first directory that is no part of a job; "" without one
-	seen := make(map[string]string)     // the directory of each kind
-	several := false
+	below := make(map[string][]located)        // by the first directory that is no part of a job; "" without one
+	kinds := make(map[string]map[string]bool) // the directories of each kind
 	for _, f := range files {
 		name := ""
 		for i, d := range f.dirs {
@@ -84,10 +88,11 @@ func split(dir string, files []located, kind func(file string) string, put func(
 			}
 		}
 		below[name] = append(below[name], f)
-		if at, ok := seen[kind(f.path)]; ok && at != name {
-			several = true
+		k := kind(f.path)
+		if kinds[k] == nil {
+			kinds[k] = make(map[string]bool)
 		}
-		seen[kind(f.path)] = name
+		kinds[k][name] = true
 	}
 	join := func(files []located) {
 		var paths []string
@@ -96,7 +101,7 @@ func split(dir string, files []located, kind func(file string) string, put func(
 		}
 		put(spans.DirectoryRun(filepath.Join(dir, "x")), paths) // "x": DirectoryRun takes the path of a file
 	}
-	if !several {
+	if !several(kinds) {
 		join(files)
 		return
 	}
@@ -107,4 +112,25 @@ func split(dir string, files []located, kind func(file string) string, put func(
 		}
 		split(filepath.Join(dir, name), below[name], kind, put)
 	}
+}
+
+// several says whether directories are of several jobs: a trainer's logs are in two of them, or other logs of a kind are, without any trainer's logs or with
+// some in one of the two. kinds are the directories of each kind.
+func several(kinds map[string]map[string]bool) bool {
+	training := make(map[string]bool)
+	for k, dirs := range kinds {
+		if trains[k] {
+			maps.Copy(training, dirs)
+		}
+	}
+	for k, dirs := range kinds {
+		besideTraining := false
+		for d := range dirs {
+			besideTraining = besideTraining || training[d]
+		}
+		if len(dirs) > 1 && (trains[k] || len(training) == 0 || besideTraining) {
+			return true
+		}
+	}
+	return false
 }
