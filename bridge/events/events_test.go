@@ -104,6 +104,7 @@ func TestPlaces(t *testing.T) {
 		{"Epoch 0:  50%|█████     | 10/20 [00:04<00:04,  2.30it/s][rank2]: " + text, 2, -1, "", 0},
 		{"│ " + text + "          │", -1, -1, "", 0},
 		{"[2024-02-27T21:35:32.106313Z] fa88a9df || [rank1]: " + text, 1, -1, "", 0},
+		{"<info>    [2021-12-07 10:43:05] fa88a9df || [rank1]: " + text, 1, -1, "", 0},
 	} {
 		all := found("job.log", c.line)
 		if assert.Len(t, all, 1, c.line) {
@@ -235,4 +236,34 @@ func TestEnough(t *testing.T) {
 	all := found("job.log", strings.Repeat(line+"\n", 2*mostOfForm)+"[rank1]: ValueError\n[rank3]: RuntimeError: CUDA error: unspecified launch failure")
 	require.Len(t, all, mostOfForm+1)
 	assert.Equal(t, ClassCUDAError, all[mostOfForm].Class)
+}
+
+// The first lines of a traceback may be missing: of a log that was cut, or of a buffer that lost them. Frames alone, such as those of a warning, are no end.
+func TestHeadless(t *testing.T) {
+	const frames = "    return self.forward(x)\n  File \"/job/model.py\", line 12, in forward\n    return x @ w\n"
+	for _, c := range []struct {
+		text, want string
+		rank       int64
+	}{
+		{frames + "RuntimeError: mat1 and mat2 shapes cannot be multiplied\nW0313 19:13:52.928000 57031 api.py:897] next\n", "RuntimeError /job/model.py:12 in forward", -1},
+		{"[rank1]:   File \"/job/model.py\", line 12, in forward\n[rank1]:     return x @ w\n[rank1]: ValueError: y\n", "ValueError /job/model.py:12 in forward", 1},
+		{"[rank2]: RuntimeError: The size of tensor a (0) must match the size of tensor b (4096)\n", "RuntimeError ", 2},
+		{"  File \"/job/v1.py\", line 12, in get\nvllm.v1.engine.exceptions.EngineGenerateError: x\n", "vllm.v1.engine.exceptions.EngineGenerateError /job/v1.py:12 in get", -1},
+		{"0: [rank2]: torch.distributed.elastic.RendezvousError: bad\n", "torch.distributed.elastic.RendezvousError ", 2},
+		{frames, "", 0},
+		{"step 1 ValueError: retried\n0: ValueError: retried\n", "", 0},
+		{"UserWarning: Error detected in MulBackward0. Traceback of forward call that caused the error:\n" + frames + strings.Repeat(" (Triggered internally)\nloss is 1.2\n", 9), "", 0},
+		{frames + "UserWarning: x\n" + strings.Repeat("loss is 1.2\n", 9), "", 0},
+		{frames + "Traceback (most recent call last):\n  File \"/job/a.py\", line 1, in f\nKeyError: 'x'\n", "KeyError /job/a.py:1 in f", -1},
+	} {
+		all := found("job.log", c.text)
+		if c.want == "" {
+			assert.Empty(t, all, c.text)
+			continue
+		}
+		if assert.Len(t, all, 1, c.text) {
+			assert.Equal(t, c.want, all[0].Exception+" "+all[0].Last.String(), c.text)
+			assert.Equal(t, c.rank, all[0].Rank, c.text)
+		}
+	}
 }

@@ -116,7 +116,7 @@ type Form struct {
 }
 
 // Forms are all forms. The first match wins.
-var Forms = compile(pytorch, python, launchers, slurm, kernel, nccl, ray, engines, jax, ascend, trainers)
+var Forms = compile(pytorch, slurm, python, launchers, kernel, nccl, ray, engines, jax, ascend, trainers)
 
 // compile joins the tables in the order of precedence and compiles the patterns.
 func compile(tables ...[]Form) (all []*Form) {

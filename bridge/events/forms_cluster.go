@@ -69,6 +69,10 @@ var slurm = []Form{
 		Example: "srun: error: node01: task 3: Exited with exit code 1",
 	},
 	{
+		Name: "slurm.execve", Writer: "slurmstepd task.c", Class: ClassException, Text: "error: execve(): ", Pattern: `error: (?P<what>execve\(\): [^\n]+)`,
+		Example: "slurmstepd: error: execve(): torchrun: No such file or directory",
+	},
+	{
 		Name: "slurm.node_fail", Writer: "srun", Class: ClassGone, Text: "Node failure on ", Pattern: `Node failure on (?P<host>\S+)`,
 		Example: "srun: error: Node failure on node07",
 	},
@@ -140,7 +144,8 @@ var kernel = []Form{
 	},
 }
 
-// nccl are lines of NCCL ("host:pid:tid [device] file:line NCCL WARN …"); lines without a row are warnings.
+// nccl are lines of NCCL ("host:pid:tid [device] file:line NCCL WARN …"); lines without a row are warnings. PyTorch prints the text of the last warning again
+// behind its own error ("Last error:"), without NCCL's prefix.
 var nccl = []Form{
 	{
 		Name: "nccl.ib_completion", Writer: "NCCL net_ib.cc", Class: ClassNetwork, Text: "Got completion ", Pattern: `Got completion (?:from peer (?P<peer>\S+) )?with (?:status=(?:IBV_\w+\()?|error )(?P<code>\d+)`,
@@ -173,6 +178,18 @@ var nccl = []Form{
 	{
 		Name: "nccl.cuda", Writer: "NCCL", Class: ClassCUDAError, Text: "Cuda failure ", Pattern: `Cuda failure (?:\d+ )?'(?P<what>[^']*)'`,
 		Example: "node0:3468:3905 [4] enqueue.cc:1115 NCCL WARN Cuda failure 700 'an illegal memory access was encountered'",
+	},
+	{
+		Name: "nccl.connect", Writer: "NCCL socket.cc, os/linux.cc", Since: "2.15", Class: ClassNetwork, Text: "onnect to ", Pattern: `(?:socket|Socket)(?:Start|Poll)Connect: [Cc]onnect to (?P<peer>\S+<\d+>) (?:failed ?: (?P<what>[^\n]+)|returned [^\n]*(?:errno|exceeded)[^\n]*)`,
+		Example: "node0:3468:3905 [4] misc/socket.cc:483 NCCL WARN socketStartConnect: Connect to 10.0.0.7<41234> failed : Software caused connection abort",
+	},
+	{
+		Name: "nccl.reset", Writer: "NCCL socket.cc, os/linux.cc", Since: "2.15", Class: ClassPeer, Text: "ProgressOpt: Call to ", Pattern: `Call to (?:recv from|send to) (?P<peer>\S+<\d+>) failed ?: (?P<what>Connection reset by peer|Broken pipe)`,
+		Example: "node0:3468:3905 [4] misc/socket.cc:46 NCCL WARN socketProgressOpt: Call to send to 10.0.0.7<41234> failed : Connection reset by peer",
+	},
+	{
+		Name: "nccl.progress", Writer: "NCCL socket.cc, os/linux.cc", Since: "2.15", Class: ClassNetwork, Text: "ProgressOpt: Call to ", Pattern: `Call to (?:recv from|send to) (?P<peer>\S+<\d+>) failed ?: (?P<what>[^\n]+)`,
+		Example: "node0:3468:3905 [4] misc/socket.cc:46 NCCL WARN socketProgressOpt: Call to recv from 10.0.0.7<41234> failed : Connection timed out",
 	},
 	{
 		Name: "nccl.peer", Writer: "NCCL socket.cc, proxy.cc", Class: ClassPeer, Text: "NCCL WARN", Pattern: `NCCL WARN .*(?:Connection reset by peer|Broken pipe|Connection closed by (?:remote peer|localRank)|[Rr]emote process|socketProgress(?:Opt)?: (?:abort|Connection closed))(?: (?P<peer>[\w.:-]+<\d+>))?`,

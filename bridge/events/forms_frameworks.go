@@ -165,6 +165,12 @@ var trainers = []Form{
 		Name: "lightning.child", Writer: "Lightning subprocess_script.py", Class: ClassSummary, Text: "Child process with PID ", Pattern: `\[rank: (?P<local>\d+)\] Child process with PID (?P<pid>\d+) terminated with code (?P<code>-?\d+)`, Example: "[rank: 1] Child process with PID 4711 terminated with code 1. Forcefully terminating all other processes to avoid zombies 🧟",
 	},
 	{
+		Name: "deepspeed.loss_scale", Writer: "DeepSpeed runtime/fp16/loss_scaler.py", Class: ClassException, Text: "Current loss scale already at minimum", Pattern: `(?P<what>Current loss scale already at minimum[^\n.]*)`, Example: "Exception: Current loss scale already at minimum - cannot decrease scale anymore. Exiting run.",
+	},
+	{
+		Name: "fairseq.loss_scale", Writer: "fairseq optim/fp16_optimizer.py", Class: ClassException, Text: "Minimum loss scale reached", Pattern: `(?P<what>Minimum loss scale reached \([\d.e-]+\)[^\n.]*)`, Example: "FloatingPointError: Minimum loss scale reached (0.0001). Your loss is probably exploding. Try lowering the learning rate, using gradient clipping or increasing the batch size.",
+	},
+	{
 		Name: "megatron.old_nan", Writer: "Megatron-LM", Since: "until core 0.9", Class: ClassException, Text: "found NaN in local ", Pattern: `Rank (?P<rank>\d+): (?P<what>found NaN in local [^\n]*)`, Example: "AssertionError: Rank 11: found NaN in local grad norm in backward pass before data-parallel communication collective. Device: 3",
 	},
 	{

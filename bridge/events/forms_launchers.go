@@ -86,6 +86,23 @@ var launchers = []Form{
 		Example: "  Process name: [[29973,1],0]   Exit code:    1",
 	},
 	{
+		Name: "composer.crashed", Writer: "Composer composer/cli/launcher.py", Class: ClassSummary, Text: " crashed with exit code ", Pattern: `\bRank (?P<rank>\d+) crashed with exit code (?P<code>-?\d+)`,
+		Example: "ERROR:composer.cli.launcher:Rank 2 crashed with exit code -7.",
+	},
+	{
+		Name: "composer.exited", Writer: "Composer composer/cli/launcher.py", Class: ClassSummary, Text: ") exited with code ", Pattern: `Global rank (?P<rank>\d+) \(PID (?P<pid>\d+)\) exited with code (?P<code>-?\d+)`,
+		Example: "ERROR:composer.cli.launcher:Global rank 0 (PID 4711) exited with code -11",
+	},
+	{
+		Name: "composer.closing", Writer: "Composer composer/cli/launcher.py", Class: ClassTeardown, Text: "illing global rank ", Pattern: `Killing global rank \d+ \(PID (?P<pid>\d+)\) with (?P<what>SIG\w+)`,
+		Example: "INFO:composer.cli.launcher:Killing global rank 1 (PID 4712) with SIGTERM",
+	},
+	{
+		Name: "horovod.exit", Writer: "Horovod runner/gloo_run.py", Class: ClassSummary, Text: "Horovod detected that one or more processes exited", Open: true,
+		Pattern: `Horovod detected that one or more processes exited with non-zero status(?:.*?Process name: (?P<rank>\d+)\s+Exit code: (?P<code>-?\d+))?`,
+		Example: "RuntimeError: Horovod detected that one or more processes exited with non-zero status, thus causing the job to be terminated. The first process to do so was: Process name: 1 Exit code: 1",
+	},
+	{
 		Name: "horovod.stalled", Writer: "Horovod stall_inspector.cc", Class: ClassBehind, Text: "missing ranks: ", Pattern: `\[missing ranks: (?P<rank>[\d, ]+)\]`, Example: "HorovodBroadcast_fully_connected_weights_0 [missing ranks: 0]",
 	},
 	{

@@ -39,19 +39,23 @@ var python = []Form{
 		Example: "OSError: [Errno 12] Cannot allocate memory",
 	},
 	{
+		Name: "datasets.map_died", Writer: "datasets utils/py_utils.py", Class: ClassGone, Text: "subprocesses has abruptly died", Pattern: `One of the subprocesses has abruptly died (?P<what>during map operation)`,
+		Example: "RuntimeError: One of the subprocesses has abruptly died during map operation.To debug the error, disable multiprocessing.",
+	},
+	{
 		Name: "python.segfault", Writer: "faulthandler", Class: ClassSignal, Text: "Fatal Python error: ", Pattern: `Fatal Python error: (?P<what>Segmentation fault|Aborted|Bus error|Floating[- ]point exception|Illegal instruction)`,
 		Example: "Fatal Python error: Segmentation fault",
 	},
 	{
-		Name: "python.signal", Writer: "PyTorch, shells", Class: ClassSignal, Text: "egmentation fault", Pattern: `(?:^|[:\]\d] +)(?P<what>[Ss]egmentation fault)(?:\s*\(core dumped\).*|: 11.*|\s{2,}.*|\s*$)`,
+		Name: "python.signal", Writer: "PyTorch, shells", Class: ClassSignal, Text: "egmentation fault", Pattern: `(?:^|[:\]\d] +)(?:line \d+: +(?P<pid>\d+) +)?(?P<what>[Ss]egmentation fault)(?:\s*\(core dumped\).*|: 11.*|\s{2,}.*|\s*$)`,
 		Example: "Segmentation fault (core dumped)",
 	},
 	{
-		Name: "python.core", Writer: "shells", Class: ClassSignal, Text: "(core dumped)", Pattern: `(?P<what>Aborted|Bus error|Floating point exception|Illegal instruction|Quit)\s+\(core dumped\)`,
+		Name: "python.core", Writer: "shells", Class: ClassSignal, Text: "(core dumped)", Pattern: `(?:line \d+: +(?P<pid>\d+) +)?(?P<what>Aborted|Bus error|Floating point exception|Illegal instruction|Quit)\s+\(core dumped\)`,
 		Example: "Aborted (core dumped)",
 	},
 	{
-		Name: "python.killed", Writer: "shells", Class: ClassSignal, Text: "Killed", Pattern: `^(?:\[[\w.]+\]:? ?|\S+: line \d+: +\d+ |\*\*)?(?P<what>Killed)(?:\s{2,}.*|\**\s*)$`,
+		Name: "python.killed", Writer: "shells", Class: ClassSignal, Text: "Killed", Pattern: `^(?:\[[\w.]+\]:? ?|\S+: line \d+: +(?P<pid>\d+) |\*\*)?(?P<what>Killed)(?:\s{2,}.*|\**\s*)$`,
 		Example: "Killed",
 	},
 	{

@@ -87,6 +87,10 @@ var pytorch = []Form{
 		Example: "torch.distributed.DistBackendError: [4] is setting up NCCL communicator and retrieving ncclUniqueId from [0] via c10d key-value store by key '0', but store->get('0') got error: Socket Timeout",
 	},
 	{
+		Name: "pytorch.store_barrier", Writer: "PyTorch distributed_c10d.py", Since: "1.7", Class: ClassTimeout, Text: "in store based barrier on rank", Pattern: `Timed out initializing process group in (?P<op>store based barrier) on rank:? (?P<group_rank>\d+), for key: \S+ \((?P<what>world_size=\d+, \w+=\d+)`,
+		Example: "RuntimeError: Timed out initializing process group in store based barrier on rank: 4, for key: store_based_barrier_key:1 (world_size=16, worker_count=12, timeout=0:30:00)",
+	},
+	{
 		Name: "pytorch.socket_timeout", Writer: "PyTorch socket.cpp", Class: ClassNetwork, Text: "Socket Timeout", Pattern: `Error: (?P<what>Socket Timeout)`,
 		Example: "torch.distributed.DistStoreError: Socket Timeout",
 	},

@@ -34,6 +34,7 @@ var (
 	hostPrefix = regexp.MustCompile(`^\s*((?:\d{1,3}\.){3}\d{1,3}|[a-z][a-z-]*[\w.-]*\d[\w.-]*): (?:\s*)`)
 	namePrefix = regexp.MustCompile(`^\s*[\w./-]+ +(?:\[std(?:err|out)\] |\|{1,2} )`)
 	// The level, and vLLM's stamp and source, before each line of a traceback.
+	tagPrefix   = regexp.MustCompile(`^<\w*> +\[`) // Determined's level before its stamp
 	levelPrefix = regexp.MustCompile(`^(?:DEBUG|INFO|WARNING|ERROR|CRITICAL|FATAL) (?:\d\d-\d\d \d\d:\d\d:\d\d )?(?:\[?[\w./-]+\.py:\d+\] ?)?`)
 	gluedRank   = regexp.MustCompile(`\[rank\d+\]: ?(?:Traceback|\S*Error|\[[EWF])`)
 	mpiPrefix   = regexp.MustCompile(`^\[\d+,(\d+)\]<std(?:err|out)>: ?`)
@@ -71,11 +72,14 @@ func (pl *placer) of(text []byte) place {
 		text = pl.peeler.Peel(text, &pl.prefix)
 		pl.take(&p)
 		text = bytes.TrimLeft(bytes.TrimPrefix(text, []byte("│")), "\r") // Rich's frame around a traceback
+		if m := tagPrefix.Find(text); m != nil {
+			text = text[len(m)-1:]
+		}
 		if m := mpiPrefix.FindSubmatch(text); m != nil {
 			p.rank = number(string(m[1]), -1)
 			text = text[len(m[0]):]
 		}
-		if m := hostPrefix.FindSubmatch(text); m != nil && p.host == "" {
+		if m := hostPrefix.FindSubmatch(text); m != nil && p.host == "" && !endsLikeException(m[1]) {
 			p.host = strings.TrimPrefix(string(m[1]), "slurmstepd-")
 			if p.host != string(m[1]) {
 				p.rank = -1 // srun -l labels the daemon's lines with a task, too
@@ -95,18 +99,20 @@ func (pl *placer) of(text []byte) place {
 			continue
 		}
 		// No prefix is left at the beginning.
-		m := gluedRank.FindIndex(text)
-		if m == nil || m[0] == 0 {
+		if m := gluedRank.FindIndex(text); m != nil && m[0] > 0 {
+			text = text[m[0]:] // behind a progress bar without a line end
+		} else if behind := behindBar(text); behind != nil {
+			text = behind
+		} else {
 			break
 		}
-		text = text[m[0]:] // behind a progress bar without a line end
 	}
 	p.text = bytes.TrimRight(text, " \t\r│")
 	return p
 }
 
-// Glued is the text in a line behind a record without a line end of its own, such as a progress bar: the beginning of a traceback, or an error of a rank. nil:
-// none.
+// Glued is the text in a line behind a record without a line end of its own, such as a progress bar: the beginning of a traceback, an error of a rank, or text
+// that may be of a form. nil: none.
 func Glued(line []byte) []byte {
 	line = bytes.TrimRight(line, " \t\r")
 	if bytes.HasSuffix(bytes.TrimSuffix(line, []byte(":")), tracebackText) || bytes.Contains(line, []byte("[rank")) {
@@ -116,6 +122,26 @@ func Glued(line []byte) []byte {
 		if i := bytes.LastIndex(line, tracebackText); i > 0 && line[i-1] == ']' { // the end of tqdm's bar
 			return line[i:]
 		}
+	}
+	var found hits
+	if text := behindBar(line); text != nil && shared().find(text, &found) {
+		return text
+	}
+	return nil
+}
+
+// behindBar is the text behind a bar of tqdm with its speed, "… 27/35 [00:12<00:03,  2.08it/s, loss=6.617]"; nil: no bar, or nothing behind it.
+func behindBar(line []byte) []byte {
+	i := max(bytes.LastIndex(line, []byte("it/s")), bytes.LastIndex(line, []byte("s/it")))
+	if i < 0 {
+		return nil
+	}
+	end := bytes.IndexByte(line[i:], ']')
+	if end < 0 || !bytes.Contains(line[:i], []byte("<")) {
+		return nil
+	}
+	if text := bytes.TrimLeft(line[i+end+1:], " \t\r"); len(text) > 0 {
+		return text
 	}
 	return nil
 }

@@ -78,7 +78,7 @@ func (s *Scanner) Line(text []byte) []Event {
 	}
 	var found hits
 	hit := shared().find(text, &found) && found.without(&s.enough)
-	if !hit && !s.Busy() && !begins(text) {
+	if !hit && !s.Busy() && !concerns(text) {
 		return nil
 	}
 	p := s.of(text)
@@ -92,10 +92,11 @@ func (s *Scanner) Line(text []byte) []Event {
 	if s.goesOn(&p, &found, hit) {
 		return s.out
 	}
-	if s.inTrace(&p, &found, hit) || !hit {
-		return s.out
+	switch {
+	case s.inTrace(&p, &found, hit):
+	case hit && !s.match(&p, &found, nil):
+		s.ofRank(&p, text)
 	}
-	s.match(&p, &found, nil)
 	return s.out
 }
 
@@ -164,7 +165,7 @@ func (s *Scanner) begin(f *Form, p *place) Event {
 
 // read fills the event from its line. ok: the line is of the event's form. whole: every group of the pattern matched, so following lines can add nothing.
 func (e *Event) read(text []byte) (ok, whole bool) {
-	if e.Form == uncaught {
+	if e.Form == uncaught || e.Form == headless {
 		return true, true
 	}
 	if e.Form.re == nil {
@@ -336,6 +337,9 @@ func (s *Scanner) settle(i int) {
 // unknown form, as of a later version, counts as a traceback.
 func Again(form string, class Class, text string) Event {
 	f := uncaught
+	if form == headless.Name {
+		f = headless
+	}
 	for _, known := range Forms {
 		if known.Name == form {
 			f = known

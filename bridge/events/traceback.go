@@ -15,6 +15,7 @@ type traceback struct {
 	saving      bool  // a frame saves or loads a checkpoint
 	lines       int   // lines so far, with a surcharge for foreign lines
 	indent      int   // of its frames
+	headless    bool  // its first lines are not in the log
 	done        bool  // the exception was emitted; what is indented below is still of the traceback
 }
 
@@ -27,10 +28,16 @@ var (
 	launcherEnd = regexp.MustCompile(`torch/distributed/(?:run|launch|launcher/\w+|elastic/[\w/]+)\.py$|accelerate/commands/|` +
 		`/bin/(?:torchrun|accelerate|deepspeed)$|subprocess\.py$`)
 	tracebackText = []byte("Traceback (most recent call last)")
+	rankError     = regexp.MustCompile(`\[rank\d+\]: (?:[A-Za-z_]\w*\.)*\w+Error: `)
 )
 
 // begins says whether a traceback begins in the line.
 func begins(text []byte) bool { return bytes.Contains(text, tracebackText) }
+
+// concerns says whether a line without a form may be of a traceback: the first line, or a frame of a traceback whose first line is not in the log.
+func concerns(text []byte) bool { return begins(text) || bytes.Contains(text, []byte(frameText)) }
+
+const frameText = `File "`
 
 const (
 	failedLines  = 6    // of torchrun's summary, between the rank and its traceback
@@ -43,6 +50,12 @@ const (
 var uncaught = &Form{
 	Name: "python.traceback", Writer: "CPython traceback.py", Class: ClassException, Text: "Traceback (most recent call last)",
 	Example: "Traceback (most recent call last): …",
+}
+
+// headless is the form of an exception whose traceback lacks its first lines in the log: more may have been lost than these.
+var headless = &Form{
+	Name: "python.headless", Writer: "CPython traceback.py", Class: ClassException, Text: frameText,
+	Example: "  File \"/job/train.py\", line 7, in main …",
 }
 
 // beginTrace begins the traceback of a process. An older one of the process is over.
@@ -86,7 +99,9 @@ func (s *Scanner) inTrace(p *place, found *hits, hit bool) (taken bool) {
 	k := p.key()
 	t := s.traces[k]
 	if t == nil {
-		return false
+		if t = s.beginHeadless(p); t == nil {
+			return false
+		}
 	}
 	text := p.text
 	t.lines++
@@ -117,13 +132,12 @@ func (s *Scanner) inTrace(p *place, found *hits, hit bool) (taken bool) {
 	}
 	text = bytes.TrimLeft(text, " \t")
 	m := exceptionLine.FindSubmatch(text)
-	named := m != nil && looksLikeException(m[1])
-	// A type with an unusual name counts where a message follows, unless the line is one of a form and there was no frame yet.
-	withMessage := m != nil && len(m[2]) > 0
-	ends := named || withMessage && (!hit || t.first.File != "")
-	if !ends {
+	if m == nil || !t.endsWith(m, hit) {
 		if !hit {
 			t.lines += foreignLine
+			if t.headless {
+				delete(s.traces, k)
+			}
 		}
 		return false
 	}
@@ -131,11 +145,25 @@ func (s *Scanner) inTrace(p *place, found *hits, hit bool) (taken bool) {
 	return true
 }
 
+// endsWith says whether a line with the type m[1] and the message m[2] is the exception at the end of a traceback. A type with an unusual name counts where a
+// message follows, unless the line is one of a form (hit) and there was no frame yet. Behind frames without a first line, which warnings print too, the name
+// must be usual.
+func (t *traceback) endsWith(m [][]byte, hit bool) bool {
+	if t.headless {
+		return endsLikeException(m[1]) && !bytes.HasSuffix(m[1], []byte("Warning"))
+	}
+	return looksLikeException(m[1]) || len(m[2]) > 0 && (!hit || t.first.File != "")
+}
+
 // endTrace emits the event of a traceback at its exception, text, of which m has the type and the message. Where the line is of a form as well, the event is of
 // that form, with what the traceback says.
 func (s *Scanner) endTrace(t *traceback, p *place, text []byte, m [][]byte, found *hits, hit bool) {
 	t.where.text = text
-	e := s.begin(uncaught, &t.where)
+	form := uncaught
+	if t.headless {
+		form = headless
+	}
+	e := s.begin(form, &t.where)
 	e.Line, e.Exception, e.What = t.line, string(m[1]), clip(string(m[2]))
 	if e.Time == 0 {
 		e.Time = p.time
@@ -184,9 +212,32 @@ func (t *traceback) launcher() bool {
 	return launcherFile.MatchString(t.first.File) && launcherEnd.MatchString(t.last.File)
 }
 
-// emitTrace emits the event of a traceback that ended without its exception, if there was a frame.
+// beginHeadless begins a traceback whose first line is not in the log, at one of its frames; nil: the line is no frame.
+func (s *Scanner) beginHeadless(p *place) *traceback {
+	if m := frameLine.FindSubmatch(p.text); m == nil || len(m[3]) == 0 {
+		return nil
+	}
+	s.beginTrace(p)
+	t := s.traces[p.key()]
+	t.headless = true
+	return t
+}
+
+// ofRank makes an event of an exception without a traceback in the log. Only PyTorch's hook for uncaught exceptions (_distributed_excepthook in
+// torch/distributed/distributed_c10d.py, from 2.4) writes "[rank1]: " right before the type. The line has the text of a form, "Error" of python.peer.
+func (s *Scanner) ofRank(p *place, line []byte) {
+	m := exceptionLine.FindSubmatch(p.text)
+	if m == nil || len(m[2]) == 0 || !rankError.Match(line) {
+		return
+	}
+	e := s.begin(headless, p)
+	e.Exception, e.What = string(m[1]), clip(string(m[2]))
+	s.emit(&e, p.text)
+}
+
+// emitTrace emits the event of a traceback that ended without its exception, if there was a frame. Without its first line too, frames say nothing.
 func (s *Scanner) emitTrace(t *traceback) {
-	if t.done || t.last.File == "" {
+	if t.done || t.last.File == "" || t.headless {
 		return
 	}
 	e := s.begin(uncaught, &t.where)
@@ -200,6 +251,11 @@ func (s *Scanner) emitTrace(t *traceback) {
 
 // looksLikeException says whether a word can be the type of an exception: by a usual ending, or by the dots of a module's name ("queue.Empty").
 func looksLikeException(name []byte) bool {
+	return endsLikeException(name) || bytes.Count(name, []byte(".")) > 0
+}
+
+// endsLikeException says whether a word has a usual ending of the types of exceptions.
+func endsLikeException(name []byte) bool {
 	for _, end := range []string{
 		"Error", "Exception", "Interrupt", "Exit", "Warning", "Timeout", "Refused", "Reset", "Died", "Found", "Failed", "Failure", "StopIteration", "Expired",
 	} {
@@ -207,7 +263,7 @@ func looksLikeException(name []byte) bool {
 			return true
 		}
 	}
-	return bytes.Count(name, []byte(".")) > 0
+	return false
 }
 
 // clip bounds the message of an exception.

@@ -172,3 +172,66 @@ func TestFinished(t *testing.T) {
 		}
 	}
 }
+
+// TestWriters: logs after the sources of their writers (torchrun: torch/distributed/elastic; Composer: composer/cli/launcher.py at 640518880; NCCL: src/os/linux.cc
+// at 5067397c; Slurm: slurmstepd/task.c at 284c3b95; datasets: utils/py_utils.py at b7cb10b0), with heads cut off, and lines behind a bar.
+func TestWriters(t *testing.T) {
+	const bar = " 59%|█████▊    | 1663/2840 [6:59:31<4:51:53, 14.88s/it]"
+	const wiped = "                                                       \n" // tqdm.write wipes the bar before a row, and draws it again after
+	const before = " 59%|█████▊    | 1662/2840 [6:59:16<4:51:54, 14.87s/it]\n"
+	const rows = before + wiped + "{'loss': 0.0554, 'grad_norm': 0.65, 'learning_rate': 4.3e-06, 'epoch': 23.41}\n\n" + before + bar + "\n" + wiped +
+		"{'loss': 0.0605, 'grad_norm': 0.61, 'learning_rate': 4.3e-06, 'epoch': 23.42}\n\n"
+	const frames = "  File \"/job/model.py\", line 12, in forward\n    return x @ w\n"
+	const failed = "E0213 12:07:20.086000 870572 torch/distributed/elastic/multiprocessing/api.py:869] failed (exitcode: 1) local_rank: 1 (pid: 4712) of binary: /usr/bin/python3\n"
+	for _, c := range []struct{ name, text, kind, says string }{
+		{"a signal behind a bar", rows + bar + "W1229 16:43:25.650000 190834 torch/distributed/elastic/agent/server/api.py:723] Received 1 death signal, shutting down workers\n", "signal", "killed by SIGHUP"},
+		{"an interrupt behind a bar", rows + bar + "/lib/distributed.py:25: UserWarning: Detected KeyboardInterrupt, attempting graceful shutdown...\n" + bar + "\n", "cancelled", "interrupted"},
+		{"a traceback without its head", frames + "RuntimeError: mat1 and mat2\n" + failed, "exception", "raised RuntimeError: mat1 and mat2, at /job/model.py:12"},
+		{"an exception of a rank alone", "[rank1]: RuntimeError: mat1 and mat2\nW0313 19:13:52.928000 57031 torch/distributed/elastic/multiprocessing/api.py:897] Sending process 57125 closing signal SIGTERM\n", "exception", "Rank 1 raised RuntimeError: mat1 and mat2"},
+		{
+			"a more specific error behind a cut traceback", frames + "RuntimeError: unhandled system error\nnode0:12:34 [4] misc/ibvwrap.cc:276 NCCL WARN Call to ibv_modify_qp failed with error Connection timed out errno 110\n",
+			"network", "ibv_modify_qp",
+		},
+		{"Composer", "Building trainer...\nERROR:composer.cli.launcher:Rank 2 crashed with exit code -7.\n", "signal", "(rank 2) crashed (SIGBUS)"},
+		{"Composer's exit code", "ERROR:composer.cli.launcher:Rank 2 crashed with exit code 1.\nINFO:composer.cli.launcher:Killing global rank 0 (PID 11) with SIGTERM\n", "exception", "(rank 2) ended with exit code 1"},
+		{
+			"NCCL's last error", "torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:1331, unhandled system error (run with NCCL_DEBUG=INFO for details), NCCL version 2.18.5\n" +
+				"ncclSystemError: System call (e.g. socket, malloc) or external library call failed or device error.\nLast error:\nsocketStartConnect: Connect to 10.0.0.7<45069> failed : Software caused connection abort\n",
+			"network", "on the way to 10.0.0.7<45069>: Software caused connection abort",
+		},
+		{"NCCL of today", "node0:12:34 [4] os/linux.cc:302 NCCL WARN ncclOsSocketPollConnect: connect to 10.0.0.7<45069> returned Connection refused, exceeded error retry count after 35 attempts\n", "network", "on the way to 10.0.0.7<45069>"},
+		{"NCCL retries", "node0:12:34 [4] NCCL INFO ncclOsSocketPollConnect: connect to 10.0.0.7<45069> returned Connection refused, retrying (1/34) after sleep for 100 msec\n" + rows, "silent", ""},
+		{"a reset", "node0:12:34 [4] misc/socket.cc:46 NCCL WARN socketProgressOpt: Call to send to 10.0.0.7<52905> failed : Connection reset by peer\n", "network", "(10.0.0.7<52905>)"},
+		{
+			"the store's barrier", "RuntimeError: Timed out initializing process group in store based barrier on rank: 4, for key: store_based_barrier_key:1 (world_size=16, worker_count=12, timeout=0:30:00)\n",
+			"collective_timeout", "store based barrier, world_size=16, worker_count=12",
+		},
+		{
+			"torchrun's first failure behind the others", "[1]:\n  time      : 2023-06-03_22:45:52\n  host      : node0\n  rank      : 3 (local_rank: 3)\n  exitcode  : 1 (pid: 4713)\n" +
+				"Root Cause (first observed failure):\n[0]:\n  time      : 2023-06-03_22:45:52\n  host      : node0\n  rank      : 0 (local_rank: 0)\n  exitcode  : 1 (pid: 4711)\n",
+			"exception", "Process 4711 ended",
+		},
+		{
+			"torchrun fails in the restart", failed + "I0213 12:07:20.086000 870572 torch/distributed/elastic/agent/server/api.py:889] [default] Worker group FAILED. 3/3 attempts left; will restart worker group\n" +
+				"Traceback (most recent call last):\n  File \"/usr/bin/torchrun\", line 8, in <module>\n",
+			"exception", "Process 4712",
+		},
+		{
+			"tasks on two nodes", "srun: error: node1: task 1: Segmentation fault (core dumped)\nsrun: Terminating job step 4711.1\nsrun: error: node0: task 0: Segmentation fault (core dumped)\n",
+			"signal", "Tasks 1 (host node1), 0 (host node0) crashed (SIGSEGV)",
+		},
+		{"no program to start", "slurmstepd: error: execve(): torchrun: No such file or directory\nsrun: error: node1: task 0: Exited with exit code 2\n", "exception", "execve(): torchrun: No such file"},
+		{"bash", "/job/run.sh: line 3: 4711 Segmentation fault      (core dumped) python3 train.py\n", "signal", "Process 4711 crashed"},
+		{"the loss scale", "Exception: Current loss scale already at minimum - cannot decrease scale anymore. Exiting run.\n[2023-07-26 15:19:24,960] [INFO] [launch.py:315:sigkill_handler] Killing subprocess 45098\n", "exception", "Current loss scale"},
+		{"a map's process", "RuntimeError: One of the subprocesses has abruptly died during map operation.To debug the error, disable multiprocessing.\n", "process_gone", "disappeared during map operation"},
+		{"a launcher's words alone", "[2023-07-26 15:19:24,960] [INFO] [launch.py:315:sigkill_handler] Killing subprocess 45098\n", "not_understood", "A launcher ended the processes"},
+	} {
+		log := filepath.Join(t.TempDir(), "train.log")
+		if err := os.WriteFile(log, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := end(t, log); got.Kind != c.kind || !strings.Contains(got.Sentence, c.says) {
+			t.Errorf("%s: %s, not %s: %s", c.name, got.Kind, c.kind, got.Sentence)
+		}
+	}
+}

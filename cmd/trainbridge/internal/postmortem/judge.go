@@ -49,13 +49,20 @@ type judge struct {
 	all []*Event // of the last attempt, in order, without events that steps follow
 }
 
-// lastAttempt drops the events of earlier attempts: the run went on after them.
+// lastAttempt drops the events of earlier attempts: the run went on after them. An attempt of which only its launcher's end is told, as of a restart that
+// failed in the rendezvous, says nothing of its own: then the attempt before stays.
 func (j *judge) lastAttempt() {
 	for i, e := range slices.Backward(j.all) {
-		if e.Class == events.ClassBegan {
-			j.all = j.all[i+1:]
-			return
+		if e.Class != events.ClassBegan {
+			continue
 		}
+		own := j.all[i+1:]
+		taken := slices.ContainsFunc(own, func(e *Event) bool { return e.Class == events.ClassTeardown })
+		if taken && !slices.ContainsFunc(own, func(e *Event) bool { return weight(e) > 0 || !e.Class.Fatal() && e.Class.Ends() }) {
+			continue
+		}
+		j.all = j.all[i+1:]
+		return
 	}
 }
 
@@ -79,6 +86,9 @@ func weight(e *Event) int {
 	case events.ClassException:
 		if e.Exception == "" && e.What == "" || e.Form.Name == "pytorch.worker_raised" {
 			return 1 // truncated, or the worker's own traceback follows
+		}
+		if e.Form.Name == "python.headless" {
+			return 2 // what came before is not in the log
 		}
 		return 3
 	case events.ClassXid:
@@ -234,8 +244,12 @@ func (j *judge) firstCause() (End, bool) {
 	return j.describe(best), true
 }
 
-// explains reports whether b, of equal weight, has the reason for a: torch.save fails with an exception of its own first, and raises the full disk's after.
+// explains reports whether b, of equal weight, has the reason for a: torch.save fails with an exception of its own first, and raises the full disk's after;
+// torchrun lists the process that ended first behind the others.
 func explains(b, a *Event) bool {
+	if a.Form.Name == "torchrun.failure" && b.Form.Name == "torchrun.root_cause" {
+		return true
+	}
 	return a.Class == events.ClassCheckpoint && !diskFull(a) && (b.Class == events.ClassCheckpoint || b.Class == events.ClassDisk) && diskFull(b)
 }
 
@@ -539,6 +553,9 @@ func (j *judge) gone(e *Event) End {
 	if e.Process != "" {
 		end.Sentence = e.Process + " disappeared"
 	}
+	if e.Form.Name == "datasets.map_died" {
+		end.Sentence += " " + e.What
+	}
 	if e.PID != 0 {
 		end.Sentence += " (process " + strconv.FormatInt(e.PID, 10) + ")"
 	}
@@ -700,8 +717,11 @@ func (j *judge) summary(e *Event) End {
 	end := End{Kind: kindOfSignal(e.Signal), Hosts: hosts(e)}
 	rank := j.reaped(func(o *Event) bool { return o.Signal == e.Signal })
 	end.Sentence = "A process"
-	if e.PID != 0 {
+	switch {
+	case e.PID != 0:
 		end.Sentence = "Process " + strconv.FormatInt(e.PID, 10)
+	case e.Form.Name == "slurm.task_exit":
+		end.Sentence, end.Hosts = j.tasks(e)
 	}
 	if rank >= 0 && e.Signal != 6 { // SIGABRT: a watchdog ends waiting ranks too
 		end.Ranks = []int64{rank}
@@ -715,6 +735,26 @@ func (j *judge) summary(e *Event) End {
 	return end
 }
 
+// tasks are the tasks of Slurm that died by the signal of e, by srun's lines, "Task 1 (host node01)". Their host, if they have a single one, is named.
+func (j *judge) tasks(e *Event) (who string, hosts []string) {
+	var all []string
+	for _, o := range j.all {
+		if o.Form == e.Form && o.Signal == e.Signal {
+			all = append(all, o.Process+" (host "+o.Host+")")
+			hosts = append(hosts, o.Host)
+		}
+	}
+	slices.Sort(hosts)
+	if hosts = slices.Compact(hosts); len(hosts) > 1 {
+		hosts = nil
+	}
+	const most = 4
+	if len(all) > most {
+		all = append(all[:most], "…")
+	}
+	return when(len(all) == 1, "Task ", "Tasks ") + strings.Join(all, ", "), hosts
+}
+
 // exit describes a process that ended with an exit code, from the line of the launcher: an exception for 1, else a process gone. The rank is named if no second
 // one failed (onlyFailed).
 func (j *judge) exit(e *Event) End {
@@ -725,7 +765,7 @@ func (j *judge) exit(e *Event) End {
 	end := End{Kind: string(kind), Sentence: "A process ended with exit code " + strconv.FormatInt(e.Code, 10) + "; its own output is not in these logs."}
 	if e.PID != 0 {
 		end.Sentence = "Process " + strconv.FormatInt(e.PID, 10) + " ended with exit code " + strconv.FormatInt(e.Code, 10) +
-			", the first that its launcher saw end; its own output is not in these logs."
+			when(e.Form.Name != "torchrun.failure", ", the first that its launcher saw end", "") + "; its own output is not in these logs."
 	}
 	if r := j.onlyFailed(); r >= 0 {
 		end.Ranks = []int64{r}
@@ -753,23 +793,23 @@ func (j *judge) exception(e *Event) End {
 	end := End{Kind: string(e.Class)}
 	same := func(o *Event) bool { return o.Class == e.Class && o.Exception == e.Exception }
 	ranks := j.who(same, e)
-	what, at := e.Exception, e.Last.String()
+	what, at, verb := e.Exception, e.Last.String(), " raised "
 	switch {
 	case what == "" && at != "": // the traceback is truncated
 		what = "an exception without a name in the log"
-	case what == "":
-		what = clean(e.Text)
+	case what == "": // the line of a form, without its traceback
+		verb, what = " failed: ", strings.TrimRight(cmp.Or(e.What, clean(e.Text)), "., ")
 	case e.What != "":
 		what += ": " + strings.TrimRight(e.What, ". ")
 	}
 	switch {
 	case len(ranks) > 1:
-		end.Sentence = human.Thousands(len(ranks)) + " ranks raised " + what
+		end.Sentence = human.Thousands(len(ranks)) + " ranks" + verb + what
 	case len(ranks) == 1:
-		end.Sentence = "Rank " + human.Thousands(ranks[0]) + " raised " + what
+		end.Sentence = "Rank " + human.Thousands(ranks[0]) + verb + what
 		j.name(&end, e, same)
 	default:
-		end.Sentence = "The program raised " + what
+		end.Sentence = "The program" + verb + what
 	}
 	if at != "" {
 		end.Sentence += ", at " + at
@@ -800,6 +840,9 @@ func (j *judge) timeout(e *Event) End {
 			op = o.Op
 			break
 		}
+	}
+	if e.Form.Name == "pytorch.store_barrier" { // "store based barrier", with the number of ranks that came
+		op += ", " + e.What
 	}
 	end.Sentence = "Ranks waited in a collective" + when(op != "", " ("+op+")", "") + " until they gave up"
 	if behind, least := j.fewest(counts, group); len(behind) > 0 {
@@ -880,6 +923,9 @@ func (j *judge) quiet(waiting []int64, group string) int64 {
 	return size - 1
 }
 
+// closing are the forms in which launchers end the processes that are left after the failure of one.
+var closing = []string{"torchrun.closing", "deepspeed.killing", "composer.closing"}
+
 // notUnderstood is the last rule: of fatal lines without weight, the first Xid or death by a signal is described, else the first line of another fatal class is
 // quoted as it is.
 func (j *judge) notUnderstood() (End, bool) {
@@ -896,10 +942,11 @@ func (j *judge) notUnderstood() (End, bool) {
 	for _, e := range j.all {
 		switch e.Class {
 		case events.ClassFatal, events.ClassTeardown, events.ClassSummary:
-			return End{
-				Kind: KindNotUnderstood, Evidence: j.lines([]*Event{e}), Time: e.Time,
-				Sentence: "The run ends in an error that trainbridge does not know: " + clean(e.Text) + ".",
-			}, true
+			sentence := "The run ends in an error that trainbridge does not know: "
+			if slices.Contains(closing, e.Form.Name) {
+				sentence = "A launcher ended the processes that were left; no log says which had failed, or why: "
+			}
+			return End{Kind: KindNotUnderstood, Evidence: j.lines([]*Event{e}), Time: e.Time, Sentence: sentence + clean(e.Text) + "."}, true
 		}
 	}
 	return End{}, false
