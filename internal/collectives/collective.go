@@ -15,9 +15,8 @@ type Collective struct {
 	judged
 	// Place is set by the taker: the place of the collective in its batch.
 	Place   int
-	placed  bool           // Records gave each record a place of its own, in part.held
-	opens   *spans.RunSpan // the run's span, to be sent along (Settings.OpenRun); nil: of all but the first collective of the run
-	crowded bool           // the trace has no room for all spans: some are summed up (fit.go)
+	placed  bool // Records gave each record a place of its own, in part.held
+	crowded bool // the trace has no room for all spans: some are summed up (fit.go)
 }
 
 // open is a collective that waits for records.

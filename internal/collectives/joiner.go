@@ -26,9 +26,9 @@ type Settings struct {
 	Series int
 	// Conclusions are the judgements of collectives that may be read again. nil: none.
 	Conclusions *Conclusions
-	// OpenRun is called with the first collective of a run, and with each one that began earlier; file is the first of the run's logs by name. It returns the
-	// span of the run, nil if already sent. No function: no run has a span.
-	OpenRun func(file string, start int64, source spans.TimeSource) *spans.RunSpan
+	// OpenRun is called with the first collective of a run, and with each one that began earlier; file is the first of the run's logs by name. No function:
+	// no run has a span.
+	OpenRun func(file string, start int64, source spans.TimeSource)
 }
 
 // Joiner joins the ranks' records of collectives. H is the origin of a record, returned when its collective leaves: a lent line, an offset. Its methods and the
@@ -53,7 +53,7 @@ func (j *Joiner[H]) Waiting() int64 {
 }
 
 // Learned appends to points what a batch of collectives taught about their runs: scores of ranks, offsets of clocks, traffic of links. It is called once per
-// complete batch, before the spans are made: the first collective of a run gets the run's span (Settings.OpenRun).
+// complete batch, before the spans are made: the first collective of a run opens the run (Settings.OpenRun).
 func (j *Joiner[H]) Learned(points []Point, batch []*Collective) []Point {
 	j.mu.Lock()
 	defer j.mu.Unlock()

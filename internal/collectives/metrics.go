@@ -44,7 +44,7 @@ func (j *joiner) learned(points []Point, batch []*Collective) []Point {
 		if !c.undrawn && c.start < r.began { // the batches of other inputs may have an earlier one
 			r.began = c.start
 			if j.set.OpenRun != nil {
-				c.opens = j.set.OpenRun(r.file, c.start, c.parts[0].how.time)
+				j.set.OpenRun(r.file, c.start, c.parts[0].how.time)
 			}
 		}
 		if r != done {

@@ -39,14 +39,11 @@ type builder struct {
 	from    func(place int)
 }
 
-// roots adds the root span of each collective, and the spans of single operations and of proxies; with the first of a run, the run's span. A late record has no
-// root: its collective's was sent before. An undrawn collective has one, from which components join and count, and which no backend gets.
+// roots adds the root span of each collective, and the spans of single operations and of proxies. A late record has no root: its collective's
+// was sent before. An undrawn collective has one, from which components join and count, and which no backend gets.
 func (bd *builder) roots() {
 	for _, c := range bd.batch {
 		bd.from(c.Place)
-		if c.opens != nil {
-			bd.AddRun(*c.opens)
-		}
 		switch {
 		case c.proxy && c.undrawn: // no component joins or counts proxies
 		case c.proxy:

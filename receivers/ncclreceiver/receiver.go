@@ -108,9 +108,7 @@ func newReceiver(base *filereceiver.Receiver, cfg *Config) (*ncclReceiver, error
 		r.said = new(collectives.Conclusions)
 		settings.Conclusions = r.said
 	}
-	settings.OpenRun = func(file string, start int64, source spans.TimeSource) *spans.RunSpan {
-		return r.OpenRun(cfg.Opens(file, start, source))
-	}
+	settings.OpenRun = func(file string, start int64, source spans.TimeSource) { r.OpenRun(cfg.Opens(file, start, source)) }
 	r.joiner = collectives.New[tail.Lent](settings)
 	err = tel.RegisterTrainbridgeNcclStateCallback(func(_ context.Context, o metric.Int64Observer) error {
 		o.Observe(r.joiner.Waiting())

@@ -67,16 +67,14 @@ func rejoined(tb testing.TB, cfg *Config) *filereceivertest.Result {
 		all = append(all, partials(tb, td)...)
 	}
 	r.Traces.Reset()
-	opened := make(map[string]bool)
+	opened := make(map[string]spans.RunSpan)
 	j := collectives.New[int](collectives.Settings{
 		JoinConfig: cfg.JoinConfig, Ranks: cfg.Ranks, HideHosts: cfg.Redact.HashHosts, Series: cfg.CardinalityLimit,
-		OpenRun: func(file string, start int64, source spans.TimeSource) *spans.RunSpan {
+		OpenRun: func(file string, start int64, source spans.TimeSource) {
 			run := cfg.Opens(file, start, source)
-			if opened[run.Run] {
-				return nil
+			if _, isKnown := opened[run.Run]; !isKnown {
+				opened[run.Run] = run
 			}
-			opened[run.Run] = true
-			return &run
 		},
 	})
 	var batch []*collectives.Collective
@@ -109,6 +107,9 @@ func rejoined(tb testing.TB, cfg *Config) *filereceivertest.Result {
 	points := j.Learned(nil, batch)
 	out := spans.NewBatch(metadata.ScopeName, "latest")
 	out.KeepLinks(cfg.SpanLinks)
+	for _, run := range opened {
+		out.AddRun(run)
+	}
 	collectives.AddSpans(out, cfg.ServiceName, batch, func(int) {})
 	for _, m := range out.Messages() {
 		require.NoError(tb, r.Traces.ConsumeTraces(tb.Context(), m.Traces))

@@ -20,7 +20,6 @@ import (
 type functionBatch struct {
 	r      *tqReceiver
 	run    string
-	opens  *spans.RunSpan // nil: the run is open already
 	out    assemble.Out
 	points []point
 }
@@ -61,14 +60,10 @@ type builder struct {
 	runSpan  pcommon.SpanID
 }
 
-// Traces writes the spans of the batch: the run's, if the batch opens the run, those of the functions, and the lone operations. from is called before each
-// record's spans, with its place in the log.
+// Traces writes the spans of the batch: those of the functions, and the lone operations. from is called before each record's spans, with its place in the log.
 func (b *functionBatch) Traces(out *spans.Batch, from filereceiver.From) {
 	bd := builder{Batch: out, r: b.r, b: b}
 	bd.runTrace, bd.runSpan = spans.RunIDs(b.run)
-	if b.opens != nil {
-		bd.AddRun(*b.opens)
-	}
 	for i := range b.out.Functions {
 		from(b.out.Functions[i].Place)
 		bd.function(&b.out.Functions[i])

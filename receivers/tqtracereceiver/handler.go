@@ -334,7 +334,7 @@ func (h *handler) Cut() tail.Delivery {
 	b.run = h.run
 	if at, source := b.began(); at < h.began {
 		h.began = at
-		b.opens = h.r.OpenRun(h.r.cfg.Opens(h.stream.Path(), at, source))
+		h.r.OpenRun(h.r.cfg.Opens(h.stream.Path(), at, source))
 	}
 	return h.r.Deliver(b)
 }

@@ -18,7 +18,6 @@ import (
 type passBatch struct {
 	r      *zmqReceiver
 	run    string
-	opens  *spans.RunSpan // nil: the run is open already
 	groups []*group
 	finals []*final
 }
@@ -62,14 +61,11 @@ func (bd *builder) begin(transport string, byID, observed bool) spans.TimeSource
 	return r.Time
 }
 
-// Traces writes the spans of the batch: the run's, if the batch opens the run, those of each group of calls, and the summaries. from is called before the spans
-// of each row or summary, with its place in the log.
+// Traces writes the spans of the batch: those of each group of calls, and the summaries. from is called before the spans of each row or summary, with its place
+// in the log.
 func (b *passBatch) Traces(out *spans.Batch, from filereceiver.From) {
 	bd := builder{Batch: out, whole: b.r.Locates(), res: spans.Resource{Service: b.r.cfg.ServiceName, RunID: b.run}}
 	bd.run.Trace, bd.run.Span = spans.RunIDs(b.run)
-	if b.opens != nil {
-		bd.AddRun(*b.opens)
-	}
 	for _, g := range b.groups {
 		bd.group(g, from)
 	}

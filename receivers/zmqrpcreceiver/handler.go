@@ -355,7 +355,7 @@ func (h *handler) Cut() tail.Delivery {
 	if !h.runDone && len(b.groups) > 0 {
 		h.runDone = true
 		first := &b.groups[0].calls[0]
-		b.opens = h.r.OpenRun(h.r.cfg.Opens(h.stream.Path(), first.start, timeSource(first.observed)))
+		h.r.OpenRun(h.r.cfg.Opens(h.stream.Path(), first.start, timeSource(first.observed)))
 	}
 	return h.r.Deliver(b)
 }

@@ -74,6 +74,7 @@ type delivery struct {
 	batches []Batch
 	traces  progress
 	metrics progress
+	opens   []spans.RunSpan // the spans of runs that go with the first message (open)
 
 	// While a refused message is sifted (perhaps over several tries): sifting, and Receiver.accepted at the beginning. An equal count later means that the backend
 	// has accepted nothing since then. The next try begins at span siftFrom, behind the spans refused by the last one.
@@ -146,32 +147,61 @@ func (d *delivery) Send(ctx context.Context) error {
 // sendTraces builds the messages of spans and sends the messages that earlier tries have not delivered, one by one. Refused spans are noted in d.refused, and
 // sending goes on. An error means that the backend cannot be reached or refuses everything: the caller tries again later.
 func (d *delivery) sendTraces(ctx context.Context) error {
-	messages := d.build(ctx, false)
+	messages, release, err := d.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
 	total := spanCount(messages)
 	for ; d.traces.messages < len(messages); d.traces.messages++ {
 		td := messages[d.traces.messages].Traces
 		messages[d.traces.messages] = spans.Message{} // frees the memory at once
-		n := td.SpanCount()                           // before a consumer takes it
-		err := d.r.sendTraces(ctx, td)
-		partial, isPartial := refusal.AsPartial(err)
-		switch {
-		case err == nil:
-			d.r.accepted.Add(1)
-		case isPartial && partial.Rejected >= int64(n): // all of the message: the records are known
-			d.refuse(d.build(ctx, true)[d.traces.messages], all(n), err)
-		case isPartial:
-			d.r.accepted.Add(1)
-			d.partly(partial, total)
-		case !refusal.OfData(err):
+		if err := d.sendMessage(ctx, td, total); err != nil {
 			return err
-		default: // Somewhere in the message is bad data. The message is built again, now with the records of the spans.
-			if err := d.sift(ctx, d.build(ctx, true)[d.traces.messages], total, err); err != nil {
-				return err
-			}
+		}
+		if d.traces.messages == 0 {
+			d.r.runs.paid(d.opens)
+			release()
 		}
 		d.sifting = false // the message is finished: the next one is sifted anew
 	}
 	return nil
+}
+
+// sendMessage sends the message of spans that is next (progress). total is the number of spans of the delivery.
+func (d *delivery) sendMessage(ctx context.Context, td ptrace.Traces, total int) error {
+	n := td.SpanCount() // before a consumer takes it
+	err := d.r.sendTraces(ctx, td)
+	partial, isPartial := refusal.AsPartial(err)
+	switch {
+	case err == nil:
+		d.r.accepted.Add(1)
+	case isPartial && partial.Rejected >= int64(n): // all of the message: the records are known
+		d.refuse(d.build(ctx, true)[d.traces.messages], all(n), err)
+	case isPartial:
+		d.r.accepted.Add(1)
+		d.partly(partial, total)
+	case !refusal.OfData(err):
+		return err
+	default: // Somewhere in the message is bad data. The message is built again, now with the records of the spans.
+		return d.sift(ctx, d.build(ctx, true)[d.traces.messages], total, err)
+	}
+	return nil
+}
+
+// open builds the messages of spans, the first with the owed spans of their runs (runs.due). Messages that were sent in part stay as they are.
+func (d *delivery) open(ctx context.Context) (messages []spans.Message, release func(), err error) {
+	release = func() {}
+	if d.traces.messages > 0 || d.sifting {
+		return d.build(ctx, false), release, nil
+	}
+	d.opens = nil
+	messages = d.build(ctx, false)
+	d.opens, release, err = d.r.runs.due(ctx, d.r, messages)
+	if len(d.opens) > 0 {
+		messages = d.build(ctx, false)
+	}
+	return messages, release, err
 }
 
 // build makes the messages of spans of all batches, redacted. With origins, each message has the records of its spans (Message.Origins): that costs memory, and
@@ -184,13 +214,16 @@ func (d *delivery) build(ctx context.Context, origins bool) []spans.Message {
 	}
 	from := From(func(tail.Place) {})
 	redacted := func() redact.Counts { return redact.Counts{} }
-	if slices.ContainsFunc(d.batches, hasTexts) {
+	if len(d.opens) > 0 || slices.ContainsFunc(d.batches, hasTexts) {
 		redacted = d.r.redactor.Batch(out)
 	}
 	batch := 0
 	if origins || d.where != nil {
 		out.Keep()
 		from = func(p tail.Place) { out.From(originOf(batch, p)) }
+	}
+	for _, run := range d.opens {
+		out.AddRun(run)
 	}
 	for batch = range d.batches { // not :=, because from reads batch
 		b := d.batches[batch]

@@ -109,14 +109,68 @@ func TestOneBadRecord(t *testing.T) {
 	}
 }
 
-// ofRun is a batch that opens a run, as the receivers' batches do.
-type ofRun struct{ counted }
+// ofRun is a batch of a run, with one span.
+type ofRun struct {
+	counted
+	run, name string
+}
 
-func (r *ofRun) Traces(out *spans.Batch, from From) {
-	out.AddRun(spans.RunSpan{Run: "run", File: "a.log", Start: 1, Time: spans.TimeSynthetic})
-	r.counted.Traces(out, from)
-	from(tail.Place(r.to - 1))
-	out.AddRun(spans.RunSpan{Run: "other run", File: "b.log", Start: 1, Time: spans.TimeSynthetic})
+func (r *ofRun) Traces(out *spans.Batch, _ From) {
+	out.Add(spans.Resource{RunID: r.run}, spans.Span{Trace: pcommon.TraceID{1}, ID: pcommon.SpanID{1}, Name: r.name})
+}
+
+// opener returns a receiver that shares runs, and has met run "x".
+func opener(t *testing.T, shared *runs, answer func(names []string) error) (*Receiver, *next) {
+	t.Helper()
+	r, n := with(t, answer)
+	r.runs = shared
+	r.OpenRun(opening("x", 1))
+	return r, n
+}
+
+// The span of a run goes before all else of the run: while the backend refuses the messages of a log, the next log's message takes the span along.
+func TestRunFirst(t *testing.T) {
+	shared, away := new(runs), errors.New("away")
+	refuses := away
+	a, first := opener(t, shared, func([]string) error { return refuses })
+	b, second := opener(t, shared, func(names []string) error {
+		assert.Equal(t, []string{spans.SpanRun, "b"}, names)
+		return nil
+	})
+	stranger, third := with(t, func([]string) error { return nil }) // sends records of the run, as nccl does with join: remote
+	stranger.runs = shared
+	late := a.Deliver(&ofRun{run: "x", name: "a"})
+	require.ErrorIs(t, late.Send(t.Context()), away)
+	require.NoError(t, stranger.Deliver(&ofRun{run: "x", name: "stranger"}).Send(t.Context()))
+	require.NoError(t, b.Deliver(&ofRun{run: "x", name: "b"}).Send(t.Context()))
+	refuses = nil
+	require.NoError(t, late.Send(t.Context()))
+	assert.Equal(t, map[string]int{"a": 1}, first.got)
+	assert.Equal(t, map[string]int{spans.SpanRun: 1, "b": 1}, second.got)
+	assert.Equal(t, map[string]int{"stranger": 1}, third.got)
+}
+
+// While a message with a run's span is under way, no other message of the run is sent, unless the process ends.
+func TestRunUnderWay(t *testing.T) {
+	shared := new(runs)
+	entered, answer := make(chan struct{}), make(chan error)
+	a, _ := opener(t, shared, func([]string) error {
+		close(entered)
+		return <-answer
+	})
+	b, n := opener(t, shared, func([]string) error { return nil })
+	ended := make(chan error)
+	go func() { ended <- a.Deliver(&ofRun{run: "x", name: "a"}).Send(t.Context()) }()
+	<-entered
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	d := b.Deliver(&ofRun{run: "x", name: "b"})
+	require.ErrorIs(t, d.Send(ctx), context.Canceled)
+	require.NoError(t, b.Deliver(&ofRun{run: "y", name: "of another run"}).Send(ctx))
+	go func() { ended <- d.Send(t.Context()) }()
+	answer <- nil
+	require.NoError(t, errors.Join(<-ended, <-ended))
+	assert.Equal(t, map[string]int{"b": 1, "of another run": 1}, n.got)
 }
 
 // A message of one run has the run in its metadata, for the message key; a message of several runs has none.
@@ -132,18 +186,19 @@ func TestWithRun(t *testing.T) {
 
 // The span of a run is made of no record: when the span is refused, no record is.
 func TestRunRefused(t *testing.T) {
-	r, n := with(t, func(names []string) error {
+	r, n := opener(t, new(runs), func(names []string) error {
 		if slices.Contains(names, spans.SpanRun) {
 			return bad("run")
 		}
 		return nil
 	})
 	d := r.Deliver(&counted{to: 10})
-	require.True(t, d.Join(r.Deliver(&ofRun{counted{from: 10, to: 20}})))
+	require.True(t, d.Join(r.Deliver(&ofRun{run: "x", name: "x"})))
 	var refused *tail.Refused
 	require.ErrorAs(t, d.Send(t.Context()), &refused)
 	assert.Empty(t, refused.Places)
-	assert.Len(t, n.got, 20)
+	assert.Len(t, n.got, 11)
+	require.NoError(t, r.Deliver(&ofRun{run: "x", name: "x"}).Send(t.Context()), "refused for good")
 }
 
 // A backend that refuses everything has a wrong address or tenant, not 5,000 wrong records.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -17,13 +16,14 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// OpenRun is called by a handler at the first record of a log, with the train.run span for the log's run. For a run that is new in this process the result is
-// the span that the handler must send: the argument, or the span that an earlier process sent for the run, because a repeated span must be equal. For a known
-// run the result is nil. A receiver that reads its files once (factory.Once) gets nil always: its caller sends the spans at the end.
-func (r *Receiver) OpenRun(span spans.RunSpan) *spans.RunSpan {
-	opened, others := r.runs.open(span, r)
-	if opened == nil {
-		return nil
+// OpenRun is called by a handler before the delivery of a log's first record, with the train.run span for the log's run. Of a run that is new in this process
+// the span, or the span that an earlier process sent for the run, because a repeated span must be equal, goes before the run's first record, whichever of the
+// receivers that have called OpenRun sends the record (runs.due): step_join takes a run whose steps come first for one that another gateway has begun to read.
+// A receiver that reads its files once (factory.Once) sends none: its caller sends the spans at the end.
+func (r *Receiver) OpenRun(span spans.RunSpan) {
+	isNew, others := r.runs.open(span, r)
+	if !isNew {
+		return
 	}
 	// The reader is told of ids that are only a guess (RunSpan.By: where the id comes from; "": the log's directory).
 	switch {
@@ -41,7 +41,6 @@ func (r *Receiver) OpenRun(span spans.RunSpan) *spans.RunSpan {
 		}
 		r.Once(zapcore.InfoLevel, "run "+span.Run, said)
 	}
-	return opened
 }
 
 // processRuns are shared by all receivers of a collector: a run has one span for all its logs.
@@ -50,7 +49,9 @@ var processRuns runs
 // runs are the runs whose train.run span was sent, and the spans sent before a restart.
 type runs struct {
 	mu    sync.Mutex
-	by    map[string]*Receiver     // by run id: the receiver that sent the run's span
+	by    map[string][]*Receiver   // by run id: the receivers that have met the run
+	owed  map[string]spans.RunSpan // by run id: no message with the span was accepted yet
+	turn  chan struct{}            // full while a message with owed spans is under way; made with the first owed span
 	named string                   // the first run named by its directory: "id (of file)"
 	once  sync.Once                // for the line about two directories
 	began map[string]spans.RunSpan // earliest beginnings where all logs are read before the spans are sent; nil: spans are sent at once
@@ -67,24 +68,28 @@ const (
 	storeTimeout = 5 * time.Second
 )
 
-// open notes a run. opened is the span to send: nil of a run whose span was sent by this process, or is sent at the end (began). For a run that is named by the
+// open notes a run. isNew: this process has not met the run before, and owes its span, which is not sent at the end (began). For a run that is named by the
 // directory of its logs, others is the first run named so, "" if there is none: the two may be one job.
-func (r *runs) open(span spans.RunSpan, by *Receiver) (opened *spans.RunSpan, others string) {
+func (r *runs) open(span spans.RunSpan, by *Receiver) (isNew bool, others string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.began != nil {
 		if first, ok := r.began[span.Run]; !ok || span.Before(first) {
 			r.began[span.Run] = span
 		}
-		return nil, ""
-	}
-	if r.by[span.Run] != nil {
-		return nil, ""
+		return false, ""
 	}
 	if r.by == nil {
-		r.by = make(map[string]*Receiver)
+		r.by, r.owed, r.turn = make(map[string][]*Receiver), make(map[string]spans.RunSpan), make(chan struct{}, 1)
 	}
-	r.by[span.Run] = by
+	met := r.by[span.Run]
+	if !slices.Contains(met, by) {
+		r.by[span.Run] = append(met, by)
+	}
+	if len(met) > 0 {
+		return false, ""
+	}
+	r.owed[span.Run] = span
 	if span.By == "" {
 		others = r.named
 		if others == "" {
@@ -92,12 +97,12 @@ func (r *runs) open(span spans.RunSpan, by *Receiver) (opened *spans.RunSpan, ot
 		}
 	}
 	if r.store == nil {
-		return &span, others
+		return true, others
 	}
 	// An earlier process may have sent the span.
 	if i := slices.IndexFunc(r.known, func(k spans.RunSpan) bool { return k.Run == span.Run }); i >= 0 {
-		known := r.known[i]
-		return &known, others
+		r.owed[span.Run] = r.known[i]
+		return true, others
 	}
 	r.known = append(r.known, span)
 	r.known = r.known[max(0, len(r.known)-maxKnown):]
@@ -109,7 +114,56 @@ func (r *runs) open(span spans.RunSpan, by *Receiver) (opened *spans.RunSpan, ot
 			by.Once(zapcore.InfoLevel, "runs", "the start of the run could not be stored: "+err.Error())
 		}
 	}
-	return &span, others
+	return true, others
+}
+
+// due returns the owed spans of the runs of messages, which go with the first of the messages: one delivery at a time sends owed spans, so that a span goes
+// once, and before all else of the run. Messages of a receiver that has not met a run (nccl with join: remote) may go elsewhere, and take no span. The caller
+// calls release when the first message was accepted (paid) or has failed. Without an owed span nobody waits. An error is that of ctx.
+func (r *runs) due(ctx context.Context, by *Receiver, messages []spans.Message) (owed []spans.RunSpan, release func(), err error) {
+	if len(r.owes(by, messages)) == 0 {
+		return nil, func() {}, nil
+	}
+	select {
+	case r.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, nil, ctx.Err()
+	}
+	release = sync.OnceFunc(func() { <-r.turn })
+	owed = r.owes(by, messages)
+	if len(owed) == 0 { // another delivery has sent all meanwhile
+		release()
+	}
+	return owed, release, nil
+}
+
+// owes are the owed spans of the runs of a receiver's messages, in their order.
+func (r *runs) owes(by *Receiver, messages []spans.Message) (owed []spans.RunSpan) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.owed) == 0 {
+		return nil
+	}
+	found := make(map[string]bool)
+	for _, m := range messages {
+		for _, rs := range m.Traces.ResourceSpans().All() {
+			run := spans.AttrText(rs.Resource().Attributes(), spans.AttrRunID)
+			if span, ok := r.owed[run]; ok && !found[run] && slices.Contains(r.by[run], by) {
+				found[run] = true
+				owed = append(owed, span)
+			}
+		}
+	}
+	return owed
+}
+
+// paid notes that a message with the spans of runs was accepted.
+func (r *runs) paid(sent []spans.RunSpan) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range sent {
+		delete(r.owed, s.Run)
+	}
 }
 
 // remember reads the spans that earlier processes sent, at the start of a receiver with 'storage'. All receivers share the storage extension of the receiver
@@ -134,12 +188,18 @@ func (r *runs) remember(ctx context.Context, from storage.Extension, by *Receive
 	return nil
 }
 
-// release forgets the runs whose spans a stopping receiver sent: a collector that loads a new configuration starts anew in the same process. The last receiver
-// closes the storage.
+// release forgets the runs that no receiver but a stopping one has met: a collector that loads a new configuration starts anew in the same process. The last
+// receiver closes the storage.
 func (r *runs) release(ctx context.Context, by *Receiver) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	maps.DeleteFunc(r.by, func(_ string, of *Receiver) bool { return of == by })
+	for run, met := range r.by {
+		r.by[run] = slices.DeleteFunc(met, func(of *Receiver) bool { return of == by })
+		if len(r.by[run]) == 0 {
+			delete(r.by, run)
+			delete(r.owed, run)
+		}
+	}
 	if len(r.by) == 0 {
 		r.named = ""
 	}

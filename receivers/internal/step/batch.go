@@ -21,9 +21,8 @@ import (
 type stepBatch struct {
 	pool   *filereceiver.Pool[stepBatch]
 	set    *Settings
-	run    string         // id of the run
-	opens  *spans.RunSpan // the span of the run, to be sent with the batch; nil: the run is open already
-	steps  int            // items that are steps
+	run    string // id of the run
+	steps  int    // items that are steps
 	items  []item
 	shared []shared
 	values []value
@@ -307,9 +306,6 @@ func textOf(units *[record.NumFields]record.Unit) string {
 
 // Traces is as in filereceiver.Batch: each record becomes a span, below which its parts are. A Side becomes only parts, of the step before.
 func (b *stepBatch) Traces(out *spans.Batch, from filereceiver.From) {
-	if b.opens != nil {
-		out.AddRun(*b.opens)
-	}
 	runTrace, runSpan := spans.RunIDs(b.run)
 	for i := range b.items {
 		it := &b.items[i]

@@ -788,8 +788,8 @@ func (h *handler) Expire(before time.Time) {
 	}
 }
 
-// Cut is as in tail.Handler. A batch with a step also opens the run, with its span, if a record of the batch starts before all records of earlier such batches:
-// a run read offline begins with the earliest record (OpenRun).
+// Cut is as in tail.Handler. A batch with a step also opens the run if a record of the batch starts before all records of earlier such batches: a run
+// read offline begins with the earliest record (OpenRun).
 func (h *handler) Cut() tail.Delivery {
 	b := h.batch
 	if b == nil {
@@ -804,7 +804,7 @@ func (h *handler) Cut() tail.Delivery {
 		first := b.first()
 		if first.start < h.began {
 			h.began = first.start
-			b.opens = h.set.Receiver.OpenRun(h.set.Run.Opens(h.stream.Path(), first.start, b.shared[first.shared].time))
+			h.set.Receiver.OpenRun(h.set.Run.Opens(h.stream.Path(), first.start, b.shared[first.shared].time))
 		}
 	}
 	return h.set.Receiver.Deliver(b)

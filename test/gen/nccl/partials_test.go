@@ -64,7 +64,6 @@ func joined(t *testing.T, messages []message) (roots map[which]pcommon.Map, alon
 	t.Helper()
 	j := collectives.New[int](collectives.Settings{
 		JoinConfig: collectives.DefaultJoinConfig(), Remote: true, Series: 1000,
-		OpenRun: func(string, int64, spans.TimeSource) *spans.RunSpan { return nil },
 	})
 	var batch []*collectives.Collective
 	inputs := make(map[string]*collectives.Input[int])
