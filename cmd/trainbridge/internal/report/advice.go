@@ -1,6 +1,9 @@
 package report
 
-import "github.com/trainbridge/trainbridge/spans"
+import (
+	"github.com/trainbridge/trainbridge/internal/trainers"
+	"github.com/trainbridge/trainbridge/spans"
+)
 
 // both is a text in English and in Chinese.
 type both struct{ english, chinese string }
@@ -8,10 +11,22 @@ type both struct{ english, chinese string }
 // of is the text in the page's language.
 func (p *page) of(b both) string { return p.in(b.english, b.chinese) }
 
-// adviceOf is the advice about a part of the time. A part with a name of the trainer's own counts as computing; the unattributed time has no advice.
+// adviceOf is the advice about a part of the time. A part with a name of the trainer's own is of the kind that the name tells; the unattributed time has no
+// advice.
 func adviceOf(part string) both {
 	if a, ok := advices[part]; ok || part == spans.PartUnattributed {
 		return a
+	}
+	switch trainers.PartOf(part) {
+	case trainers.LoadingData:
+		return advices[spans.PartDataLoading]
+	case trainers.Communicating:
+		return advices[spans.PartCollective]
+	case trainers.Checkpointing:
+		return advices[spans.PartCheckpoint]
+	case trainers.Evaluating:
+		return advices[spans.PartEvaluation]
+	case trainers.Computing, trainers.Waiting:
 	}
 	return advices[spans.PartCompute]
 }

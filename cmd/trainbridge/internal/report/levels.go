@@ -48,9 +48,24 @@ func (c *conclusion) levels(steps []account.Step, run *regimes.Run, ranks float6
 	}
 }
 
+// median is the median of the times of a step, s, of some steps; NaN: not known of any.
+func (l *levels) median(from, to int) float64 {
+	var each []float64
+	for k := from; k < to; k++ {
+		if took := l.steps[k].Each(); took > 0 {
+			each = append(each, took)
+		}
+	}
+	return stat.Among(each)
+}
+
 // trend adds a claim for a stretch that grew slower, if it cost enough.
 func (l *levels) trend(s *regimes.Segment) {
-	first, last := s.Level*(1-s.Trend/2), s.Level*(1+s.Trend/2) // the ends of a line through the level in its middle
+	n := min(max(5, (s.To-s.From)/8), s.To-s.From)
+	first, last := l.median(s.From, s.From+n), l.median(s.To-n, s.To) // not the ends of a line: a stretch may stay as it was for long, and then grow
+	if !(last >= 1.1*first) {
+		return
+	}
 	lost := 0.0
 	for k := s.From; k < s.To; k++ {
 		lost += max(0, cmp.Or(l.steps[k].Each(), first)-first) * float64(l.steps[k].Steps) // 0 s: not known, and nothing lost
@@ -58,12 +73,17 @@ func (l *levels) trend(s *regimes.Segment) {
 	if !l.worth(lost) {
 		return
 	}
+	text := l.sf("Steps grew slower by %s from step %s to %s (%s to %s), which took %s more than at the beginning",
+		"从第 %[2]s 步到第 %[3]s 步，每步逐渐变慢 %[1]s（%[4]s 到 %[5]s），比开始时共多用 %[6]s",
+		human.Percent(last/first-1), l.number(s.From), l.number(s.To-1), human.Seconds(first), human.Seconds(last), human.Seconds(lost))
+	advice := l.in("Look for what grows: sequence lengths, memory fragmentation, logs, a cache, heat.", "查找逐渐增长的因素：序列长度、显存碎片、日志、缓存、温度。")
+	begin, end := regimes.Segment{From: s.From, To: s.From + n, Level: first}, regimes.Segment{From: s.To - n, To: s.To, Level: last}
+	if part, was, is := l.grown(&begin, &end); part != "" {
+		text += l.sf(" (%s: %s instead of %s)", "（%s：%s，此前为 %s）", l.part(part), human.Seconds(is), human.Seconds(was))
+		advice = l.advice(part)
+	}
 	l.claims = append(l.claims, claim{ // no loss by itself: longer sequences do as much
-		kind: "trend", cost: lost, grade: remark, proof: []proof{l.proofOf(&l.steps[s.To-1], l.steps[s.To-1].Each())},
-		what: l.sf("Steps grew slower by %s from step %s to %s (%s to %s), which took %s more than at the beginning",
-			"从第 %[2]s 步到第 %[3]s 步，每步逐渐变慢 %[1]s（%[4]s 到 %[5]s），比开始时共多用 %[6]s",
-			human.Percent(last/first-1), l.number(s.From), l.number(s.To-1), human.Seconds(first), human.Seconds(last), human.Seconds(lost)),
-		advice: l.in("Look for what grows: sequence lengths, memory fragmentation, logs, a cache, heat.", "查找逐渐增长的因素：序列长度、显存碎片、日志、缓存、温度。"),
+		kind: "trend", cost: lost, grade: remark, proof: []proof{l.proofOf(&l.steps[s.To-1], l.steps[s.To-1].Each())}, what: text, advice: advice,
 	})
 }
 

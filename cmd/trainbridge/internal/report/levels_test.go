@@ -2,6 +2,8 @@ package report
 
 import (
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -106,4 +108,22 @@ func TestLevelsReturn(t *testing.T) {
 			assert.NotContains(t, text, "for the same work", fast)
 		}
 	}
+}
+
+// Steps that grow after a long while are told by how much they grew, from where they began, with the part that grew.
+func TestTrendLate(t *testing.T) {
+	var log strings.Builder
+	now, more := 1.78e9, 0.0
+	r := rand.New(rand.NewPCG(1, 2))
+	for i := 1; i <= 400; i++ {
+		loads := 0.03 + max(0, float64(i-150))*0.0036
+		took := 0.7*math.Exp(0.02*r.NormFloat64()) + loads
+		now, more = now+took, more+loads-0.03
+		fmt.Fprintf(&log, `{"time": %.3f, "step": %d, "loss": 2.5, "step_time_s": %.4f, "data_time_s": %.4f}`+"\n", now, i, took, loads)
+	}
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "train.jsonl"), []byte(log.String()), 0o600))
+	assert.InDelta(t, 113, more, 1)
+	assert.Contains(t, reported(t, dir), "Steps grew slower by 110.7% from step 1 to 400 (732 ms to 1.54 s), which took 113 s more than at the beginning "+
+		"(data_time_s: 842 ms instead of 30 ms).")
 }

@@ -292,19 +292,24 @@ func makeAliases() map[string]Target {
 // addParts adds the names of training scripts for the timers of parts of a step: data_time is of pytorch/examples (imagenet/main.py), timm and mmcv,
 // data_loading(s) of torchtitan (components/metrics.py), the others of scripts derived from them.
 func addParts(out map[string]Target) {
-	for base := range strings.FieldsSeq(`data_time data_loading_time data_load_time dataload_time data_loading data_wait_time dataloader_time data_fetch_time
-		batch_fetch_time fetch_time forward_time fwd_time backward_time bwd_time optimizer_time optim_time optimizer_step_time compute_time
-		comm_time communication_time allreduce_time checkpoint_time ckpt_time save_checkpoint_time save_time eval_time evaluation_time validation_time`) {
+	seconds := []string{"_s", "_sec", "_secs", "_seconds", "(s)", "_(s)"}
+	add := func(base string, suffixes []string) {
 		second, milli := Target{action: part, flags: measured}, Target{action: part, flags: measured, Unit: record.Milliseconds}
-		unitless := base != "data_loading" // a share, perhaps
-		for _, suffix := range []string{"", "_s", "_sec", "_secs", "_seconds", "(s)", "_(s)"} {
-			if suffix != "" || unitless { // time_metrics is torchtitan's group
-				out[base+suffix], out["time_metrics/"+base+suffix] = second, second
-			}
+		for _, suffix := range suffixes { // time_metrics is torchtitan's group
+			out[base+suffix], out["time_metrics/"+base+suffix] = second, second
 		}
 		for _, suffix := range []string{"_ms", "(ms)", "_(ms)"} {
 			out[base+suffix] = milli
 		}
+	}
+	for base := range strings.FieldsSeq(`data_time data_loading_time data_load_time dataload_time data_wait_time dataloader_time data_fetch_time
+		batch_fetch_time fetch_time forward_time fwd_time backward_time bwd_time optimizer_time optim_time optimizer_step_time compute_time
+		comm_time communication_time allreduce_time checkpoint_time ckpt_time save_checkpoint_time save_time eval_time evaluation_time validation_time`) {
+		add(base, append(seconds, ""))
+	}
+	for base := range strings.FieldsSeq(`data data_loading data_load data_wait dataloader data_fetch forward fwd backward bwd optimizer optimizer_step compute
+		comm communication allreduce checkpoint ckpt save_checkpoint`) { // without a unit a share, a size or a name, perhaps
+		add(base, seconds)
 	}
 }
 

@@ -165,6 +165,9 @@ func TestParseTimes(t *testing.T) {
 		{"seconds as text", `{"ts": "1781260205.5", "loss": 1}`, "step loss=1 unix=1781260205500000000(1781260205.5)"},
 		{"time since the start", `{"time": 12.5, "loss": 1}`, "step loss=1 time:12.5"},
 		{"no time", `{"time": "soon", "loss": 1}`, `step loss=1 time:"soon"`},
+		{"a checkpoint behind a step", `{"step": 50, "checkpoint_s": 19.5, "rank": 3}`, "side it=50 rank=3 stage:checkpoint_s=19.5"},
+		{"a step with a checkpoint", `{"step": 50, "loss": 2, "checkpoint_s": 19.5, "forward_ms": 250}`, "step it=50 loss=2 stage:checkpoint_s=19.5 stage:forward_ms=0.25"},
+		{"no time", `{"step": 50, "loss": 2, "forward": 0.25}`, "step it=50 loss=2 forward:0.25"},
 		{"milliseconds a step", `{"step_time_ms": 250, "iter": 1}`, "step it=1 duration=0.25ms"},
 		{"steps a second", `{"steps_per_second": 4, "loss": 1}`, "step duration=0.25 loss=1 mean"},
 	})

@@ -10,6 +10,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/ascii"
 	"github.com/trainbridge/trainbridge/internal/decimal"
 	"github.com/trainbridge/trainbridge/internal/logids"
+	"github.com/trainbridge/trainbridge/internal/trainers"
 	"github.com/trainbridge/trainbridge/receivers/internal/jsonlike"
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/count"
@@ -176,6 +177,10 @@ func (p *Parser) judge() bool {
 	if !math.IsNaN(p.eval) {
 		rec.AddExtra(record.Extra{Name: []byte("eval_runtime"), Value: p.eval})
 	}
+	if p.saves() {
+		rec.Kind = record.Side
+		return true
+	}
 	if p.flags&(training|measured) != 0 {
 		return true
 	}
@@ -189,6 +194,17 @@ func (p *Parser) judge() bool {
 		return true
 	}
 	return false
+}
+
+// saves says whether a row has the time of a checkpoint, and of a step no more than the number: the checkpoint came behind the step, which has a row of its own.
+func (p *Parser) saves() bool {
+	rec := p.rec
+	for i := range rec.Stages {
+		if trainers.PartOf(string(rec.Stages[i].Name)) != trainers.Checkpointing {
+			return false
+		}
+	}
+	return len(rec.Stages) > 0 && p.flags&(training|numbers) == 0
 }
 
 // llama corrects a row of LLaMA-Factory, and says whether the row has news: the last row and rows of a prediction have only the progress. The throughput is of
