@@ -83,7 +83,51 @@ var slurm = []Form{
 		Name: "slurm.force", Writer: "srun", Class: ClassTeardown, Text: "Job step aborted", Example: "srun: Job step aborted: Waiting up to 32 seconds for job step to finish.",
 	},
 	{
-		Name: "kubernetes.oom", Writer: "kubelet", Class: ClassHostOOM, Text: "OOMKilled", Example: "    Reason:       OOMKilled",
+		// docker inspect prints "OOMKilled": false of any container.
+		Name: "kubernetes.oom", Writer: "kubelet, docker inspect", Class: ClassHostOOM, Text: "OOMKilled", Pattern: `OOMKilled["']?\s*(?:[:=]\s*["']?(?:[Tt]rue\b|[^\sfFn0"'])|[^\s:="']|$)`,
+		Example: "    Reason:       OOMKilled",
+	},
+	{
+		Name: "oomd.killed", Writer: "systemd", Since: "247", Class: ClassHostOOM, Text: ": systemd-oomd killed ", Pattern: `systemd-oomd killed (?P<code>\d+) process`,
+		Example: "Dec 18 19:34:56 node1 systemd[1837]: job-4711.scope: systemd-oomd killed 12 process(es) in this unit.",
+	},
+	{
+		Name: "oomd.pressure", Writer: "systemd-oomd oomd-manager.c", Since: "247", Class: ClassHostOOM, Text: "systemd-oomd[", Pattern: `(?:Killed|Marked) \S+ (?:for killing )?due to memory`,
+		Example: "Dec 18 19:34:56 node1 systemd-oomd[840]: Killed /system.slice/job-4711.scope due to memory pressure for /system.slice being 51.07% > 50.00% for > 20s with reclaim activity",
+	},
+	{
+		Name: "docker.oom", Writer: "docker events", Class: ClassHostOOM, Text: "container oom ", Pattern: `container oom [0-9a-f]{12}`,
+		Example: "2019-05-04T18:05:45.011072877-05:00 container oom 29d72966e0beb17d9b0b9fbcbfc734e2df2eb5428690115f9b24430357de08e5 (image=train)",
+	},
+	{
+		Name: "containerd.oom", Writer: "containerd", Class: ClassHostOOM, Text: "TaskOOM event", Example: `time="2024-05-01T10:00:00Z" level=info msg="TaskOOM event container_id:\"29d72966e0be\""`,
+	},
+	{
+		Name: "kubernetes.preempted", Writer: "kube-scheduler", Class: ClassCancelled, Text: "Preempted by ", Pattern: `Preempted\s.*?(?P<what>Preempted by (?:pod )?\S+ on node \S+)`,
+		Example: "Warning  Preempted  12s  default-scheduler  Preempted by default/high-priority on node node1",
+	},
+	{
+		Name: "kubernetes.tainted", Writer: "kube-controller-manager", Class: ClassCancelled, Text: "TaintManagerEviction", Example: "Normal  TaintManagerEviction  2m  taint-eviction-controller  Marking for deletion Pod default/train-worker-3",
+	},
+	{
+		Name: "kubernetes.node", Writer: "kube-controller-manager", Class: ClassGone, Text: "NodeNotReady", Pattern: `NodeNotReady\s.*?Node(?: (?P<host>\S+))? (?:is not ready|status is now: NodeNotReady)`,
+		Example: "Warning  NodeNotReady  2m  node-controller  Node is not ready",
+	},
+	{
+		Name: "kubernetes.unschedulable", Writer: "kube-scheduler", Class: ClassFatal, Text: "FailedScheduling", Pattern: `FailedScheduling\s.*?(?P<what>\d+/\d+ nodes are available: [^\n]*)`,
+		Example: "Warning  FailedScheduling  40s  default-scheduler  0/2 nodes are available: 1 Insufficient nvidia.com/gpu, 1 node(s) were unschedulable.",
+	},
+	{
+		Name: "kubernetes.image", Writer: "kubelet", Class: ClassFatal, Text: "Failed to pull image ", Pattern: `(?P<what>Failed to pull image \S+: [^\n]*)`,
+		Example: `Warning  Failed  20s  kubelet  Failed to pull image "registry/train:1": rpc error: code = NotFound`,
+	},
+	{
+		Name: "kubernetes.exit_code", Writer: "kubectl describe", Class: ClassSummary, Text: "Exit Code: ", Pattern: `^\s*Exit Code: +(?P<code>[1-9]\d*)\s*$`,
+		Example: "      Exit Code:    137",
+	},
+	{
+		Name: "docker.exit_code", Writer: "docker inspect", Class: ClassSummary, Text: `"ExitCode": `, Pattern: `"ExitCode": (?P<code>[1-9]\d*)`,
+		Example: `        "ExitCode": 137,`,
 	},
 	{
 		Name: "kubernetes.memory", Writer: "kubelet", Class: ClassHostOOM, Text: "The node was low on resource: memory",
@@ -119,6 +163,10 @@ var kernel = []Form{
 	{
 		Name: "kernel.gpu_lost", Writer: "NVIDIA driver", Class: ClassXid, Text: "fallen off the bus", Pattern: `GPU (?:at )?(?:PCI:)?(?P<bus>[0-9a-fA-F]{4}[0-9a-fA-F:.]+)`,
 		Example: "NVRM: GPU at PCI:0000:dc:00: GPU has fallen off the bus.",
+	},
+	{
+		Name: "kernel.amdgpu", Writer: "amdgpu amdgpu_job.c, amdgpu_ras.c, gmc_v9_0.c", Class: ClassXid, Text: ": amdgpu: ", Pattern: `amdgpu (?P<bus>[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.\d): amdgpu: (?P<what>ring \S+ timeout, signaled|GPU reset begin|\[\w+\] (?:no-retry )?page fault|.*uncorrectable hardware errors? detected)(?:.*?process \S+ pid (?P<pid>\d+))?`,
+		Example: "[22340.105945] amdgpu 0000:83:00.0: amdgpu: [gfxhub] page fault (src_id:0 ring:24 vmid:8 pasid:32775, for process python3 pid 172865 thread python3 pid 172865)",
 	},
 	{
 		Name: "kernel.cgroup_oom", Writer: "Linux mm/oom_kill.c", Class: ClassHostOOM, Text: "out of memory: Killed process ", Pattern: `Killed process (?P<pid>\d+) \((?P<process>[^)]*)\)`,
@@ -160,6 +208,10 @@ var nccl = []Form{
 	},
 	{
 		Name: "nccl.duplicate_gpu", Writer: "NCCL init.cc", Class: ClassException, Text: "Duplicate GPU detected", Pattern: `(?P<what>Duplicate GPU detected : rank \d+ and rank \d+ both on CUDA device \w+)`, Example: "node0:3468:3905 [0] init.cc:525 NCCL WARN Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 1a000",
+	},
+	{
+		Name: "mlx5.completion", Writer: "rdma-core providers/mlx5/cq.c", Class: ClassNetwork, Text: ": got completion with error", Pattern: `mlx5: (?P<what>\S+: got completion with error)`,
+		Example: "mlx5: node1: got completion with error:",
 	},
 	{
 		Name: "nccl.ibv", Writer: "NCCL ibvwrap.cc", Class: ClassNetwork, Text: "Call to ibv_", Pattern: `Call to (?P<what>ibv_\w+ failed[^\n]*)`,

@@ -8,7 +8,7 @@ var ray = []Form{
 		Example: "ray.exceptions.OutOfMemoryError: Task was killed due to the node running low on memory. Memory on the node (IP: 10.0.0.7, ID: ab) where the task (task ID: cd, name=f, pid=4711, memory used=7.72GB) was running was 29.06GB / 30.20GB",
 	},
 	{
-		Name: "ray.memory_pressure", Writer: "Ray raylet", Class: ClassHostOOM, Text: "killed due to memory pressure", Pattern: `(?P<code>[1-9]\d*) Workers \(tasks / actors\) killed due to memory pressure \(OOM\)(?:.*?ID: \w+, IP: (?P<host>[\d.]+))?`,
+		Name: "ray.memory_pressure", Writer: "Ray raylet", Class: ClassHostOOM, Text: "killed due to memory pressure", Open: true, Pattern: `(?P<code>[1-9]\d*) Workers \(tasks / actors\) killed due to memory pressure \(OOM\)(?:.*?ID: \w+, IP: (?P<host>[\d.]+))?`,
 		Example: "(raylet) [2024-05-01 12:33:44,123 E 12 12] (raylet) node_manager.cc:3007: 3 Workers (tasks / actors) killed due to memory pressure (OOM), 0 Workers crashed due to other reasons at node (ID: ab12, IP: 10.0.0.7) over the last time period.",
 	},
 	{
@@ -37,11 +37,18 @@ var ray = []Form{
 		Name: "ray.actor_unavailable", Writer: "Ray", Class: ClassGone, Text: "ActorUnavailableError", Example: "ray.exceptions.ActorUnavailableError: The actor ab is unavailable",
 	},
 	{
-		Name: "ray.node_died", Writer: "Ray", Class: ClassGone, Text: "has been marked dead because", Pattern: `node(?: name:)? ?\S* ?(?:with )?.*?(?:address: |name: )?(?P<host>\d+\.\d+\.\d+\.\d+)?.* has been marked dead`,
+		Name: "ray.node_died", Writer: "Ray", Class: ClassGone, Text: "has been marked dead because", Pattern: `node with (?:node id|client ID):? \w+(?: and (?:ip|address): (?P<host>\S+))?(?: and node name: \S+)? has been marked dead`,
 		Example: "The node with node id: ab and address: 10.0.0.7 and node name: 10.0.0.7 has been marked dead because the detector has missed too many heartbeats from it.",
 	},
 	{
-		Name: "ray.task_error", Writer: "Ray", Class: ClassTeardown, Text: "ray.exceptions.RayTaskError", Pattern: `ray\.exceptions\.RayTaskError(?:: |$)`,
+		Name: "ray.gcs_lost", Writer: "Ray gcs_rpc_client.h", Class: ClassGone, Text: "Failed to connect to GCS within ",
+		Example: "[2023-06-14 23:54:11,900 E 869 1530] gcs_rpc_client.h:542: Failed to connect to GCS within 60 seconds. GCS may have been killed.",
+	},
+	{
+		Name: "ray.out_of_disk", Writer: "Ray exceptions.py", Since: "2.0", Class: ClassDisk, Text: "ray.exceptions.OutOfDiskError", Example: "ray.exceptions.OutOfDiskError: Local disk is full",
+	},
+	{
+		Name: "ray.task_error", Writer: "Ray", Class: ClassTeardown, Text: "ray.exceptions.RayTaskError", Pattern: `ray\.exceptions\.RayTaskError(?:\(\w+\))?(?:: |$)`,
 		Example: "ray.exceptions.RayTaskError: ray::main_task() (pid=1, ip=10.0.0.7)",
 	},
 }
@@ -68,6 +75,38 @@ var engines = []Form{
 	{
 		Name: "vllm.worker_died", Writer: "vLLM multiproc_executor.py", Class: ClassGone, Text: " died unexpectedly", Pattern: `(?P<process>Worker ?proc \S+) died unexpectedly`,
 		Example: "ERROR 05-01 12:33:44 [multiproc_executor.py:140] Worker proc VllmWorker-1 died unexpectedly, shutting down executor.",
+	},
+	{
+		Name: "vllm.worker_exit", Writer: "vLLM multiproc_worker_utils.py", Since: "0.4 to 0.8", Class: ClassSummary, Text: " died, exit code: ", Pattern: `Worker (?P<process>\S+) pid (?P<pid>\d+) died, exit code: (?P<code>-?\d+)`,
+		Example: "ERROR 07-01 13:54:43 multiproc_worker_utils.py:120] Worker VllmWorkerProcess pid 1159 died, exit code: -9",
+	},
+	{
+		Name: "vllm.no_cache_memory", Writer: "vLLM kv_cache_utils.py, worker.py", Class: ClassCUDAOOM, Text: "No available memory for the cache blocks", Pattern: `Error: (?P<what>No available memory for the cache blocks)`,
+		Example: "ValueError: No available memory for the cache blocks. Try increasing `gpu_memory_utilization` when initializing the engine.",
+	},
+	{
+		Name: "vllm.cache_too_small", Writer: "vLLM kv_cache_utils.py", Since: "0.8", Class: ClassCUDAOOM, Text: "than the available KV cache memory", Pattern: `(?P<what>[\d.]+ \w+ KV cache is needed, which is larger than the available KV cache memory \([^)]*\))`,
+		Example: "ValueError: To serve at least one request with the models's max seq len (131072), (16.00 GiB KV cache is needed, which is larger than the available KV cache memory (9.10 GiB).",
+	},
+	{
+		Name: "vllm.no_free_memory", Writer: "vLLM gpu_worker.py", Since: "0.9", Class: ClassCUDAOOM, Text: "is less than desired GPU memory utilization", Pattern: `(?P<what>Free memory on device \S* ?\([^)]*\) on startup is less than desired GPU memory utilization \([^)]*\))`,
+		Example: "ValueError: Free memory on device (59.32/79.15 GiB) on startup is less than desired GPU memory utilization (0.9, 71.24 GiB). Decrease GPU memory utilization or reduce GPU memory used by other processes.",
+	},
+	{
+		Name: "sglang.no_memory", Writer: "SGLang model_runner.py", Class: ClassCUDAOOM, Text: "Not enough memory. Please try", Pattern: `Error: (?P<what>Not enough memory)`,
+		Example: "RuntimeError: Not enough memory. Please try to increase --mem-fraction-static.",
+	},
+	{
+		Name: "sglang.cache_full", Writer: "SGLang mem_cache/common.py", Class: ClassCUDAOOM, Text: " out of memory. Try to lower your batch size", Pattern: `(?P<what>(?:Prefill|Decode) out of memory)`,
+		Example: "RuntimeError: Prefill out of memory. Try to lower your batch size.",
+	},
+	{
+		Name: "triton.stub", Writer: "Triton python_be.cc", Class: ClassGone, Text: "Stub process ", Pattern: `(?P<process>Stub process(?: '\S+')?) is (?:not healthy|unhealthy)`,
+		Example: "E1025 09:40:38.075506 9121 python_be.cc:2066] Stub process is unhealthy and it will be restarted.",
+	},
+	{
+		Name: "tensorrt_llm.error", Writer: "TensorRT-LLM tllmException.cpp", Class: ClassException, Text: "[TensorRT-LLM][ERROR]", Pattern: `(?:\[RANK (?P<rank>\d+)\].*)?\[TensorRT-LLM\]\[ERROR\] (?P<what>(?:Assertion failed|CUDA runtime error)[^\n]{0,160})`,
+		Example: "[11/18/2025-09:33:30] [TRT-LLM] [RANK 0] [E] Failed to initialize executor on rank 0: [TensorRT-LLM][ERROR] Assertion failed: Failed, NCCL error ../tensorrt_llm/runtime/ncclCommunicator.cpp:90 'invalid usage'",
 	},
 	{
 		Name: "vllm.shm", Writer: "vLLM shm_broadcast.py", Class: ClassWarning, Text: "No available shared memory broadcast block found",
@@ -107,6 +146,22 @@ var jax = []Form{
 		Example: "/job:jax_worker/replica:0/task:37 has been set to ERROR in coordination service: UNAVAILABLE: Task /job:jax_worker/replica:0/task:37 heartbeat timeout.",
 	},
 	{
+		Name: "jax.restarted", Writer: "XLA coordination_service.cc", Class: ClassGone, Text: " unexpectedly tried to connect with a different", Pattern: `/task:(?P<rank>\d+) unexpectedly tried to connect with a different incarnation`,
+		Example: "/job:jax_worker/replica:0/task:1 unexpectedly tried to connect with a different incarnation. It has likely restarted.",
+	},
+	{
+		Name: "xla.hbm", Writer: "XLA for TPUs", Class: ClassCUDAOOM, Text: "Ran out of memory in memory space ", Pattern: `(?P<what>Ran out of memory in memory space \w+(?:\. Used \S+ of \S+)?)`,
+		Example: "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: XLA:TPU compile permanent error. Ran out of memory in memory space hbm. Used 21.90G of 7.48G hbm. Exceeded hbm capacity by 14.42G.",
+	},
+	{
+		Name: "xla.exhausted", Writer: "XLA, TensorFlow bfc_allocator.cc", Class: ClassCUDAOOM, Text: "RESOURCE_EXHAUSTED: ", Pattern: `RESOURCE_EXHAUSTED: (?P<what>(?:Attempting to (?:reserve|allocate) \S+|Out of memory (?:while trying to allocate|allocating) \d+ bytes|Failed to allocate request for \S+))`,
+		Example: "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 17179869184 bytes.",
+	},
+	{
+		Name: "tensorflow.oom", Writer: "TensorFlow op_requires.h", Class: ClassCUDAOOM, Text: "OOM when allocating tensor ", Pattern: `(?P<what>OOM when allocating tensor with shape ?\[[\d,]*\]).*?device:(?:GPU|TPU):`,
+		Example: "tensorflow.python.framework.errors_impl.ResourceExhaustedError: OOM when allocating tensor with shape[8192,1024] and type float on /job:localhost/replica:0/task:0/device:GPU:0 by allocator GPU_0_bfc",
+	},
+	{
 		Name: "jax.terminating", Writer: "XLA client.h", Class: ClassPeer, Text: "JAX distributed service detected fatal errors", Example: "Terminating process because the JAX distributed service detected fatal errors. This most likely indicates that another task died",
 	},
 }
@@ -134,6 +189,45 @@ var ascend = []Form{
 		Example: "[ERROR] HCCL(2717288,python3):2025-07-23-03:47:57.070.463 [hccl_socket.cc:100] [2717288][HcclSocket][Listen] socket type[1], listen on ip[192.168.20.160] and specific port[16666] fail.",
 	},
 	{
+		Name: "hccl.transport", Writer: "HCCL EI0009", Class: ClassNetwork, Text: "EI0009", Pattern: `EI0009.*?(?P<what>Transport init error\. Reason: [^\n]{0,160})`,
+		Example: "EI0009: [PID: 2969] 2025-10-11-15:09:34.713.335 Transport init error. Reason: [Create][DestLink]Create Dest error! createLink para:rank[1]-localUserrank[1]-localIpAddr[10.0.0.7], dst_rank[0]-remoteUserrank[0]-remote_ip_addr[10.0.0.8]",
+	},
+	{
+		Name: "hccl.busy", Writer: "HCCL EJ0001", Class: ClassException, Text: "Failed to initialize the HCCP process", Pattern: `(?P<what>Failed to initialize the HCCP process\.(?: Reason: [^\n.]*)?)`,
+		Example: "EJ0001: [PID: 2969] 2025-10-11-15:09:34.713.335 Failed to initialize the HCCP process. Reason: Maybe the last training process is running.",
+	},
+	{
+		Name: "acl.device", Writer: "CANN device_error_core_proc.cc", Class: ClassCUDAError, Text: ", there is an exception of ", Pattern: `there is an exception of (?P<what>[\w ]+? error)`,
+		Example: "EZ9999: [PID: 2969] 2025-10-11-15:09:34.713.335 The error from device(chipId:7, dieId:0), serial number is 6, there is an exception of fftsplus aicore error, core id is 12, error code = 0x20000",
+	},
+	{
+		Name: "acl.core", Writer: "torch_npu, CANN", Class: ClassCUDAError, Text: " core ex", Pattern: `(?P<what>(?:vector|AI) core (?:exception|execution is abnormal))`,
+		Example: "[Error]: The vector core execution is abnormal.",
+	},
+	{
+		Name: "acl.aicore", Writer: "torch_npu, CANN", Class: ClassCUDAError, Text: "aicore ex", Pattern: `(?P<what>aicore (?:exception|execution is abnormal))`,
+		Example: "[Error]: The aicore execution is abnormal.",
+	},
+	{
+		Name: "acl.ecc", Writer: "torch_npu NPUException.cpp", Class: ClassECC, Text: "HBM MULTI BIT ECC ERROR",
+		Example: "RuntimeError: HBM MULTI BIT ECC ERROR.",
+	},
+	{
+		Name: "acl.uce", Writer: "torch_npu NPUException.cpp", Class: ClassECC, Text: "UCE ERROR", Example: "RuntimeError: UCE ERROR.",
+	},
+	{
+		// The reason follows, as an error code of CANN or HCCL.
+		Name: "acl.function", Writer: "torch_npu NPUException.h", Class: ClassNCCL, Text: " function error: ", Pattern: `(?:NPU|HCCL|OPS|PTA) function error: (?P<what>[^\n]{1,120})`,
+		Example: "RuntimeError: npuSynchronizeDevice:torch_npu/csrc/core/npu/NPUStream.cpp:506 NPU function error: AclrtSynchronizeDeviceWithTimeout, error code is 507015",
+	},
+	{
+		Name: "hccl.error", Writer: "torch_npu ProcessGroupHCCL.cpp", Since: "until 2.1", Class: ClassNCCL, Text: "HCCL error in: ", Example: "RuntimeError: [ERROR] HCCL error in: torch_npu/csrc/distributed/ProcessGroupHCCL.cpp:64",
+	},
+	{
+		Name: "acl.wait", Writer: "CANN error_message_manage.cc", Class: ClassTimeout, Text: "execute failed, reason=[", Pattern: `reason=\[[\w ]*timeout\]`,
+		Example: "rtDeviceSynchronize execute failed, reason=[task timeout][FUNC:FuncErrorReason][FILE:error_message_manage.cc][LINE:53]",
+	},
+	{
 		Name: "acl.oom", Writer: "torch_npu", Class: ClassCUDAOOM, Text: "EL0004", Example: "EL0004: [PID: 2969] 2025-10-11-15:09:34.713.335 Failed to allocate memory.",
 	},
 	{
@@ -154,6 +248,10 @@ var trainers = []Form{
 	},
 	{
 		Name: "megatron.exiting", Writer: "Megatron-LM training.py", Class: ClassEnded, Text: "exiting program a", Pattern: `exiting program (?:after \d+|at iteration)`, Example: "exiting program after 230.1 minutes",
+	},
+	{
+		Name: "dlrover.failed", Writer: "DLRover common/event/reporter.py", Class: ClassGone, Text: "][status_update][", Pattern: `\[(?P<process>[\w.-]+)\]\[status_update\]\[\w+ to Failed\](?:.*?"exit reason": "(?P<what>\w+)")?`,
+		Example: `[2026-01-27, 08:56:08][warn][job-worker-30][status_update][Running to Failed][{"from_state": "Running", "to_state": "Failed", "node": "job-worker-30", "exit reason": "NoHeartBeat"}]`,
 	},
 	{
 		Name: "deepspeed.received", Writer: "DeepSpeed launcher/launch.py", Class: ClassSignal, Text: "Main process received ", Pattern: `Main process received (?P<what>SIG\w+)`, Example: "[2024-05-01 10:00:00,123] [INFO] [launch.py:316:sigkill_handler] Main process received SIGTERM, exiting",

@@ -14,8 +14,8 @@ var launchers = []Form{
 		Example: "  rank      : 3 (local_rank: 3)   exitcode  : 1 (pid: 126)",
 	},
 	{
-		Name: "torchrun.failed", Writer: "torchrun multiprocessing/api.py", Since: "1.9", Class: ClassSummary, Text: "failed (exitcode: ",
-		Pattern: `failed \(exitcode: (?P<code>-?\d+)\) local_rank: (?P<local>\d+) \(pid: (?P<pid>\d+)\)`,
+		Name: "torchrun.failed", Writer: "torchrun multiprocessing/api.py", Since: "1.9", Class: ClassSummary, Text: "failed (exitcode: ", Open: true,
+		Pattern: `failed \(exitcode: (?P<code>-?\d+)\) local_rank: (?P<local>\d+) \(pid ?: (?P<pid>\d+)\)`,
 		Example: "E0813 06:19:49.809000 161210 site-packages/torch/distributed/elastic/multiprocessing/api.py:869] failed (exitcode: -9) local_rank: 2 (pid: 161617) of binary: /usr/bin/python3",
 	},
 	{
@@ -99,8 +99,20 @@ var launchers = []Form{
 	},
 	{
 		Name: "horovod.exit", Writer: "Horovod runner/gloo_run.py", Class: ClassSummary, Text: "Horovod detected that one or more processes exited", Open: true,
-		Pattern: `Horovod detected that one or more processes exited with non-zero status(?:.*?Process name: (?P<rank>\d+)\s+Exit code: (?P<code>-?\d+))?`,
+		Pattern: `Horovod detected that one or more processes exited with non-zero status(?:.*?Process name: (?:(?P<rank>\d+)|(?P<host>[A-Za-z][\w.-]*)\[\d+\])(?:\s+Exit code: (?P<code>-?\d+))?)?`,
 		Example: "RuntimeError: Horovod detected that one or more processes exited with non-zero status, thus causing the job to be terminated. The first process to do so was: Process name: 1 Exit code: 1",
+	},
+	{
+		// MPICH's and Intel MPI's mpiexec. The exit code is the number of the signal where a signal ended the process.
+		Name: "hydra.terminated", Writer: "MPICH hydra", Class: ClassSummary, Text: " RUNNING AT ", Open: true, Pattern: `(?:RANK (?P<rank>\d+) )?PID (?P<pid>\d+) RUNNING AT (?P<host>\S+)\s+=\s+(?:KILLED BY SIGNAL: (?P<signal>\d+)|EXIT CODE: (?P<code>\d+))`,
+		Example: "=   RANK 3 PID 1234 RUNNING AT c001-001 =   KILLED BY SIGNAL: 9 (Killed)",
+	},
+	{
+		Name: "hydra.exit_string", Writer: "MPICH hydra mpiexec.c", Class: ClassSummary, Text: "TERMINATED WITH THE EXIT STRING: ", Pattern: `EXIT STRING: [\w ]+ \(signal (?P<signal>\d+)\)`,
+		Example: "YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)",
+	},
+	{
+		Name: "pmix.lost", Writer: "Slurm pmixp_client_v2.c", Class: ClassPeer, Text: "Error handler invoked: status = ", Example: "slurmstepd: error:  mpi/pmix_v4: _errhandler: node01 [0]: pmixp_client_v2.c:211: Error handler invoked: status = -61, source = [slurm.pmix.4711.0:21]",
 	},
 	{
 		Name: "horovod.stalled", Writer: "Horovod stall_inspector.cc", Class: ClassBehind, Text: "missing ranks: ", Pattern: `\[missing ranks: (?P<rank>[\d, ]+)\]`, Example: "HorovodBroadcast_fully_connected_weights_0 [missing ranks: 0]",

@@ -225,6 +225,14 @@ var pytorch = []Form{
 		Example: "Memory access fault by GPU node-3 (Agent handle: 0x7f) on address 0x7f. Reason: Page not present or supervisor privilege.",
 	},
 	{
+		Name: "rocm.hang", Writer: "ROCr runtime.cpp", Class: ClassCUDAError, Text: "HW Exception by GPU node", Pattern: `(?P<what>HW Exception by GPU node-\d+)`,
+		Example: "HW Exception by GPU node-9 (Agent handle: 0x631351bb5a20) reason :GPU Hang",
+	},
+	{
+		Name: "rocm.queue", Writer: "ROCm CLR rocdevice.cpp", Class: ClassCUDAError, Text: " aborting with error : ", Pattern: `Queue \w+ aborting with error : (?P<what>HSA_STATUS_ERROR\w*)`,
+		Example: ":0:rocdevice.cpp            :3586: 92087492418 us:  Callback: Queue 0x772c40900000 aborting with error : HSA_STATUS_ERROR_EXCEPTION: An HSAIL operation resulted in a hardware exception. code: 0x1016",
+	},
+	{
 		Name: "pytorch.connect", Writer: "PyTorch socket.cpp", Class: ClassNetwork, Text: "The client socket has ", Pattern: `The client socket has (?:timed out after (?P<what>\w+) while trying to connect to|failed to connect to any network address of) ?(?P<peer>\([^)]*\))`,
 		Example: "torch.distributed.DistNetworkError: The client socket has timed out after 600000ms while trying to connect to (10.0.0.1, 29500).",
 	},

@@ -79,7 +79,7 @@ func (pl *placer) of(text []byte) place {
 			p.rank = number(string(m[1]), -1)
 			text = text[len(m[0]):]
 		}
-		if m := hostPrefix.FindSubmatch(text); m != nil && p.host == "" && !endsLikeException(m[1]) {
+		if m := hostPrefix.FindSubmatch(text); m != nil && p.host == "" && !noHost(m[1]) {
 			p.host = strings.TrimPrefix(string(m[1]), "slurmstepd-")
 			if p.host != string(m[1]) {
 				p.rank = -1 // srun -l labels the daemon's lines with a task, too
@@ -110,6 +110,9 @@ func (pl *placer) of(text []byte) place {
 	p.text = bytes.TrimRight(text, " \t\r│")
 	return p
 }
+
+// noHost says whether a name before a colon is none of a host: "mlx5", by which rdma-core begins its messages, or the class of an exception.
+func noHost(name []byte) bool { return string(name) == "mlx5" || endsLikeException(name) }
 
 // Glued is the text in a line behind a record without a line end of its own, such as a progress bar: the beginning of a traceback, an error of a rank, or text
 // that may be of a form. nil: none.

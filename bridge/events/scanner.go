@@ -183,6 +183,9 @@ func (e *Event) read(text []byte) (ok, whole bool) {
 			whole = false
 		default:
 			e.set(name, string(text[m[2*i]:m[2*i+1]]))
+			if name == "tasks" && m[2*i+1] == len(text) { // a list, which may go on with the next line
+				whole = false
+			}
 		}
 	}
 	return true, whole

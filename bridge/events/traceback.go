@@ -23,10 +23,12 @@ var (
 	frameLine     = regexp.MustCompile(`^\s*File "([^"]+)", line (\d+)(?:, in (.+))?`)
 	exceptionLine = regexp.MustCompile(`^((?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*)(?:: (.*))?$`)
 	savingFunc    = regexp.MustCompile(`(?i)checkpoint|\bsave\b|save_|load_model|state_dict|torch/serialization\.py|safetensors`)
-	launcherFile  = regexp.MustCompile(`/bin/(?:torchrun|accelerate|deepspeed|llamafactory-cli)$|torch/distributed/(?:run|launch|launcher/\w+)\.py$|` +
+	launcherFile  = regexp.MustCompile(`/bin/(?:torchrun|accelerate|deepspeed|llamafactory-cli|horovodrun)$|torch/distributed/(?:run|launch|launcher/\w+)\.py$|` +
 		`accelerate/commands/|runpy\.py$`)
 	launcherEnd = regexp.MustCompile(`torch/distributed/(?:run|launch|launcher/\w+|elastic/[\w/]+)\.py$|accelerate/commands/|` +
-		`/bin/(?:torchrun|accelerate|deepspeed)$|subprocess\.py$`)
+		`/bin/(?:torchrun|accelerate|deepspeed)$|subprocess\.py$|horovod/runner/\w+\.py$`)
+	// The process of a task of Ray, before the frames of that process (RayTaskError in python/ray/exceptions.py).
+	rayCall       = regexp.MustCompile(`^(?:[\w.]+\(\w+\): )?ray::[\w.<>]+\(\) \(pid=(\d+), ip=([^,)\s]+)`)
 	tracebackText = []byte("Traceback (most recent call last)")
 	rankError     = regexp.MustCompile(`\[rank\d+\]: (?:[A-Za-z_]\w*\.)*\w+Error: `)
 )
@@ -35,9 +37,14 @@ var (
 func begins(text []byte) bool { return bytes.Contains(text, tracebackText) }
 
 // concerns says whether a line without a form may be of a traceback: the first line, or a frame of a traceback whose first line is not in the log.
-func concerns(text []byte) bool { return begins(text) || bytes.Contains(text, []byte(frameText)) }
+func concerns(text []byte) bool {
+	return begins(text) || bytes.Contains(text, []byte(frameText)) || bytes.Contains(text, []byte(rayText))
+}
 
-const frameText = `File "`
+const (
+	frameText = `File "`
+	rayText   = "() (pid="
+)
 
 const (
 	failedLines  = 6    // of torchrun's summary, between the rank and its traceback
@@ -104,6 +111,10 @@ func (s *Scanner) inTrace(p *place, found *hits, hit bool) (taken bool) {
 		}
 	}
 	text := p.text
+	if m := rayCall.FindSubmatch(text); m != nil && !t.done { // the frames that follow are of this process
+		t.where.pid, t.where.host = number(string(m[1]), 0), string(m[2])
+		return !hit
+	}
 	t.lines++
 	indent := indentOf(text)
 	switch m := frameLine.FindSubmatch(text); {
@@ -212,9 +223,9 @@ func (t *traceback) launcher() bool {
 	return launcherFile.MatchString(t.first.File) && launcherEnd.MatchString(t.last.File)
 }
 
-// beginHeadless begins a traceback whose first line is not in the log, at one of its frames; nil: the line is no frame.
+// beginHeadless begins a traceback whose first line is not in the log, at one of its frames, or at Ray's call before; nil: the line is neither.
 func (s *Scanner) beginHeadless(p *place) *traceback {
-	if m := frameLine.FindSubmatch(p.text); m == nil || len(m[3]) == 0 {
+	if m := frameLine.FindSubmatch(p.text); (m == nil || len(m[3]) == 0) && !rayCall.Match(p.text) {
 		return nil
 	}
 	s.beginTrace(p)

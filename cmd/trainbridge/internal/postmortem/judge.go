@@ -260,7 +260,8 @@ func diskFull(e *Event) bool {
 
 // follows reports whether b is a consequence of a: a scheduler ends the other processes when one has failed.
 func follows(a, b *Event) bool {
-	return a.Class == events.ClassSummary && (b.Class == events.ClassCancelled || b.Class == events.ClassSummary && b.Signal == 9)
+	return a.Class == events.ClassSummary && b.Form.Name != "hydra.exit_string" &&
+		(b.Class == events.ClassCancelled || b.Class == events.ClassSummary && b.Signal == 9)
 }
 
 // soon is how long, in ns, lines about the same failure may be apart: those of a process and of its launcher, or those of several ranks.
@@ -358,6 +359,9 @@ func (j *judge) oneNode() bool {
 // (name).
 func (j *judge) plain(e *Event) End {
 	end := End{Kind: string(e.Class), Sentence: words[e.Class] + j.where(e) + ": " + clean(e.Text) + "."}
+	if e.Form.Name == "acl.function" || e.Form.Name == "hccl.error" {
+		end.Sentence = "A call of CANN, the NPU's library, failed" + j.where(e) + ": " + cmp.Or(e.What, clean(e.Text)) + "."
+	}
 	switch e.Class {
 	case events.ClassDataLoader, events.ClassDisk:
 		if e.Class == events.ClassDisk { // no kind of its own: the program sees an exception, OSError
@@ -409,6 +413,13 @@ func (j *judge) device(e *Event) End {
 		events.ClassECC: "The GPU has an uncorrectable memory error (ECC)", events.ClassCUDAOOM: "GPU memory ran out",
 		events.ClassCUDAError: "A CUDA call failed: " + cmp.Or(e.What, clean(e.Text)),
 	}[e.Class]
+	writer, _, _ := strings.Cut(e.Form.Name, ".")
+	switch {
+	case e.Class == events.ClassCUDAError && (writer == "acl" || writer == "rocm"):
+		what = map[string]string{"acl": "The NPU", "rocm": "The GPU"}[writer] + " failed: " + e.What
+	case e.Class == events.ClassCUDAOOM && writer != "pytorch" && e.What != "":
+		what = when(writer == "xla", "The accelerator's memory", "GPU memory") + " ran out: " + e.What
+	}
 	like := func(o *Event) bool { return o.Class == e.Class }
 	ranks := j.who(like, e)
 	if len(ranks) > 1 {
@@ -426,6 +437,9 @@ func (j *judge) device(e *Event) End {
 		events.ClassCUDAOOM:   "Make the micro-batch or the sequence smaller, or shard more.",
 		events.ClassCUDAError: "Run that rank with CUDA_LAUNCH_BLOCKING=1 to find the kernel, and look at the kernel log of the host for an Xid.",
 	}[e.Class]
+	if writer == "acl" || writer == "rocm" {
+		end.Advice = "Look at the kernel log of the host and at the driver's log of that device."
+	}
 	return end
 }
 
@@ -442,6 +456,9 @@ func (j *judge) xid(e *Event) End {
 		Kind: string(e.Class), Hosts: hosts(e), Certain: true,
 		Sentence: "The driver reports " + what + j.where(e) + ": " + cmp.Or(strings.TrimRight(e.What, ". "), clean(e.Text)) + ".",
 		Advice:   "Look the number up in NVIDIA's Xid catalogue; drain the node if the hardware is at fault.",
+	}
+	if e.Form.Name == "kernel.amdgpu" {
+		end.Advice = "Look at the lines around in the kernel log; drain the node if the GPU is reset again."
 	}
 	if r := j.rankOfProcess(e.PID); r >= 0 {
 		end.Ranks = []int64{r}
@@ -531,9 +548,12 @@ func (j *judge) mismatch(e *Event) End {
 
 // network describes a failed connection by both ends. A peer is written by NCCL as "10.0.0.2<50342>", address and port.
 func (j *judge) network(e *Event) End {
-	end := End{Kind: string(e.Class), Hosts: hosts(e), Sentence: "The network failed" + j.where(e)}
-	if e.Host != "" {
+	end := End{Kind: string(e.Class), Hosts: hosts(e), Sentence: "The network failed"}
+	switch r := j.rankOf(e); {
+	case e.Host != "":
 		end.Sentence = "Host " + e.Host + " reports a failure of the network"
+	case r >= 0:
+		end.Sentence = capital(human.Ranks([]int64{r})) + " reports a failure of the network"
 	}
 	if e.Peer != "" {
 		end.Sentence += ", on the way to " + e.Peer
@@ -544,14 +564,30 @@ func (j *judge) network(e *Event) End {
 	return end
 }
 
+// goneWords are the sentences of forms that say more than that a process is gone, or less.
+var goneWords = map[string]string{
+	"ray.gcs_lost":          "Ray's control process (GCS) did not answer, and processes that need it gave up; no log says why.",
+	"ray.actor_unavailable": "Ray could not reach an actor; no log says whether its process is gone.",
+	"kubernetes.node":       "Kubernetes reports that a pod's node was not ready; no log says why.",
+}
+
 // gone describes a vanished process, in the words of whoever missed the process.
 func (j *judge) gone(e *Event) End {
-	if strings.HasPrefix(e.Form.Name, "slurm.node_fail") {
+	switch {
+	case strings.HasPrefix(e.Form.Name, "slurm.node_fail"):
 		return j.nodeFailed(e)
+	case e.Form.Name == "ray.node_died":
+		return j.nodeDied(e)
+	case goneWords[e.Form.Name] != "":
+		return End{Kind: string(e.Class), Hosts: hosts(e), Ranks: e.Ranks, Sentence: goneWords[e.Form.Name], Advice: "Look at the log of the other side, and at the kernel log of its host."}
 	}
+	e = j.fullest(e)
 	end := End{Kind: string(e.Class), Hosts: hosts(e), Ranks: e.Ranks, Sentence: "A process disappeared"}
-	if e.Process != "" {
+	switch {
+	case e.Process != "":
 		end.Sentence = e.Process + " disappeared"
+	case len(e.Ranks) > 0:
+		end.Sentence = "The process of " + human.Ranks(e.Ranks) + " disappeared"
 	}
 	if e.Form.Name == "datasets.map_died" {
 		end.Sentence += " " + e.What
@@ -562,8 +598,40 @@ func (j *judge) gone(e *Event) End {
 	if e.Host != "" {
 		end.Sentence += " on host " + e.Host
 	}
+	switch {
+	case e.Form.Name == "jax.restarted":
+		end.Sentence += ", and a new one took its place"
+	case e.What != "" && e.Form.Name == "dlrover.failed":
+		end.Sentence += " (" + e.What + ", says DLRover)"
+	}
 	end.Sentence += "; no log says why."
 	end.Advice = "Look at the log of that worker, and at the kernel log of its host."
+	return end
+}
+
+// fullest is the event of the same vanished process whose line has the process id: Ray prints why an actor is dead before or after the line with its id.
+func (j *judge) fullest(e *Event) *Event {
+	for _, o := range j.all {
+		if e.PID == 0 && len(e.Ranks) == 0 && o.Class == e.Class && o.PID != 0 && strings.HasPrefix(o.Form.Name, "ray.") && strings.HasPrefix(e.Form.Name, "ray.") && !j.longAfter(e, o) {
+			return o
+		}
+	}
+	return e
+}
+
+// nodeDied describes nodes from which Ray's GCS had no more heartbeats.
+func (j *judge) nodeDied(e *Event) End {
+	end := End{Kind: string(e.Class), Advice: "Look at raylet.out and the kernel log of that host."}
+	for _, o := range j.all {
+		if o.Form.Name == e.Form.Name && o.Host != "" && !slices.Contains(end.Hosts, o.Host) {
+			end.Hosts = append(end.Hosts, o.Host)
+		}
+	}
+	end.Sentence = "Ray lost a node"
+	if len(end.Hosts) > 0 {
+		end.Sentence = "Ray lost " + strings.Join(end.Hosts, ", ")
+	}
+	end.Sentence += ", which sent no more heartbeats; no log says why."
 	return end
 }
 
@@ -619,6 +687,7 @@ func (j *judge) scheduler(e *Event) End {
 
 // behind describes a line that names the ranks behind, as torch's monitored_barrier, Horovod and JAX write.
 func (j *judge) behind(e *Event) End {
+	slices.Sort(e.Ranks)
 	return End{
 		Kind: string(e.Class), Certain: true, Ranks: e.Ranks,
 		Sentence: capital(human.Ranks(e.Ranks)) + " did not reach the collective in which the others waited.",
@@ -714,6 +783,11 @@ func (j *judge) summary(e *Event) End {
 	if e.Signal == 0 {
 		return j.exit(e)
 	}
+	for _, o := range j.all { // MPICH's line above has the process, with the signal's number as its exit code
+		if e.Form.Name == "hydra.exit_string" && o.Form.Name == "hydra.terminated" && o.Code == e.Signal {
+			e.PID, e.Host = o.PID, o.Host
+		}
+	}
 	end := End{Kind: kindOfSignal(e.Signal), Hosts: hosts(e)}
 	rank := j.reaped(func(o *Event) bool { return o.Signal == e.Signal })
 	end.Sentence = "A process"
@@ -771,6 +845,13 @@ func (j *judge) exit(e *Event) End {
 		end.Ranks = []int64{r}
 		end.Sentence = strings.Replace(end.Sentence, " ended with", " ("+human.Ranks(end.Ranks)+") ended with", 1)
 	}
+	if name := events.SignalName(e.Code - 128); name != "" {
+		code := "exit code " + strconv.FormatInt(e.Code, 10)
+		end.Sentence = strings.Replace(end.Sentence, code, code+" (128 + "+strconv.FormatInt(e.Code-128, 10)+": "+name+")", 1)
+	}
+	if e.Form.Name == "horovod.exit" && e.Host != "" {
+		end.Sentence = strings.Replace(end.Sentence, " ended with", " on host "+e.Host+" ended with", 1)
+	}
 	end.Advice = "Look at the output of each rank: torchrun --log-dir, or --tee 3."
 	return end
 }
@@ -807,7 +888,9 @@ func (j *judge) exception(e *Event) End {
 		end.Sentence = human.Thousands(len(ranks)) + " ranks" + verb + what
 	case len(ranks) == 1:
 		end.Sentence = "Rank " + human.Thousands(ranks[0]) + verb + what
-		j.name(&end, e, same)
+		if e.Exception != "" || e.What != "" { // where the end is missing, the lines of other ranks may be missing too
+			j.name(&end, e, same)
+		}
 	default:
 		end.Sentence = "The program" + verb + what
 	}
@@ -845,6 +928,9 @@ func (j *judge) timeout(e *Event) End {
 		op += ", " + e.What
 	}
 	end.Sentence = "Ranks waited in a collective" + when(op != "", " ("+op+")", "") + " until they gave up"
+	if e.Form.Name == "acl.wait" || e.Form.Name == "acl.sync" {
+		end.Sentence = "A wait for the device timed out"
+	}
 	if behind, least := j.fewest(counts, group); len(behind) > 0 {
 		end.Kind, end.Ranks, end.Certain = string(events.ClassBehind), behind, j.WorldSize > 0
 		// The ranks behind have enqueued up to least: the work after is the one in question.
@@ -942,11 +1028,14 @@ func (j *judge) notUnderstood() (End, bool) {
 	for _, e := range j.all {
 		switch e.Class {
 		case events.ClassFatal, events.ClassTeardown, events.ClassSummary:
-			sentence := "The run ends in an error that trainbridge does not know: "
-			if slices.Contains(closing, e.Form.Name) {
-				sentence = "A launcher ended the processes that were left; no log says which had failed, or why: "
+			sentence := "The run ends in an error that trainbridge does not know: " + clean(e.Text) + "."
+			switch {
+			case slices.Contains(closing, e.Form.Name):
+				sentence = "A launcher ended the processes that were left; no log says which had failed, or why: " + clean(e.Text) + "."
+			case strings.HasPrefix(e.Form.Name, "kubernetes."):
+				sentence = "Kubernetes could not start a pod: " + clean(cmp.Or(e.What, e.Text)) + "."
 			}
-			return End{Kind: KindNotUnderstood, Evidence: j.lines([]*Event{e}), Time: e.Time, Sentence: sentence + clean(e.Text) + "."}, true
+			return End{Kind: KindNotUnderstood, Evidence: j.lines([]*Event{e}), Time: e.Time, Sentence: sentence}, true
 		}
 	}
 	return End{}, false

@@ -66,6 +66,88 @@ func TestJudge(t *testing.T) { //nolint:funlen // a table
 			log: "(raylet) Task was killed due to the node running low on memory.\n(raylet) Memory on the node (IP: 10.0.0.7, ID: ab) where the task (actor ID: cd, name=f, pid=4711, memory used=7.72GB) was running was 29.06GB / 30.20GB\n" +
 				"(Main pid=1) ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.\n(Main pid=1) \tclass_name: Worker\n(Main pid=1) \tpid: 4711\n(Main pid=1) \tip: 10.0.0.7\n",
 		},
+		{
+			name: "nodes that Ray lost (gcs_node_manager.cc, worker.py)", kind: "process_gone", hosts: []string{"10.0.0.7", "10.0.0.9"}, says: "Ray lost 10.0.0.7, 10.0.0.9, which",
+			log: "2026-06-12 09:38:17,294\tWARNING worker.py:2047 -- The node with node id: 0fc1 and address: 10.0.0.7 and node name: 10.0.0.7 has been marked dead because the detector has missed too many heartbeats from it.\n" +
+				"2026-06-12 09:38:18,301\tWARNING worker.py:1228 -- The node with node id: 9d2c and ip: 10.0.0.9 has been marked dead because the detector has missed too many heartbeats from it.\n",
+		},
+		{
+			name: "Ray's summary, wrapped by a terminal (node_manager.cc)", kind: "host_oom", hosts: []string{"10.0.0.7"}, says: "(host 10.0.0.7)",
+			log: "(raylet) node_manager.cc:3277: 2 Workers (tasks / actors) killed due to memory pressure (OOM), 0 Workers crashed due to other reasons at \nnode (ID: 8289, IP: 10.0.0.7) over the last time period.\n",
+		},
+		{
+			name: "Ray's reason stands before the actor's id (exceptions.py)", kind: "process_gone", says: "WorkerDict disappeared (process 71876)",
+			log: "The actor is dead because its worker process has died. Worker exit type: SYSTEM_ERROR Worker exit detail: Worker unexpectedly exits with a connection error code 2. End of file.\n" +
+				"ray.exceptions.RayActorError: The actor died unexpectedly before finishing this task.\n\tclass_name: WorkerDict\n\tactor_id: 52a4\n\tpid: 71876\n",
+		},
+		{
+			name: "an exception's class is no host (vllm/v1/engine/exceptions.py)", kind: "engine", says: "The engine died, cause unknown: vllm.v1",
+			log: "(APIServer pid=83023) ERROR 02-23 18:49:03 [serving_chat.py:1343] vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue. See stack trace (above) for the root cause.\n",
+		},
+		{name: "a task of JAX without heartbeats (coordination_service.cc)", kind: "process_gone", ranks: []int64{37}, says: "The process of rank 37 disappeared", log: "UNAVAILABLE: Task /job:jax_worker/replica:0/task:37 heartbeat timeout.\n"},
+		{
+			name: "a task of JAX that began anew (coordination_service.cc)", kind: "process_gone", ranks: []int64{1}, says: "a new one took its place",
+			log: "E coordination_service.cc:962] /job:jax_worker/replica:0/task:1 unexpectedly tried to connect with a different incarnation. It has likely restarted.\n" +
+				"F client.h:80] Terminating process because the JAX distributed service detected fatal errors. This most likely indicates that another task died\n",
+		},
+		{
+			name: "tasks of JAX that never came, a line each (coordination_service.cc)", kind: "rank_behind", ranks: []int64{1, 2, 6}, says: "Ranks 1, 2, 6 did not reach",
+			log: "jaxlib.xla_extension.XlaRuntimeError: DEADLINE_EXCEEDED: Barrier timed out. Barrier_id: PjRT_Client_Connect. Timed out task names:\n/job:jax_worker/replica:0/task:1\n/job:jax_worker/replica:0/task:6\n/job:jax_worker/replica:0/task:2\n\nAdditional GRPC error information\n",
+		},
+		{name: "the memory of a TPU", kind: "cuda_oom", says: "The accelerator's memory ran out: Ran out of memory in memory space hbm. Used 21.90G of 7.48G", log: "XlaRuntimeError: RESOURCE_EXHAUSTED: XLA:TPU compile permanent error. Ran out of memory in memory space hbm. Used 21.90G of 7.48G hbm.\n"},
+		{name: "gRPC's messages are no memory", kind: "silent", says: "just stops", log: "RESOURCE_EXHAUSTED: Received message larger than max (5000000 vs. 4194304)\n"},
+		{
+			name: "MPICH: the exit code is the signal's number (mpiexec.c)", kind: "sigkill", hosts: []string{"node1"}, says: "Process 9665 was killed by SIGKILL",
+			log: "=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES\n=   PID 9665 RUNNING AT node1\n=   EXIT CODE: 9\n=   CLEANING UP REMAINING PROCESSES\nYOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)\n",
+		},
+		{name: "Intel MPI", kind: "sigkill", ranks: []int64{3}, hosts: []string{"node1"}, says: "(rank 3) was killed by SIGKILL", log: "=   RANK 3 PID 1234 RUNNING AT node1\n=   KILLED BY SIGNAL: 9 (Killed)\n====\n"},
+		{name: "Composer (cli/launcher.py)", kind: "signal", ranks: []int64{2}, says: "(rank 2) crashed (SIGBUS)", log: "Building trainer...\nERROR:composer.cli.launcher:Rank 2 crashed with exit code -7.\nWaiting up to 30 seconds\n"},
+		{
+			name: "horovodrun, elastic (runner/gloo_run.py)", kind: "process_gone", says: "on host worker-1 ended with exit code 137 (128 + 9: SIGKILL)",
+			log: "Traceback (most recent call last):\n  File \"/opt/bin/horovodrun\", line 8, in <module>\n  File \"/opt/horovod/runner/gloo_run.py\", line 318, in launch_gloo_elastic\n" +
+				"RuntimeError: Horovod detected that one or more processes exited with non-zero status, thus causing the job to be terminated. The first process to do so was:\nProcess name: worker-1[0]\nExit code: 137\n",
+		},
+		{name: "a worker of vLLM ended by SIGTERM is no cause (multiproc_worker_utils.py)", kind: "sigterm", says: "no log says by whom", log: "ERROR 08-11 16:59:41 multiproc_worker_utils.py:120] Worker VllmWorkerProcess pid 143 died, exit code: -15\n"},
+		{name: "torchrun's line, wrapped by a terminal", kind: "sigkill", ranks: []int64{6}, says: "Process 541332 (rank 6)", log: "E0424 01:17:26.952000 521279 torch/distributed/elastic/multiprocessing/api.py:869] failed (exitcode: -9) local_rank: 6 (pid\n: 541332) of binary: /usr/bin/python\n"},
+		{name: "Slurm's PMIx saw a client go (pmixp_client_v2.c)", kind: "process_gone", says: "no log says which process ended first", log: "slurmstepd: error:  mpi/pmix_v4: _errhandler: node01 [0]: pmixp_client_v2.c:211: Error handler invoked: status = -61, source = [slurm.pmix.4711.0:21]\n"},
+		{
+			name: "a log that begins within a traceback", kind: "cuda_oom", says: "GPU memory ran out: No available memory for the cache blocks",
+			log: "vllm-1  | ERROR 11-18 18:07:28 engine.py:366]   File \"/app/vllm/worker/worker.py\", line 493, in raise_if_cache_size_invalid\n" +
+				"vllm-1  | ERROR 11-18 18:07:28 engine.py:366]     raise ValueError(\"No available memory for the cache blocks. \"\n" +
+				"vllm-1  | ERROR 11-18 18:07:28 engine.py:366] ValueError: No available memory for the cache blocks. Try increasing `gpu_memory_utilization` when initializing the engine.\n",
+		},
+		{name: "frames without head and end are perhaps a warning's", kind: "silent", says: "just stops", log: "  File \"a.py\", line 3, in f\n    g()\nstep 4\n"},
+		{
+			name: "the process whose task Ray quotes (exceptions.py)", kind: "cuda_error", hosts: []string{"10.0.0.7"}, says: "(host 10.0.0.7)",
+			log: "ray.exceptions.RayTaskError(RuntimeError): ray::main_task() (pid=1, ip=10.0.0.3)\n  File \"main.py\", line 3, in main\nray::WorkerDict.generate() (pid=124798, ip=10.0.0.7, actor_id=bd, repr=<x>)\n" +
+				"  File \"base.py\", line 399, in func\nRuntimeError: CUDA error: an illegal memory access was encountered\n",
+		},
+		{name: "Ray's GCS (gcs_rpc_client.h)", kind: "process_gone", says: "(GCS) did not answer", log: "[2023-06-14 23:54:11,900 E 869 1530] gcs_rpc_client.h:542: Failed to connect to GCS within 60 seconds. GCS may have been killed.\n"},
+		{
+			name: "torch_npu's call failed, and CANN says why", kind: "cuda_error", ranks: []int64{3}, says: "The NPU failed: fftsplus aicore error on rank 3",
+			log: "[rank3]: Traceback (most recent call last):\n[rank3]:   File \"utils.py\", line 60, in synchronize\n[rank3]: RuntimeError: npuSynchronizeDevice:NPUStream.cpp:506 NPU function error: AclrtSynchronizeDeviceWithTimeout, error code is 507015\n" +
+				"[rank3]: EZ9999: [PID: 12] 2026-06-12-09:38:17.904.479 The error from device(chipId:7, dieId:0), serial number is 134, there is an exception of fftsplus aicore error, core id is 32\n",
+		},
+		{
+			name: "torch_npu's call failed in a collective", kind: "collective_timeout", says: "Ranks waited in a collective",
+			log: "RuntimeError: npuSynchronizeDevice:NPUStream.cpp:479 NPU function error: AclrtSynchronizeDeviceWithTimeout, error code is 507048\nEI0002: [PID: 12] 2026-06-12-09:38:17.586.187 The wait execution of the Notify register times out. Reason: The Notify register has not received the Notify record from remote rank: [unknown].\n",
+		},
+		{name: "CANN's wait", kind: "collective_timeout", says: "A wait for the device timed out", log: "EH9999: Inner Error!\n        rtDeviceSynchronize execute failed, reason=[task timeout][FUNC:FuncErrorReason][FILE:error_message_manage.cc][LINE:53]\n"},
+		{name: "a GPU of AMD hangs (ROCr runtime.cpp)", kind: "cuda_error", says: "The GPU failed: HW Exception by GPU node-9", log: "HW Exception by GPU node-9 (Agent handle: 0x631351bb5a20) reason :GPU Hang\nAborted (core dumped)\n"},
+		{name: "amdgpu's driver resets (amdgpu_job.c)", kind: "xid", says: "on the GPU at 0000:c5:00.0: ring gfx_0.0.0 timeout", log: "[127033.279661] amdgpu 0000:c5:00.0: amdgpu: ring gfx_0.0.0 timeout, signaled seq=2662395, emitted seq=2662397\n[127035.492304] amdgpu 0000:c5:00.0: amdgpu: GPU reset begin!\n"},
+		{name: "amdgpu's start", kind: "silent", says: "just stops", log: "[  869.722447] amdgpu 0000:44:00.0: amdgpu: ring gfx_0.0.0 uses VM inv eng 0 on hub 0\n"},
+		{name: "systemd-oomd", kind: "host_oom", hosts: []string{"node1"}, says: "(host node1)", log: "Dec 18 19:34:56 node1 systemd[1837]: job-4711.scope: systemd-oomd killed 12 process(es) in this unit.\n"},
+		{name: "a pod without a node", kind: "not_understood", says: "Kubernetes could not start a pod: 0/2 nodes are available: 1 Insufficient nvidia.com/gpu", log: "  Warning  FailedScheduling  40s  default-scheduler  0/2 nodes are available: 1 Insufficient nvidia.com/gpu, 1 node(s) were unschedulable.\n"},
+		{name: "a container killed, and Docker saw no lack of memory", kind: "process_gone", says: "exit code 137 (128 + 9: SIGKILL)", log: "        \"OOMKilled\": false,\n        \"ExitCode\": 137,\n"},
+		{name: "DLRover's node (reporter.py)", kind: "process_gone", says: "job-worker-30 disappeared (NoHeartBeat, says DLRover)", log: "[2026-01-27, 08:56:08][warn][job-worker-30][status_update][Running to Failed][{\"from_state\": \"Running\", \"to_state\": \"Failed\", \"node\": \"job-worker-30\", \"exit reason\": \"NoHeartBeat\"}]\n"},
+		{name: "DLRover's node without memory", kind: "host_oom", says: "ran out", log: "[2026-01-27, 08:56:08][warn][job-worker-30][status_update][Running to Failed][{\"node\": \"job-worker-30\", \"exit reason\": \"OOMKilled\"}]\n"},
+		{name: "docker inspect's OOMKilled is false", log: "        \"OOMKilled\": false,\n        \"Dead\": false,\n", kind: "silent", says: "just stops"},
+		{name: "docker inspect's OOMKilled is true", log: "        \"OOMKilled\": true,\n        \"Dead\": false,\n", kind: "host_oom", says: "ran out"},
+		{name: "the status of kubectl get pods", log: "train-worker-3   0/1   OOMKilled   0   3m12s\n", kind: "host_oom", says: "ran out"},
+		{
+			name: "the rank that reports a socket's time-out did not fail by that (HCCL EI0006)", kind: "network", says: "Rank 1 reports a failure of the network",
+			log: "[rank1]: EI0006: [PID: 12] 2026-06-12-09:38:17.444.436 Getting socket times out. Reason: Remote Rank did not send the data in time.\n",
+		},
 		{name: "the only silent rank", log: waits("default_pg", 0, 1, 3), kind: "collective_timeout", says: "rank 2 alone is silent"},
 		{name: "the rank with fewer works", log: waits("default_pg", 0, 1, 2) + late, kind: "rank_behind", ranks: []int64{3}, says: "did not finish enqueueing work 31"},
 		{name: "two silent ranks", log: waits("default_pg", 0, 1, 4), kind: "collective_timeout", says: "no log says which rank was behind"},
