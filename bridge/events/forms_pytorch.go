@@ -217,8 +217,14 @@ var pytorch = []Form{
 		Example: "torch.distributed.DistStoreError: Timed out after 1801 seconds waiting for clients. 3/4 clients joined.",
 	},
 	{
-		Name: "pytorch.listen", Writer: "PyTorch socket.cpp", Class: ClassNetwork, Text: "server socket has failed to ", Pattern: `server socket has failed to (?P<what>listen|bind)`,
+		// Where a host has no IPv6, or no IPv4, the failure of one is no failure: the line about all addresses is, or an address in use.
+		Name: "pytorch.listen", Writer: "PyTorch socket.cpp", Class: ClassNetwork, Text: "server socket has failed to ",
+		Pattern: `server socket has failed to (?P<what>listen on any local network address(?:\.[^\n]*bind to [^\n]*?\)|\. port: \d+[^\n]*)?|(?:listen on|bind to) \S+ \(errno: 98[^\n)]*\))`,
 		Example: "torch.distributed.DistNetworkError: The server socket has failed to listen on any local network address. The server socket has failed to bind to [::]:29500 (errno: 98 - Address already in use).",
+	},
+	{
+		Name: "pytorch.in_use", Writer: "PyTorch", Since: "until 1.8", Class: ClassNetwork, Text: "Address already in use", Pattern: `(?:RuntimeError|OSError): (?P<what>(?:\[Errno 98\] )?Address already in use)`,
+		Example: "RuntimeError: Address already in use",
 	},
 	{
 		Name: "pytorch.rocm_fault", Writer: "ROCr", Class: ClassCUDAError, Text: "emory access fault by GPU node", Pattern: `(?P<what>[Mm]emory access fault by GPU node-\d+)`,

@@ -99,13 +99,11 @@ func (pl *placer) of(text []byte) place {
 			continue
 		}
 		// No prefix is left at the beginning.
-		if m := gluedRank.FindIndex(text); m != nil && m[0] > 0 {
-			text = text[m[0]:] // behind a progress bar without a line end
-		} else if behind := behindBar(text); behind != nil {
-			text = behind
-		} else {
+		m := gluedRank.FindIndex(text)
+		if m == nil || m[0] == 0 {
 			break
 		}
+		text = text[m[0]:] // behind a progress bar without a line end
 	}
 	p.text = bytes.TrimRight(text, " \t\r│")
 	return p

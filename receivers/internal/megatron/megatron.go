@@ -2,6 +2,8 @@ package megatron
 
 import (
 	"bytes"
+	"math"
+	"slices"
 
 	"github.com/trainbridge/trainbridge/bridge/line"
 	"github.com/trainbridge/trainbridge/internal/ascii"
@@ -265,9 +267,20 @@ func (p *Parser) iteration(t []byte, out Out) (rest []byte, ok bool) {
 		t = c.rest
 	}
 	if fields {
+		if lossLeftOut(rec) {
+			rec.Set(record.Loss, math.NaN())
+		}
 		out.Emit(rec)
 	}
 	return t, fields
+}
+
+// lossLeftOut says whether a record lacks a loss because the loss is NaN: Megatron-LM (training_log in megatron/training/training.py) logs averages above 0.
+// Where all iterations since the last record were skipped there is no loss either, nor in a record that is cut off.
+func lossLeftOut(rec *record.Record) bool {
+	loss := func(e record.Extra) bool { return bytes.Contains(e.Name, []byte("loss")) } // of another model, such as "mlm_loss"
+	return !rec.Has(record.Loss) && rec.Has(record.GradientNorm) && math.IsNaN(rec.Get(record.GradientNorm)) && rec.Has(record.SkippedIterations) &&
+		rec.Get(record.SkippedIterations) == 0 && !slices.ContainsFunc(rec.Extra, loss)
 }
 
 // column is a column "key: value |" of a line. key and value are empty where a column has no colon.

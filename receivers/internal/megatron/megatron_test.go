@@ -103,11 +103,20 @@ func TestIteration(t *testing.T) {
 			" [2024-09-03 15:54:54] iteration       10/  500000 | consumed samples:        10240 | learning rate: 0.000000E+00 | loss scale: 8388608.0 | number of skipped iterations:  10 | number of nan iterations:   0 |",
 			`stamp="2024-09-03 15:54:54" iteration=10 iterations=500000 lr=0 loss_scale=8388608 consumed_samples=10240 skipped=10 nan_iterations=0`,
 		},
-		"not finite":          {"iteration 3/ 9 | lm loss: NAN | grad norm: nan | params norm: inf | loss scale: -inf |", `iteration=3 iterations=9 loss=NaN grad_norm=NaN params_norm=+Inf loss_scale=-Inf`},
-		"a clock of its own":  {" iteration       20/  500000 | current time: 1706860208.35 | consumed samples: 640 |", `iteration=20 iterations=500000 consumed_samples=640 unix=1706860208.35→2024-02-02T07:50:08.35Z`},
-		"cut off":             {"iteration 3/ 9 | lm loss: 2.5 | global batch si", `iteration=3 iterations=9 loss=2.5`},
-		"cut off in a number": {"iteration 3/ 9 | lm loss: 2.5 | grad norm: ", `iteration=3 iterations=9 loss=2.5`},
-		"no number":           {"iteration 3/ 9 | lm loss: oops | grad norm: 1 |", `iteration=3 iterations=9 grad_norm=1 extra:lm_loss="oops"`},
+		"not finite": {"iteration 3/ 9 | lm loss: NAN | grad norm: nan | params norm: inf | loss scale: -inf |", `iteration=3 iterations=9 loss=NaN grad_norm=NaN params_norm=+Inf loss_scale=-Inf`},
+		"a loss that is NaN is left out": {
+			"iteration 3/ 9 | loss scale: 1.0 | grad norm: nan | number of skipped iterations:   0 | number of nan iterations:   0 |",
+			`iteration=3 iterations=9 loss=NaN grad_norm=NaN loss_scale=1 skipped=0 nan_iterations=0`,
+		},
+		"another model's loss is there": {
+			"iteration 3/ 9 | mlm loss: 2.5 | grad norm: nan | number of skipped iterations:   0 |", `iteration=3 iterations=9 grad_norm=NaN skipped=0 extra:mlm_loss=2.5`,
+		},
+		"the iteration was skipped":  {"iteration 3/ 9 | grad norm: nan | number of skipped iterations:   1 |", `iteration=3 iterations=9 grad_norm=NaN skipped=1`},
+		"cut off before the skipped": {"iteration 3/ 9 | grad norm: nan | numb", `iteration=3 iterations=9 grad_norm=NaN`},
+		"a clock of its own":         {" iteration       20/  500000 | current time: 1706860208.35 | consumed samples: 640 |", `iteration=20 iterations=500000 consumed_samples=640 unix=1706860208.35→2024-02-02T07:50:08.35Z`},
+		"cut off":                    {"iteration 3/ 9 | lm loss: 2.5 | global batch si", `iteration=3 iterations=9 loss=2.5`},
+		"cut off in a number":        {"iteration 3/ 9 | lm loss: 2.5 | grad norm: ", `iteration=3 iterations=9 loss=2.5`},
+		"no number":                  {"iteration 3/ 9 | lm loss: oops | grad norm: 1 |", `iteration=3 iterations=9 grad_norm=1 extra:lm_loss="oops"`},
 	} {
 		t.Run(name, func(t *testing.T) { check(t, []lineTest{{text: c.text, result: Records, records: []string{c.want}}}) })
 	}

@@ -173,8 +173,8 @@ func TestFinished(t *testing.T) {
 	}
 }
 
-// TestWriters: logs after the sources of their writers (torchrun: torch/distributed/elastic; Composer: composer/cli/launcher.py at 640518880; NCCL: src/os/linux.cc
-// at 5067397c; Slurm: slurmstepd/task.c at 284c3b95; datasets: utils/py_utils.py at b7cb10b0), with heads cut off, and lines behind a bar.
+// TestWriters: logs after the sources of their writers (torchrun: torch/distributed/elastic; c10d: socket.cpp; Composer: composer/cli/launcher.py at 640518880;
+// NCCL: src/os/linux.cc at 5067397c; Slurm: slurmstepd/task.c at 284c3b95; datasets: utils/py_utils.py at b7cb10b0), with heads cut off, and lines behind a bar.
 func TestWriters(t *testing.T) {
 	const bar = " 59%|█████▊    | 1663/2840 [6:59:31<4:51:53, 14.88s/it]"
 	const wiped = "                                                       \n" // tqdm.write wipes the bar before a row, and draws it again after
@@ -202,6 +202,13 @@ func TestWriters(t *testing.T) {
 		{"NCCL of today", "node0:12:34 [4] os/linux.cc:302 NCCL WARN ncclOsSocketPollConnect: connect to 10.0.0.7<45069> returned Connection refused, exceeded error retry count after 35 attempts\n", "network", "on the way to 10.0.0.7<45069>"},
 		{"NCCL retries", "node0:12:34 [4] NCCL INFO ncclOsSocketPollConnect: connect to 10.0.0.7<45069> returned Connection refused, retrying (1/34) after sleep for 100 msec\n" + rows, "silent", ""},
 		{"a reset", "node0:12:34 [4] misc/socket.cc:46 NCCL WARN socketProgressOpt: Call to send to 10.0.0.7<52905> failed : Connection reset by peer\n", "network", "(10.0.0.7<52905>)"},
+		{"a port in use", "[W socket.cpp:401] [c10d] The server socket has failed to bind to 0.0.0.0:47531 (errno: 98 - Address already in use).\n", "network", "bind to 0.0.0.0:47531 (errno: 98 - Address already in use)"},
+		{
+			"a port in use, by the exception", "torch.distributed.DistNetworkError: The server socket has failed to listen on any local network address. port: 29500, useIpv6: false, code: -98, name: EADDRINUSE, message: address already in use\n",
+			"network", "port: 29500",
+		},
+		{"no IPv6", "[W socket.cpp:401] [c10d] The server socket has failed to bind to [::]:29500 (errno: 97 - Address family not supported by protocol).\n" + rows, "silent", ""},
+		{"the port of torch 1.8", "RuntimeError: Address already in use\n", "network", "Address already in use"},
 		{
 			"the store's barrier", "RuntimeError: Timed out initializing process group in store based barrier on rank: 4, for key: store_based_barrier_key:1 (world_size=16, worker_count=12, timeout=0:30:00)\n",
 			"collective_timeout", "store based barrier, world_size=16, worker_count=12",
