@@ -413,7 +413,7 @@ func (j *judge) device(e *Event) End {
 		events.ClassECC: "The GPU has an uncorrectable memory error (ECC)", events.ClassCUDAOOM: "GPU memory ran out",
 		events.ClassCUDAError: "A CUDA call failed: " + cmp.Or(e.What, clean(e.Text)),
 	}[e.Class]
-	writer, _, _ := strings.Cut(e.Form.Name, ".")
+	writer, _, _ := strings.Cut(strings.Replace(e.Form.Name, "pytorch.rocm_fault", "rocm.fault", 1), ".")
 	switch {
 	case e.Class == events.ClassCUDAError && (writer == "acl" || writer == "rocm"):
 		what = map[string]string{"acl": "The NPU", "rocm": "The GPU"}[writer] + " failed: " + e.What
@@ -579,7 +579,10 @@ func (j *judge) gone(e *Event) End {
 	case e.Form.Name == "ray.node_died":
 		return j.nodeDied(e)
 	case goneWords[e.Form.Name] != "":
-		return End{Kind: string(e.Class), Hosts: hosts(e), Ranks: e.Ranks, Sentence: goneWords[e.Form.Name], Advice: "Look at the log of the other side, and at the kernel log of its host."}
+		return End{
+			Kind: string(e.Class), Hosts: hosts(e), Ranks: e.Ranks, Sentence: goneWords[e.Form.Name],
+			Advice: "Look at the log of the other side, and at the kernel log of its host.",
+		}
 	}
 	e = j.fullest(e)
 	end := End{Kind: string(e.Class), Hosts: hosts(e), Ranks: e.Ranks, Sentence: "A process disappeared"}
@@ -611,8 +614,11 @@ func (j *judge) gone(e *Event) End {
 
 // fullest is the event of the same vanished process whose line has the process id: Ray prints why an actor is dead before or after the line with its id.
 func (j *judge) fullest(e *Event) *Event {
+	if e.PID != 0 || !strings.HasPrefix(e.Form.Name, "ray.") {
+		return e
+	}
 	for _, o := range j.all {
-		if e.PID == 0 && len(e.Ranks) == 0 && o.Class == e.Class && o.PID != 0 && strings.HasPrefix(o.Form.Name, "ray.") && strings.HasPrefix(e.Form.Name, "ray.") && !j.longAfter(e, o) {
+		if o.Form.Name == "ray.actor_died" && o.PID != 0 && !j.longAfter(e, o) {
 			return o
 		}
 	}
@@ -928,8 +934,11 @@ func (j *judge) timeout(e *Event) End {
 		op += ", " + e.What
 	}
 	end.Sentence = "Ranks waited in a collective" + when(op != "", " ("+op+")", "") + " until they gave up"
-	if e.Form.Name == "acl.wait" || e.Form.Name == "acl.sync" {
+	switch e.Form.Name {
+	case "acl.wait", "acl.sync":
 		end.Sentence = "A wait for the device timed out"
+	case "horovod.waiting": // a warning, from 60 seconds on
+		end.Sentence = "Ranks waited in a collective for ranks that did not come"
 	}
 	if behind, least := j.fewest(counts, group); len(behind) > 0 {
 		end.Kind, end.Ranks, end.Certain = string(events.ClassBehind), behind, j.WorldSize > 0
@@ -1028,11 +1037,15 @@ func (j *judge) notUnderstood() (End, bool) {
 	for _, e := range j.all {
 		switch e.Class {
 		case events.ClassFatal, events.ClassTeardown, events.ClassSummary:
+			pod := strings.HasPrefix(e.Form.Name, "kubernetes.")
+			if pod && j.LastStep >= 0 { // pods wait for a node, or an image, before many a run
+				continue
+			}
 			sentence := "The run ends in an error that trainbridge does not know: " + clean(e.Text) + "."
 			switch {
 			case slices.Contains(closing, e.Form.Name):
 				sentence = "A launcher ended the processes that were left; no log says which had failed, or why: " + clean(e.Text) + "."
-			case strings.HasPrefix(e.Form.Name, "kubernetes."):
+			case pod:
 				sentence = "Kubernetes could not start a pod: " + clean(cmp.Or(e.What, e.Text)) + "."
 			}
 			return End{Kind: KindNotUnderstood, Evidence: j.lines([]*Event{e}), Time: e.Time, Sentence: sentence}, true

@@ -141,6 +141,8 @@ func TestJudge(t *testing.T) { //nolint:funlen // a table
 		{name: "a container killed, and Docker saw no lack of memory", kind: "process_gone", says: "exit code 137 (128 + 9: SIGKILL)", log: "        \"OOMKilled\": false,\n        \"ExitCode\": 137,\n"},
 		{name: "DLRover's node (reporter.py)", kind: "process_gone", says: "job-worker-30 disappeared (NoHeartBeat, says DLRover)", log: "[2026-01-27, 08:56:08][warn][job-worker-30][status_update][Running to Failed][{\"from_state\": \"Running\", \"to_state\": \"Failed\", \"node\": \"job-worker-30\", \"exit reason\": \"NoHeartBeat\"}]\n"},
 		{name: "DLRover's node without memory", kind: "host_oom", says: "ran out", log: "[2026-01-27, 08:56:08][warn][job-worker-30][status_update][Running to Failed][{\"node\": \"job-worker-30\", \"exit reason\": \"OOMKilled\"}]\n"},
+		{name: "a memory fault of a GPU of AMD (ROCr runtime.cpp)", kind: "cuda_error", says: "The GPU failed: Memory access fault by GPU node-4", log: "Memory access fault by GPU node-4 (Agent handle: 0x56387095fa40) on address (nil). Reason: Unknown.\n"},
+		{name: "Horovod warns (stall_inspector.cc)", kind: "collective_timeout", says: "waited in a collective for ranks that did not come", log: "One or more tensors were submitted to be reduced, gathered or broadcasted by subset of ranks and are waiting for remainder of ranks for more than 60 seconds.\n"},
 		{name: "docker inspect's OOMKilled is false", log: "        \"OOMKilled\": false,\n        \"Dead\": false,\n", kind: "silent", says: "just stops"},
 		{name: "docker inspect's OOMKilled is true", log: "        \"OOMKilled\": true,\n        \"Dead\": false,\n", kind: "host_oom", says: "ran out"},
 		{name: "the status of kubectl get pods", log: "train-worker-3   0/1   OOMKilled   0   3m12s\n", kind: "host_oom", says: "ran out"},
@@ -163,6 +165,15 @@ func TestJudge(t *testing.T) { //nolint:funlen // a table
 			assert.Equal(t, c.hosts, end.Hosts)
 			assert.Contains(t, end.Sentence, c.says)
 		})
+	}
+}
+
+// A pod that waited for a node is no end of a run with steps.
+func TestWaitingPod(t *testing.T) {
+	for lastStep, kind := range map[int64]string{-1: KindNotUnderstood, 7: KindSilent} {
+		c := &Case{LastStep: lastStep}
+		c.scan("events.txt", []byte("  Warning  FailedScheduling  40s  default-scheduler  0/2 nodes are available: 1 Insufficient nvidia.com/gpu.\n"))
+		assert.Equal(t, kind, Judge(c).Kind)
 	}
 }
 
