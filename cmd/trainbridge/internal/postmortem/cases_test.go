@@ -174,8 +174,8 @@ func TestFinished(t *testing.T) {
 }
 
 // TestWriters: logs after the sources of their writers (torchrun: torch/distributed/elastic; c10d: socket.cpp; Composer: composer/cli/launcher.py at 640518880;
-// NCCL: src/os/linux.cc at 5067397c; Slurm: slurmstepd/task.c at 284c3b95; datasets: utils/py_utils.py at b7cb10b0), with heads cut off, and lines behind a bar.
-func TestWriters(t *testing.T) {
+// NCCL: src/os/linux.cc at 5067397c; Slurm: slurmstepd/task.c at 284c3b95; datasets: utils/py_utils.py at b7cb10b0), with heads cut off and lines behind a bar.
+func TestWriters(t *testing.T) { //nolint:funlen // a table
 	const bar = " 59%|█████▊    | 1663/2840 [6:59:31<4:51:53, 14.88s/it]"
 	const wiped = "                                                       \n" // tqdm.write wipes the bar before a row, and draws it again after
 	const before = " 59%|█████▊    | 1662/2840 [6:59:16<4:51:54, 14.87s/it]\n"
