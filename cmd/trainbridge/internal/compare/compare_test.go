@@ -114,6 +114,25 @@ func TestFault(t *testing.T) {
 	assert.Regexp(t, `^A step( without checkpoint and evaluation)? takes .* longer in B than in A .* Of it: get \+`, (&document{Comparison: c}).conclusion())
 }
 
+// Runs as fast as each other differ where one of the trainer's parts is longer and another shorter by as much.
+func TestTimers(t *testing.T) {
+	run := func(gen, update float64) *Run {
+		var log strings.Builder
+		r := rand.New(rand.NewPCG(3, 4))
+		for i := 1; i <= 60; i++ {
+			g, u := gen*math.Exp(0.03*r.NormFloat64()), update*math.Exp(0.03*r.NormFloat64())
+			fmt.Fprintf(&log, "step:%d - timing_s/gen:%.4f - timing_s/update_actor:%.4f - timing_s/step:%.4f\n", i, g, u, g+u+1)
+		}
+		dir := t.TempDir()
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "verl.log"), []byte(log.String()), 0o600))
+		return readRun(t, dir)
+	}
+	a := run(30, 15)
+	assert.Equal(t, "No difference is found in the time of steps. Of 6 figures 2 differ: gen shorter, update_actor longer.",
+		(&document{Comparison: Compare(a, run(24, 21))}).conclusion())
+	assert.Regexp(t, `Of it: compute \+.* s \(update_actor \+.* s\)\.$`, (&document{Comparison: Compare(a, run(30, 21))}).conclusion())
+}
+
 // Intervals hold the truth as often as stated, for values with skew, rare values, or values like their neighbours.
 func TestConfidence(t *testing.T) {
 	kinds := map[string]func(r *rand.Rand, n int) []float64{

@@ -22,6 +22,7 @@ const Confidence = 0.95
 const (
 	sectionSteps       = "steps"
 	sectionBreakdown   = "breakdown"
+	sectionTimers      = "timers"
 	sectionFunctions   = "transfer_queue"
 	sectionPasses      = "rpc"
 	sectionCollectives = "collectives"
@@ -204,6 +205,7 @@ func Compare(a, b *Run) *Comparison {
 	c.compareFacts()
 	c.addSteps(sa, sb)
 	c.addWindows(sa, sb)
+	c.addTimers(sa, sb)
 	c.addFunctions(sa, sb)
 	c.addPasses(sa, sb)
 	c.addCollectives(sa, sb)
@@ -320,6 +322,13 @@ func names(a, b map[string]*sample) []string {
 	all := maps.Clone(a)
 	maps.Copy(all, b)
 	return slices.Sorted(maps.Keys(all))
+}
+
+// addTimers adds the trainer's own timers, into which the breakdown's computing is divided: two runs may be as fast with one part longer and another shorter.
+func (c *Comparison) addTimers(sa, sb *side) {
+	for _, name := range names(sa.timers, sb.timers) {
+		c.add(&figure{section: sectionTimers, name: name, unit: "s", better: lowerIsBetter}, sa, sb, sa.timers[name], sb.timers[name], 0)
+	}
 }
 
 // addFunctions adds the times of TransferQueue's functions, by the columns of runs.read.

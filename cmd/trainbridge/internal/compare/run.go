@@ -18,6 +18,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/traces/book"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
+	"github.com/trainbridge/trainbridge/internal/trainers"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -71,6 +72,7 @@ type Run struct {
 
 	steps       map[string]*sample // by the format of the log
 	windows     map[string]*sample // by kind
+	timers      map[string]*sample // of the trainer, by its own names, of parts that count as computing
 	functions   map[string]*sample // of TransferQueue
 	passes      *sample            // of RPCs
 	collectives map[string]*sample // by operation and communicator
@@ -87,8 +89,8 @@ type Run struct {
 
 func newRun(id string) *Run {
 	return &Run{
-		ID: id, facts: map[string]map[string]bool{}, steps: map[string]*sample{}, windows: map[string]*sample{}, functions: map[string]*sample{},
-		passes: newSample(mostCalls), collectives: map[string]*sample{}, Book: new(book.Book),
+		ID: id, facts: map[string]map[string]bool{}, steps: map[string]*sample{}, windows: map[string]*sample{}, timers: map[string]*sample{},
+		functions: map[string]*sample{}, passes: newSample(mostCalls), collectives: map[string]*sample{}, Book: new(book.Book),
 	}
 }
 
@@ -166,8 +168,12 @@ func (c *runs) read(run *Run, span ptrace.Span) {
 		e := book.Step(span, &c.step, &c.resource, spans.AttrText(span.Attributes(), spans.AttrLogFile), -1) // −1: no evidence is printed, so no place is needed
 		run.Put(&e)
 	case view.KindPart:
-		if e, ok := book.Part(span, spans.AttrText(span.Attributes(), spans.AttrStage), &c.resource); ok {
+		name := spans.AttrText(span.Attributes(), spans.AttrStage)
+		if e, ok := book.Part(span, name, &c.resource); ok {
 			run.Put(&e)
+		}
+		if trainers.PartOf(name) == trainers.Computing { // others are parts of the breakdown by themselves
+			run.named(run.timers, name, mostCalls).add(r, float64(r.end-r.start)/1e9)
 		}
 	case view.KindEvaluation:
 		e := book.Evaluation(span, &c.resource, "")
@@ -323,7 +329,7 @@ func orZero(v float64) float64 {
 // kept returns how many rows are kept, of how many that were seen.
 func (run *Run) kept() (kept, seen int) {
 	add := func(s *sample) { kept, seen = kept+len(s.rows), seen+s.seen }
-	for _, by := range []map[string]*sample{run.steps, run.windows, run.functions, run.collectives} {
+	for _, by := range []map[string]*sample{run.steps, run.windows, run.timers, run.functions, run.collectives} {
 		for _, s := range by {
 			add(s)
 		}

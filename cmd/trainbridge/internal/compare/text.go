@@ -26,6 +26,7 @@ type document struct {
 var sections = []struct{ name, title string }{
 	{sectionSteps, "Steps"},
 	{sectionBreakdown, ""}, // its window names the section
+	{sectionTimers, "Timers of the trainer, per step"},
 	{sectionFunctions, "TransferQueue, per call"},
 	{sectionPasses, "RPC, per pass"},
 	{sectionCollectives, "Collectives, each"},
@@ -89,9 +90,32 @@ func (d *document) figuresSentence(apart bool) string {
 	text := d.sf("A %s%s takes %s %[5]s in B than in A (%[6]s → %[7]s %[4]s, %[8]s).", "B 的每个 %s%s平均比 A %[5]s %[3]s（%[6]s → %[7]s %[4]s，%[8]s）",
 		cmp.Or(first.of, spans.WindowStep), of, by, s.name, d.of(direction(first)), a, b, human.Change(first.ratio.value))
 	if causes := d.causes(); causes != "" {
-		return text + d.sf(" Of it: %s.", "，其中：%s。", causes) + d.lastOnes()
+		return text + d.sf(" Of it: %s.", "，其中：%s。", causes) + d.beside() + d.lastOnes()
 	}
-	return text + d.in(" No part alone explains it.", "。没有任何一部分能单独说明原因。") + d.lastOnes()
+	return text + d.in(" No part alone explains it.", "。没有任何一部分能单独说明原因。") + d.beside() + d.lastOnes()
+}
+
+// beside says which collectives and RPC passes differ whose logs have no place in steps, so that no part of a step has their time.
+func (d *document) beside() string {
+	placed := map[string]bool{}
+	for _, f := range d.figures {
+		if f.section == sectionBreakdown {
+			placed[f.name] = true
+		}
+	}
+	all := d.largest(3, func(f *figure) bool {
+		switch f.section {
+		case sectionCollectives:
+			return f.unit == "s" && !placed[spans.PartCollective] && !placed[spans.PartWait]
+		case sectionPasses:
+			return f.unit == "s" && !placed[spans.PartRPCReceive] && !placed[spans.PartRPCUnattributed]
+		}
+		return false
+	})
+	if len(all) == 0 {
+		return ""
+	}
+	return d.sf(" By logs without a place in steps: %s.", "未能归入各步的日志显示：%s。", strings.Join(all, ", "))
 }
 
 // untold are the figures that lack an interval, those with the largest change first.
@@ -129,19 +153,39 @@ func (d *document) untoldSentence(n int) string {
 
 // causes lists the parts of windows that differ, at most five, the largest first: "data_loading +120 ms, compute +15.0 ms".
 func (d *document) causes() string {
+	return strings.Join(d.largest(5, func(f *figure) bool {
+		return f.section == sectionBreakdown && f.name != nameWhole && f.name != nameUsual
+	}), ", ")
+}
+
+// largest are the figures, of those that is accepts, that differ the most: "compute +120 ms (forward_time +110 ms)". Of computing two of the trainer's timers
+// follow.
+func (d *document) largest(most int, is func(f *figure) bool) (all []string) {
 	var parts []*figure
 	for _, f := range d.figures {
-		if f.section == sectionBreakdown && f.name != nameWhole && f.name != nameUsual && f.differs() {
+		if is(f) && f.differs() {
 			parts = append(parts, f)
 		}
 	}
 	slices.SortStableFunc(parts, func(a, b *figure) int { return cmp.Compare(math.Abs(b.difference.value), math.Abs(a.difference.value)) })
-	var all []string
-	for _, f := range parts[:min(len(parts), 5)] {
+	for _, f := range parts[:min(len(parts), most)] {
 		s := f.scale()
-		all = append(all, fmt.Sprintf("%s %s %s", d.of(f.name), change(f.difference.value/s.by, f.difference.value/s.by), s.name))
+		called := d.of(reading.Clean(f.name))
+		switch f.section {
+		case sectionCollectives:
+			called = reading.Clean(f.of) + " " + called
+		case sectionPasses:
+			called = "RPC " + called
+		}
+		text := fmt.Sprintf("%s %s %s", called, change(f.difference.value/s.by, f.difference.value/s.by), s.name)
+		if f.section == sectionBreakdown && f.name == spans.PartCompute {
+			if timers := d.largest(2, func(f *figure) bool { return f.section == sectionTimers }); len(timers) > 0 {
+				text += d.sf(" (%s)", "（%s）", strings.Join(timers, ", "))
+			}
+		}
+		all = append(all, text)
 	}
-	return strings.Join(all, ", ")
+	return all
 }
 
 // listed lists the first five figures that differ, by name: "MFU lower, tokens/s lower".

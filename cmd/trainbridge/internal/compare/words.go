@@ -41,14 +41,15 @@ func (w words) count(n int, what string) string {
 }
 
 var chinese = map[string]string{
-	"Steps":                          "训练步",
-	"Where the time of a step goes":  "每步耗时分解",
-	"Where the time of a batch goes": "每批次耗时分解",
-	"Where the time of a pass goes":  "每次前向传播耗时分解",
-	"TransferQueue, per call":        "TransferQueue 函数（每次调用）",
-	"RPC, per pass":                  "RPC（每次前向传播）",
-	"Collectives, each":              "集合通信（每次操作）",
-	"Loss":                           "损失",
+	"Steps":                           "训练步",
+	"Where the time of a step goes":   "每步耗时分解",
+	"Where the time of a batch goes":  "每批次耗时分解",
+	"Where the time of a pass goes":   "每次前向传播耗时分解",
+	"Timers of the trainer, per step": "训练框架的计时（每步）",
+	"TransferQueue, per call":         "TransferQueue 函数（每次调用）",
+	"RPC, per pass":                   "RPC（每次前向传播）",
+	"Collectives, each":               "集合通信（每次操作）",
+	"Loss":                            "损失",
 
 	"time":                              "耗时",
 	"tokens/s":                          "tokens/s",
