@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -107,4 +108,36 @@ func TestTruthIsNoLog(t *testing.T) {
 	require.NoError(t, err)
 	assert.Len(t, in.Files, 1)
 	in.Close()
+}
+
+// A state beside a console that has its steps, and a bar with their times, is not read. Without the bar the console's lines have no steps.
+func TestStateBesideConsole(t *testing.T) {
+	for name, tt := range map[string]struct {
+		bar  string
+		read int // files
+	}{
+		"a bar":  {"\r 10%%|█         | %d/600 [00:12<10:44,  1.10s/it]", 1},
+		"no bar": {"", 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, err := filepath.EvalSymlinks(t.TempDir())
+			require.NoError(t, err)
+			path := writeState(t, filepath.Join(dir, "out", "checkpoint-600"), 600)
+			body, err := os.ReadFile(path)
+			require.NoError(t, err)
+			require.NoError(t, os.WriteFile(path, []byte(strings.Replace(string(body), `"global_step": 600`, `"global_step": 600, "max_steps": 600`, 1)), 0o600))
+			var console strings.Builder
+			for s := 10; s <= 600; s += 10 {
+				if tt.bar != "" {
+					fmt.Fprintf(&console, tt.bar, s)
+				}
+				fmt.Fprintf(&console, "{'loss': %.3f, 'grad_norm': 1.0, 'learning_rate': 0.0001, 'epoch': %.2f}\n", 3-float64(s)/1000, float64(s)/500)
+			}
+			put(t, dir, "train.log", console.String())
+			in, err := Open([]string{dir}, nil)
+			require.NoError(t, err)
+			defer in.Close()
+			assert.Len(t, in.Files, tt.read)
+		})
+	}
 }

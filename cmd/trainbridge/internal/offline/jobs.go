@@ -77,7 +77,7 @@ type located struct {
 // split puts the files below a directory into jobs, as jobs says: into one, unless a kind of log is in two of the directories below, or in one and in the
 // directory itself (several). Then each of these directories is split likewise. Directories that are parts of a job by their names are looked through.
 func split(dir string, files []located, kind func(file string) string, put func(id string, files []string)) {
-	below := make(map[string][]located)        // by the first directory that is no part of a job; "" without one
+	below := make(map[string][]located)       // by the first directory that is no part of a job; "" without one
 	kinds := make(map[string]map[string]bool) // the directories of each kind
 	for _, f := range files {
 		name := ""

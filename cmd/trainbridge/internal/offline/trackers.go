@@ -1,8 +1,11 @@
 package offline
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"math"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -36,7 +39,7 @@ func isTracker(path string) bool {
 type said struct{ iteration, value float64 }
 
 // saidBy reads the losses of a log, from its first bytes, up to a number of steps; of trainer_state.json all. An iteration is NaN if the log's line has none.
-func saidBy(path string, bytes int64, steps int) (list []said) {
+func saidBy(path string, size int64, steps int) (list []said) {
 	if filepath.Base(path) == state {
 		for _, row := range rowsOf(path) {
 			var r struct{ Step, Loss *float64 }
@@ -47,7 +50,7 @@ func saidBy(path string, bytes int64, steps int) (list []said) {
 		return list
 	}
 	line := trainlogreceiver.Losses(func(iteration, value float64) { list = append(list, said{iteration, value}) })
-	_ = tail.Head(path, bytes, func(text []byte) bool { // errors are reported by the reading itself
+	_ = tail.Head(path, size, func(text []byte) bool { // errors are reported by the reading itself
 		line(text)
 		return len(list) < steps
 	})
@@ -160,8 +163,43 @@ func (c *comparison) tracker(path string, others []string) {
 	}
 }
 
+// hasBar says whether a console has tqdm's bar of the steps of a state, "| 12/600 [": then the lines between have steps and times.
+func hasBar(console, of string) bool {
+	var s struct {
+		Steps int64 `json:"max_steps"`
+	}
+	body, err := os.ReadFile(of)
+	if err != nil || json.Unmarshal(bytes.ReplaceAll(body, []byte("NaN"), []byte("0")), &s) != nil {
+		return false
+	}
+	bar, found := fmt.Appendf(nil, "/%d [", s.Steps), false
+	_ = tail.Head(console, besideHead, func(text []byte) bool { // errors are reported by the reading itself
+		found = bytes.Contains(text, bar)
+		return !found
+	})
+	return found
+}
+
+// states leaves each trainer_state.json whose steps a console beside has, with the bar: a state has no times.
+func (c *comparison) states() {
+	for _, path := range c.logs {
+		if filepath.Base(path) != state || c.gone[path] || len(c.whole(path)) < leastSame {
+			continue
+		}
+		for _, f := range c.logs {
+			if filepath.Base(f) == state || !isBeside(f, path) {
+				continue
+			}
+			if standsIn(c.whole(path), c.whole(f), rounding) && hasBar(f, path) {
+				c.leave(path, f)
+				break
+			}
+		}
+	}
+}
+
 // leaveTrackers removes files of TensorBoard and W&B whose steps are in another log: a training counts once. A console log or JSON lines are preferred, with
-// more values per step; trainer_state.json has no times, and the tracker's file replaces it.
+// more values per step; trainer_state.json has no times, and the tracker's file, or a console with its bar, replaces it.
 func (in *Input) leaveTrackers() {
 	c := comparison{read: make(map[string][]said), gone: make(map[string]bool), in: in}
 	var trackers []string
@@ -176,6 +214,7 @@ func (in *Input) leaveTrackers() {
 	for i, t := range trackers {
 		c.tracker(t, trackers[:i])
 	}
+	c.states()
 	in.leave(c.gone)
 }
 
