@@ -237,27 +237,16 @@ func (c *conclusion) slowWorkers(all []*digest.Repeats) {
 	if len(all) < leastWorkers {
 		return
 	}
-	median := func(r *digest.Repeats, of func(*digest.RepeatOf) float64) float64 {
-		var values []float64
-		for _, e := range r.Entries() {
-			values = append(values, of(&e))
-		}
-		return stat.Among(values)
-	}
-	var calls []float64
+	var calls, batches []float64
 	for _, r := range all {
-		calls = append(calls, median(r, func(e *digest.RepeatOf) float64 { return e.Took }))
+		calls = append(calls, medianOf(r, func(e *digest.RepeatOf) float64 { return e.Took }))
+		batches = append(batches, medianOf(r, func(e *digest.RepeatOf) float64 { return e.Batch }))
 	}
-	call := stat.Among(slices.Clone(calls))
-	var batches []float64
-	for _, r := range all {
-		batches = append(batches, median(r, func(e *digest.RepeatOf) float64 { return e.Batch }))
-	}
-	batch := stat.Among(slices.Clone(batches))
+	call, batch := stat.Middle(calls), stat.Middle(batches)
 	for i, part := range all[0].Parts {
 		var of []float64
 		for _, r := range all {
-			of = append(of, median(r, func(e *digest.RepeatOf) float64 { return e.Parts[i] }))
+			of = append(of, medianOf(r, func(e *digest.RepeatOf) float64 { return e.Parts[i] }))
 		}
 		usual, halves := usually(of)
 		cl := claim{kind: "slow_worker", grade: remark, advice: c.in(
@@ -305,4 +294,13 @@ func usually(of []float64) (usual float64, halves bool) {
 		return stat.Median(sorted[:n/2]), true
 	}
 	return stat.Among(sorted), false
+}
+
+// medianOf is the median of a value of the calls of a series.
+func medianOf(r *digest.Repeats, of func(*digest.RepeatOf) float64) float64 {
+	var values []float64
+	for _, e := range r.Entries() {
+		values = append(values, of(&e))
+	}
+	return stat.Among(values)
 }
