@@ -16,7 +16,7 @@ GO_FILES := $(shell find . \( -name '*.go' -o -path '*/report/html/*' \) -type f
 COMPONENTS := receivers/tqtracereceiver receivers/flagscalereceiver receivers/trainlogreceiver receivers/zmqrpcreceiver receivers/ncclreceiver receivers/nvmlreceiver receivers/runeventsreceiver processors/trainperfprocessor processors/stepjoinprocessor connectors/trainmetricsconnector connectors/verdictlogsconnector exporters/otlpackedexporter exporters/runlakeexporter extensions/statestorage
 TOOL := go tool -modfile=$(CURDIR)/tools/go.mod
 
-.PHONY: build build-full gen ocb dist nfpm share jaeger tempo kafka transferqueue perfetto grafana kubernetes lake tables apt test release-test unit e2e verl endings torture fleet soak memory lint vuln sbom generate fuzz fr-trace bench run clean new-format
+.PHONY: build build-full gen ocb dist nfpm share jaeger tempo kafka transferqueue perfetto grafana kubernetes lake tables apt test release-test unit e2e verl endings endings-gpu gpu-test torture fleet soak memory lint vuln sbom generate fuzz fr-trace bench run clean new-format
 
 # The agent, and the build that has all components of builder-full.yaml.
 build: $(BIN)/trainbridge
@@ -131,6 +131,15 @@ verl: build jaeger transferqueue
 endings: $(BIN)/tools/endings $(BIN)/tools/ray-endings
 	tools/apt.sh endings
 	tools/endings/all.sh $^ $(BIN)/endings cmd/trainbridge/internal/postmortem/testdata/endings
+
+# The same on a GPU, by a PYTHON with torch for CUDA and cupy: NCCL's hangs, and CUDA's errors with the kernel's lines.
+PYTHON ?= python3
+endings-gpu:
+	$(PYTHON) tools/endings/gpu.py cmd/trainbridge/internal/postmortem/testdata/endings
+
+# The nvml receiver beside nvidia-smi, on a host with a GPU.
+gpu-test:
+	go test -tags gpu -count=1 -v -run '^TestRealGPU$$' ./receivers/nvmlreceiver
 
 # The campaign of test/e2e/torture_test.go, of which `make test` runs 300 sequences. A campaign goes on with SEED=N; DURATION=30m begins no sequence after that
 # time, STEPS=kill,outage draws from these, PEER=-torture.peer runs file_log beside it.

@@ -221,6 +221,18 @@ var nccl = []Form{
 		Name: "nccl.mismatch", Writer: "NCCL", Class: ClassMismatch, Text: "Mismatched collective", Example: "node0:3468:3905 [4] NCCL WARN Mismatched collective detected, please check your collective calls",
 	},
 	{
+		Name: "nccl.truncated", Writer: "NCCL net_socket.cc", Class: ClassMismatch, Text: " message truncated : receiving ",
+		Example: "NET/Socket : peer 10.0.0.7<43148> message truncated : receiving 250880 bytes instead of 65536. If you believe your socket network is in a healthy state, there may be a mismatch in collective sizes or environment settings (e.g. NCCL_PROTO, NCCL_ALGO) between ranks",
+	},
+	{
+		Name: "nccl.ib_mismatch", Writer: "NCCL net_ib.cc", Class: ClassMismatch, Text: " collective mismatch error, local size ",
+		Example: "node0:3468:3905 [4] transport/net_ib.cc:1402 NCCL WARN NET/IB : req 0/1 tag 7 peer 10.0.0.7<54862> collective mismatch error, local size 65536 remote size 32768",
+	},
+	{
+		Name: "nccl.no_interface", Writer: "NCCL bootstrap.cc", Class: ClassNetwork, Text: "no socket interface found", Pattern: `(?P<what>Bootstrap ?: no socket interface found)`,
+		Example: "node0:3468:3905 [0] bootstrap.cc:60 NCCL WARN Bootstrap : no socket interface found",
+	},
+	{
 		Name: "nccl.cuda_oom", Writer: "NCCL", Class: ClassCUDAOOM, Text: "Cuda failure ", Pattern: `Cuda failure (?:2 )?'out of memory'`,
 		Example: "node0:3468:3905 [4] include/alloc.h:201 NCCL WARN Cuda failure 'out of memory'",
 	},

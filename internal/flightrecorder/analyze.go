@@ -36,6 +36,8 @@ type Group struct {
 	Latest *Collective
 	// Mismatch is the first operation with a type, sizes or data types that differ between ranks; nil: none.
 	Mismatch *Collective
+	// WentOn says that all ranks did the same again after Mismatch, and completed the operation (as far as states are recorded).
+	WentOn bool
 	// Odd are the first operations, at most mostOdd, that ranks lack or that differ between ranks, even in nothing but their state.
 	Odd []*Collective
 }
@@ -386,6 +388,7 @@ func (a *analysis) take(out *Group, g *group, c *Collective, last int64) {
 	}
 	stuck := out.Stuck == nil && !c.P2P && open
 	mismatch := out.Mismatch == nil && wrong
+	out.WentOn = out.WentOn || out.Mismatch != nil && !wrong && !open && !c.P2P && len(c.Enqueued) == len(g.ranks)
 	odd := len(out.Odd) < mostOdd && len(c.Lacking)+len(c.Differ) > 0
 	latest := !c.P2P && c.Seq == last
 	if !stuck && !mismatch && !odd && !latest {

@@ -304,7 +304,7 @@ func (d *deriver) own(r *facts.Run, g *facts.Group, w *facts.Window) {
 		if l.Parent.IsEmpty() { // no part of a step
 			switch {
 			case l.Kind == breakdown.Unattributed || w != nil && l.Span == w.Span: // of no kind, or the window itself
-			case w != nil && l.Flags.Has(facts.Timeless) && w.Flags.Has(facts.Timeless) && l.Start >= w.End: // an evaluation behind the step, in the order of the log
+			case w != nil && l.Kind == breakdown.Evaluation && l.Flags.Has(facts.Timeless) && l.Start >= w.End: // logged behind the step, whose time leaves it out
 			case l.Kind != breakdown.Collective || !d.apart(r):
 				d.piece(r, l)
 			case w != nil: // a collective, with clocks apart

@@ -130,6 +130,21 @@ func TestLiveSteps(t *testing.T) {
 	assert.Contains(t, strings.Join(down, "\n"), "ml.step.time.unattributed=1")
 }
 
+// An evaluation without a clock of its own, logged behind the step in whose trace it is, took none of the step's time.
+func TestEvaluationBehindAStep(t *testing.T) {
+	b, j := offline(t), newJob()
+	j.lasting([]float64{4, 4, 4, 4}, true)
+	at, trace := int64(1_700_000_000)*second+8*second, spans.StepTraceID(j.run, 1)
+	j.out.Add(spans.Resource{Service: "train", RunID: j.run, Time: spans.TimeDerived}, spans.Span{
+		Trace: trace, ID: spans.SpanID(trace, "evaluation"), Name: spans.SpanEvaluation, Kind: ptrace.SpanKindInternal, Start: at, End: at + 3*second, Source: spans.TimeSynthetic,
+	})
+	require.NoError(t, b.ConsumeTraces(t.Context(), j.traces()))
+	require.NoError(t, b.sweepAll(t))
+	down := strings.Join(find(told(b.sink), "/breakdown@"), "\n")
+	assert.Equal(t, 4, strings.Count(down, "ml.step.time.unattributed=4"), down)
+	assert.NotContains(t, down, "evaluation")
+}
+
 // The number of unjudged windows is logged at the end of a run.
 func TestNotJudgedIsSaid(t *testing.T) {
 	core, logs := observer.New(zap.InfoLevel)

@@ -10,8 +10,8 @@ rm -rf "$out"
 "$machine" "$venv" "$out" /job/slurm.sh $(sed -n 's/^    "\(slurm-[a-z-]*\)": Case.*/\1/p' "$(dirname "$0")/slurm.py" | grep -v over-memory)
 OVER_MEMORY=OverMemoryKill CONSTRAIN=no "$machine" "$venv" "$out" /job/slurm.sh slurm-over-memory
 "$machine" "$ray" "$out" unshare --pid --fork --mount-proc /opt/venv/bin/python /job/actors.py
-rm -rf "$fixtures"
 mkdir -p "$fixtures"
+find "$fixtures" -mindepth 1 -maxdepth 1 ! -name "cuda-*" ! -name "nccl-*" -exec rm -r {} + # those of gpu.py stay
 for truth in "$out"/*/truth.json; do cp -r "$(dirname "$truth")" "$fixtures"; done
 find "$fixtures" -type f -empty -delete
 find "$fixtures" -type d -empty -delete

@@ -621,6 +621,9 @@ func (h *handler) when(rec *record.Record, t *track, it *placed) []byte {
 	}
 	if rec.Kind == record.Evaluation && t.End > 0 && t.Source != spans.TimeSynthetic { // after the step logged last
 		it.end, it.time = t.End, spans.TimeSynthetic
+		if d := rec.Get(record.Duration); d > 0 && d < maxSeconds {
+			it.end += t.Aside + nanos(d)
+		}
 		return nil
 	}
 	// No clock at all: the file's modification time plus the durations of the records before, to keep the order of the log.

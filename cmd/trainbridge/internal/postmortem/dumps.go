@@ -23,7 +23,7 @@ func (j *judge) dumps(e *Event) (end End, ok bool) {
 		ranks = merge(ranks, g.Ranks)
 		missing = merge(missing, g.Missing)
 		elsewhere = merge(elsewhere, g.Elsewhere)
-		if len(g.Behind) > 0 && len(g.Ranks) > 1 {
+		if len(g.Behind) > 0 && len(g.Ranks) > 1 && !apart(g) {
 			behind = merge(behind, g.Behind)
 			if of == nil || len(g.Ranks) < len(of.Ranks) {
 				of = g
@@ -63,8 +63,8 @@ func (j *judge) dumps(e *Event) (end End, ok bool) {
 		}
 		slices.Sort(differ)
 		end.Sentence = "Ranks called different collectives at number " + human.Thousands(mismatch.Seq) + ": " +
-			human.Ranks([]int64{int64(mismatch.Reference)}) + " " + name(&mismatch.Operation) + ", " + human.Ranks(differ) +
-			" another (" + found + "); no log says which of them is wrong."
+			human.Ranks([]int64{int64(mismatch.Reference)}) + " " + name(&mismatch.Operation) + ", " + human.Ranks(differ) + " " + other(mismatch) +
+			" (" + found + "); no log says which of them is wrong."
 		end.Advice = "Compare what both sides do in that step: a branch, a shape, a data type."
 	case len(missing) == 1 && len(behind) == 0 && e != nil && len(ranks) > 2: // with two ranks, the wait of one says nothing of the other
 		end.Kind, end.Ranks = string(events.ClassTimeout), missing
@@ -78,6 +78,27 @@ func (j *judge) dumps(e *Event) (end End, ok bool) {
 		return End{}, false
 	}
 	return end, true
+}
+
+// apart reports whether the ranks of a group called different collectives before a rank lacked one, and never the same again: then numbers count different
+// calls, and a lower number says nothing. NCCL completes small collectives that differ.
+func apart(g *flightrecorder.Group) bool {
+	return g.Mismatch != nil && !g.WentOn && (g.Stuck == nil || g.Mismatch.Seq <= g.Stuck.Seq)
+}
+
+// other says how the operation of the first differing rank differs from the reference's.
+func other(c *flightrecorder.Collective) string {
+	for i := range c.Differ {
+		switch d := &c.Differ[i]; {
+		case d.What == flightrecorder.Type && name(&d.Entry) != name(&c.Operation):
+			return name(&d.Entry)
+		case d.What == flightrecorder.Sizes:
+			return "with other sizes"
+		case d.What == flightrecorder.Dtypes:
+			return "with other data types"
+		}
+	}
+	return "another"
 }
 
 // dumpsAlone is the conclusion from dumps where no log has an error: ranks that are behind. All else in dumps is said only if a log tells of a wait.

@@ -16,6 +16,7 @@ import (
 func Judge(c *Case) End {
 	j := &judge{Case: c, all: c.sorted()}
 	j.lastAttempt()
+	j.raised()
 	// The run went on after an event with later steps: the event says nothing of the end. An end of training stays, because errors behind the end are judged by
 	// it.
 	j.all = slices.DeleteFunc(j.all, func(e *Event) bool { return e.wentOn && e.Class != events.ClassEnded })
@@ -63,6 +64,29 @@ func (j *judge) lastAttempt() {
 		}
 		j.all = j.all[i+1:]
 		return
+	}
+}
+
+// raised takes the watchdog's counts of a rank for no time-out where the rank's collective had failed by an exception: since PyTorch 2.5 both ends of a wait print
+// the same counts, and ask for dumps in the words of a time-out.
+func (j *judge) raised() {
+	failed := make(map[int64]bool) // by an exception before any time-out, by rank
+	for i, e := range j.all {
+		rank := j.rankOf(e)
+		switch {
+		case rank < 0:
+		case e.Form.Name == "pytorch.async_exception":
+			if _, known := failed[rank]; !known {
+				failed[rank] = true
+			}
+		case e.Class != events.ClassTimeout:
+		case failed[rank] && (e.Form.Name == "pytorch.work_counts" || e.Form.Name == "pytorch.dump_signal"):
+			peer := *e
+			peer.Class = events.ClassPeer
+			j.all[i] = &peer
+		default:
+			failed[rank] = false
+		}
 	}
 }
 
@@ -429,7 +453,11 @@ func (j *judge) device(e *Event) End {
 			end.Ranks = ranks
 		}
 	} else {
-		end.Sentence = what + j.where(e) + "."
+		where := j.where(e)
+		if where == "" && len(ranks) == 1 { // the first line is of the kernel, which prints no rank
+			where = " on " + human.Ranks(ranks)
+		}
+		end.Sentence = what + where + "."
 		j.name(&end, e, like)
 	}
 	end.Advice = map[events.Class]string{
@@ -533,6 +561,9 @@ func (j *judge) mismatch(e *Event) End {
 	// A line with ranks comes from a comparison of what the ranks call (PyTorch's ProcessGroupWrapper). Any other line is of one rank, which has received data
 	// that does not fit its call: a damaged message would look the same.
 	end := End{Kind: string(e.Class), Certain: len(e.Ranks) > 0, Sentence: "Ranks of a group called different collectives"}
+	if byDumps, ok := j.dumps(e); ok && byDumps.Kind == end.Kind {
+		return byDumps
+	}
 	if peer, err := strconv.ParseInt(e.Peer, 10, 64); err == nil && len(e.Ranks) == 1 {
 		end.Ranks = []int64{e.Ranks[0], peer}
 		slices.Sort(end.Ranks)
@@ -561,6 +592,9 @@ func (j *judge) network(e *Event) End {
 	}
 	end.Sentence += ": " + cmp.Or(strings.TrimRight(e.What, ". "), clean(e.Text)) + "."
 	end.Advice = "Look at the link between both ends: cable, switch port, GID, firewall; the end that reports is seldom the one that failed."
+	if e.Form.Name == "nccl.no_interface" {
+		end.Advice = "Set NCCL_SOCKET_IFNAME to an interface that the host has (ip addr)."
+	}
 	return end
 }
 
@@ -964,7 +998,7 @@ func (j *judge) timeout(e *Event) End {
 
 // fewest are the ranks of a group that have enqueued the fewest works (least), by the counts of all ranks; empty: all have the same, or not all have told.
 // Ranks of the group are ranks of the job if the group has as many. default_pg of a job of unknown size has the ranks up to the highest at least: then a rank
-// that did not tell may be further behind.
+// that did not tell may be further behind. A majority that waits for a work of which a rank ahead is done is not behind.
 func (j *judge) fewest(counts map[int64]*Event, group string) (behind []int64, least int64) {
 	size := j.WorldSize
 	if size == 0 && strings.Contains(group, "default_pg") && len(counts) > 2 {
@@ -977,12 +1011,15 @@ func (j *judge) fewest(counts map[int64]*Event, group string) (behind []int64, l
 	for _, o := range counts {
 		least = min(least, o.Enqueued)
 	}
+	waiting := false // a rank ahead has completed the last work of the ranks behind, and a rank behind has not
 	for r, o := range counts {
 		if o.Enqueued == least {
 			behind = append(behind, r)
+			waiting = waiting || o.Completed >= 0 && o.Completed < least
 		}
 	}
-	if len(behind) == len(counts) {
+	ahead := slices.ContainsFunc(slices.Collect(maps.Values(counts)), func(o *Event) bool { return o.Enqueued > least && o.Completed >= least })
+	if len(behind) == len(counts) || waiting && ahead && 2*len(behind) > len(counts) { // the few ahead called something else, or a message was lost
 		return nil, 0
 	}
 	slices.Sort(behind)

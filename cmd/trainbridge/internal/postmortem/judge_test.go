@@ -29,6 +29,17 @@ func TestJudge(t *testing.T) { //nolint:funlen // a table
 		}
 		return b.String()
 	}
+	counts := func(enqueued, completed int, ranks ...int) string {
+		var b strings.Builder
+		for _, r := range ranks {
+			fmt.Fprintf(&b, "[rank%d]:[E612 09:48:20.456945123 ProcessGroupNCCL.cpp:2252] [PG ID 0 PG GUID 0(default_pg) Rank %d]  failure detected by watchdog at work sequence id: %d "+
+				"PG status: last enqueued work: %d, last completed work: %d\n", r, r, enqueued, enqueued, completed)
+		}
+		return b.String()
+	}
+	const async = "[rank0]:[E612 09:48:20.456945123 ProcessGroupNCCL.cpp:612] [Rank 0] Collective WorkNCCL(SeqNum=15, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=10000) raised " +
+		"the following async exception: NCCL error: remote process exited or there was a network error, NCCL version 2.28.9\n"
+	const killed = "E612 09:48:21.013000 2074 torch/distributed/elastic/multiprocessing/api.py:986] failed (exitcode: -9) local_rank: 1 (pid: 2159) of binary: /opt/venv/bin/python3\n"
 	for _, c := range []struct {
 		name, log, kernel string
 		kind              string
@@ -152,6 +163,9 @@ func TestJudge(t *testing.T) { //nolint:funlen // a table
 		},
 		{name: "the only silent rank", log: waits("default_pg", 0, 1, 3), kind: "collective_timeout", says: "rank 2 alone is silent"},
 		{name: "the rank with fewer works", log: waits("default_pg", 0, 1, 2) + late, kind: "rank_behind", ranks: []int64{3}, says: "did not finish enqueueing work 31"},
+		{name: "a majority waits for a work that the rank ahead has completed", log: counts(16, 15, 0, 1, 3) + counts(17, 16, 2), kind: "collective_timeout", says: "no log says which rank was behind"},
+		{name: "a majority is behind, and waits for nothing", log: counts(16, 16, 0, 1, 3) + counts(17, 16, 2), kind: "rank_behind", ranks: []int64{0, 1, 3}, says: "work 17"},
+		{name: "counts behind an exception tell no time-out", log: async + counts(15, 14, 0) + killed, kind: KindSIGKILL, ranks: []int64{1}, says: "Process 2159 (rank 1)"},
 		{name: "two silent ranks", log: waits("default_pg", 0, 1, 4), kind: "collective_timeout", says: "no log says which rank was behind"},
 		{name: "ranks of a smaller group", log: waits("tp", 0, 1, 3), kind: "collective_timeout", says: "no log says which rank was behind"},
 	} {

@@ -39,8 +39,13 @@ func (c *conclusion) warmUp(steps []account.Step, run *regimes.Run, ranks float6
 	if !c.worth(more) {
 		return
 	}
-	c.lose("warm_up", more, ranks, c.sf("The first step took %s, %s more than usual: it compiles, allocates and connects", "首步用了 %s，比正常多 %s：编译、分配与建立连接",
-		human.Seconds(took), human.Seconds(more)), c.in("the first step", "首步"),
+	what := c.sf("The first step took %s, %s more than usual: it compiles, allocates and connects", "首步用了 %s，比正常多 %s：编译、分配与建立连接",
+		human.Seconds(took), human.Seconds(more))
+	if n := steps[0].Steps; n > 1 {
+		what = c.sf("The first %s steps, in one record, took %s, %s more than usual: the first compiles, allocates and connects",
+			"同一记录中的前 %s 步用了 %s，比正常多 %s：首步编译、分配与建立连接", human.Thousands(int64(n)), human.Seconds(took*float64(n)), human.Seconds(more))
+	}
+	c.lose("warm_up", more, ranks, what, c.in("the first step", "首步"),
 		c.in("Cache what is compiled, and warm up the data loader before the first step.", "缓存编译结果，并在首步之前预热数据加载。"), c.proofOf(&steps[0], took))
 }
 

@@ -107,7 +107,7 @@ func (l *levels) change(i int) {
 			steps += float64(l.steps[k].Steps)
 		}
 		if lost := steps * (s.Level - l.run.Segments[base].Level); l.worth(lost) {
-			advice := l.in("Check for a throttled device, other jobs on the network or the storage, and memory fragmentation.",
+			advice := l.in("Check for a throttled device, other processes on the GPUs (nvidia-smi), other jobs on the network or the storage, and memory fragmentation.",
 				"检查是否有降频的设备、网络或存储上的其他任务、显存碎片。")
 			if part != "" {
 				advice = l.advice(part)

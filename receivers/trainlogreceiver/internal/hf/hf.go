@@ -29,6 +29,8 @@ type Parser struct {
 	progress progress // finds the step of a record, which the dict lacks, from the bar drawn around
 	// Of the dict that waits for its write: whether the dict is of a step, and whether nothing waits for the numbers, as the dict is broken or has its own.
 	step, alone bool
+	took        float64 // of a step: the time since the step's row before, s, by runtime; 0: unknown
+	runtime     runtime
 }
 
 // New returns a parser; mapped is as in object.New.
@@ -109,7 +111,7 @@ func (p *Parser) bar(b *tqdm.Bar, out object.Out) bool {
 
 // broken takes up the write of a broken dict: else a later record would have that write.
 func (p *Parser) broken(dict []byte) {
-	p.step, p.alone = !bytes.Contains(dict, evaluationMark), true
+	p.step, p.alone, p.runtime = !bytes.Contains(dict, evaluationMark), true, runtime{}
 	if w, ok, _ := p.progress.record(math.NaN()); ok {
 		p.drop(&w)
 	}
@@ -130,7 +132,7 @@ func (p *Parser) drop(w *write) {
 func (p *Parser) number(rec *record.Record) {
 	w, ok, waits := p.progress.record(rec.Get(record.Epoch))
 	numbered := rec.Kind == record.Summary || rec.Has(record.Iteration) // needs no number
-	p.step, p.alone = rec.Kind == record.Step, numbered
+	p.step, p.alone, p.took = rec.Kind == record.Step, numbered, p.runtime.row(rec)
 	rec.Several = true
 	if rec.Kind == record.Evaluation && rec.Has(record.Duration) {
 		p.progress.aside += rec.Get(record.Duration)
@@ -160,6 +162,9 @@ func (p *Parser) time(w *write, rec *record.Record) {
 		return
 	}
 	took, covers := since.took-p.progress.aside, since.covers
+	if p.took > 0 {
+		took = p.took
+	}
 	all := covers + p.progress.untimed
 	p.progress.begin()
 	if all > 0 && all < 1<<31 {
@@ -173,13 +178,64 @@ func (p *Parser) time(w *write, rec *record.Record) {
 	}
 }
 
+// runtime makes times of steps from train_runtime, the time since training began. Rows of steps have it with include_num_input_tokens_seen (trainer.py,
+// Trainer.log).
+type runtime struct {
+	step, last float64 // of the step's row before; last, s, 0: none
+	aside      float64 // s of evaluations since; NaN: unknown
+}
+
+// row takes a record, and returns the time, s, from the step's row before to the step's row, without evaluations; 0: unknown, or known too coarsely. Transformers
+// 5 prints four digits.
+func (r *runtime) row(rec *record.Record) float64 {
+	switch rec.Kind {
+	case record.Evaluation:
+		r.aside += rec.Get(record.Duration)
+		return 0
+	case record.Step:
+	default:
+		return 0
+	}
+	at := 0.0
+	for i := range rec.Extra {
+		if string(rec.Extra[i].Name) == "train_runtime" {
+			at = rec.Extra[i].Value
+		}
+	}
+	took := at - r.last - r.aside
+	const coarse = 20
+	known := r.last > 0 && took > coarse*lastDigit(at)
+	*r = runtime{step: rec.Get(record.Iteration), last: at}
+	if !known {
+		return 0
+	}
+	return took
+}
+
+// lastDigit is the value of a unit in the last of four digits; 0 for a number of more digits.
+func lastDigit(v float64) float64 {
+	unit := math.Pow(10, math.Floor(math.Log10(v))-3)
+	if units := v / unit; math.Abs(units-math.Round(units)) > 1e-6 {
+		return 0
+	}
+	return unit
+}
+
 // State reads a trainer_state.json: one object, rewritten at each checkpoint, with the rows logged so far in log_history. The results are as in Line.
 func (p *Parser) State(b []byte, out object.Out) (found bool, reason string) {
 	rows, ok := object.Member(b, "log_history")
 	if !ok {
 		return false, ""
 	}
+	since := runtime{}
 	found, ok = p.objects.Each(rows, out, func(rec *record.Record, raw []byte) {
+		before := since.step
+		if took, steps := since.row(rec), rec.Get(record.Iteration)-before; took > 0 && steps > 0 && !rec.Has(record.Duration) {
+			rec.Set(record.Duration, took/steps)
+			if steps > 1 {
+				rec.Of = record.Mean
+			}
+		}
 		// The row is repeated in every later state.
 		rec.Source, rec.Dedup, rec.Key = SourceState, true, raw
 	})
