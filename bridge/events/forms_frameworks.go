@@ -154,8 +154,8 @@ var jax = []Form{
 		Example: "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: XLA:TPU compile permanent error. Ran out of memory in memory space hbm. Used 21.90G of 7.48G hbm. Exceeded hbm capacity by 14.42G.",
 	},
 	{
-		Name: "xla.exhausted", Writer: "XLA, TensorFlow bfc_allocator.cc", Class: ClassCUDAOOM, Text: "RESOURCE_EXHAUSTED: ", Pattern: `RESOURCE_EXHAUSTED: (?P<what>(?:Attempting to (?:reserve|allocate) \S+|Out of memory (?:while trying to allocate|allocating) \d+ bytes|Failed to allocate request for \S+))`,
-		Example: "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 17179869184 bytes.",
+		Name: "xla.exhausted", Writer: "XLA, TensorFlow bfc_allocator.cc", Class: ClassCUDAOOM, Text: "RESOURCE_EXHAUSTED: ", Pattern: `RESOURCE_EXHAUSTED: (?P<what>(?:Attempting to (?:reserve|allocate) \S+|Out of memory (?:while trying to allocate|allocating) (?:\d+ bytes|[\d.]+[KMGT]iB)|Failed to allocate request for \S+))`,
+		Example: "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 596.05GiB with allocator GPU_0_bfc on device 0.",
 	},
 	{
 		Name: "tensorflow.oom", Writer: "TensorFlow op_requires.h", Class: ClassCUDAOOM, Text: "OOM when allocating tensor ", Pattern: `(?P<what>OOM when allocating tensor with shape ?\[[\d,]*\]).*?device:(?:GPU|TPU):`,
