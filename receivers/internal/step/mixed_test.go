@@ -92,8 +92,9 @@ func TestEvaluationWithoutClock(t *testing.T) {
 	res = read(t, []string{"step it=1 dur=1 stamp=2026-01-01T00:00:01", "eval it=1 vloss=2 dur=3", "eval it=1 vloss=4 dur=2"})
 	got = res.spans(spans.SpanEvaluation)
 	require.Len(t, got, 2)
-	assert.Equal(t, [2]time.Duration{4 * time.Second, 3 * time.Second}, when(got[0], time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)), "begins when the step has ended")
-	assert.Equal(t, [2]time.Duration{6 * time.Second, 2 * time.Second}, when(got[1], time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)), "begins when the evaluation before has ended")
+	base := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	assert.Equal(t, [2]time.Duration{4 * time.Second, 3 * time.Second}, when(got[0], base), "begins when the step has ended")
+	assert.Equal(t, [2]time.Duration{6 * time.Second, 2 * time.Second}, when(got[1], base), "begins when the evaluation before has ended")
 }
 
 // A summary is of the run, not of the step before.

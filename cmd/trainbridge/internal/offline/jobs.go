@@ -20,7 +20,8 @@ type job struct {
 
 // partOfJob matches directories with the part of a job written by a rank, a host or an attempt, such as torchrun's <log_dir>/<run_id>/attempt_0/3/stdout.log
 // (torch/distributed/elastic/multiprocessing/api.py), a host by its address, or a checkpoint of Hugging Face's Trainer.
-var partOfJob = regexp.MustCompile(`(?i)^(\d+|\d+\.\d+\.\d+\.\d+|checkpoint-\d+|(attempt|rank|local_rank|global_rank|host|node|worker|gpu|proc|process|pod|machine)[-_]?\d+|` +
+var partOfJob = regexp.MustCompile(`(?i)^(\d+|\d+\.\d+\.\d+\.\d+|checkpoint-\d+|` +
+	`(attempt|rank|local_rank|global_rank|host|node|worker|gpu|proc|process|pod|machine)[-_]?\d+|` +
 	`((gpu|compute)[-_])?(host|node|machine)[-_]?(\d+|[a-z]))$`)
 
 // trains are the receivers of logs that tell of steps. Logs of collectives, RPCs and the like accompany a job.

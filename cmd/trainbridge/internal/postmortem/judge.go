@@ -67,8 +67,8 @@ func (j *judge) lastAttempt() {
 	}
 }
 
-// raised takes the watchdog's counts of a rank for no time-out where the rank's collective had failed by an exception: since PyTorch 2.5 both ends of a wait print
-// the same counts, and ask for dumps in the words of a time-out.
+// raised takes the watchdog's counts of a rank for no time-out where the rank's collective had failed by an exception: since PyTorch 2.5 both ends of a wait
+// print the same counts, and ask for dumps in the words of a time-out.
 func (j *judge) raised() {
 	failed := make(map[int64]bool) // by an exception before any time-out, by rank
 	for i, e := range j.all {

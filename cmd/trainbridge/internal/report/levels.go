@@ -226,7 +226,8 @@ func (l *levels) part(of string) string {
 }
 
 // shared leaves a loss of longer steps only so far as no claim about waiting, loading data or queues has the same seconds. Seconds of slow steps that no log
-// explains, or in which a rank loaded data, are those of late ranks too, where no collective could be placed in a step. Waiting that is nearly all (80 %) for one rank or host is named so.
+// explains, or in which a rank loaded data, are those of late ranks too, where no collective could be placed in a step. Waiting that is nearly all (80 %) for
+// one rank or host is named so.
 func (c *conclusion) shared() {
 	others, late := 0.0, 0.0
 	var wait, who *claim

@@ -185,8 +185,8 @@ type runtime struct {
 	aside      float64 // s of evaluations since; NaN: unknown
 }
 
-// row takes a record, and returns the time, s, from the step's row before to the step's row, without evaluations; 0: unknown, or known too coarsely. Transformers
-// 5 prints four digits.
+// row takes a record, and returns the time, s, from the step's row before to the step's row, without evaluations; 0: unknown, or known too coarsely.
+// Transformers 5 prints four digits.
 func (r *runtime) row(rec *record.Record) float64 {
 	switch rec.Kind {
 	case record.Evaluation:

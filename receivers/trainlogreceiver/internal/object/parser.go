@@ -196,7 +196,7 @@ func (p *Parser) judge() bool {
 	return false
 }
 
-// saves says whether a row has the time of a checkpoint, and of a step no more than the number: the checkpoint came behind the step, which has a row of its own.
+// saves says whether a row has the time of a checkpoint, and of a step no more than the number: the checkpoint came behind the step, whose row is another.
 func (p *Parser) saves() bool {
 	rec := p.rec
 	for i := range rec.Stages {
