@@ -176,7 +176,10 @@ type track struct {
 	Made     int64            `json:"made"`            // reconstructed time of a log without a clock, ns
 	Own      float64          `json:"own,omitempty"`   // s, the time of the last logged step, of a source that logs times of single steps (trainers.Single)
 	Source   spans.TimeSource `json:"source"`          // where End comes from
-	Trace    pcommon.TraceID  `json:"trace,omitzero"`  // of the last step, if an id decided
+	// Evaluated is the iteration of an evaluation without a duration since the last step, if Evaluates.
+	Evaluated int64           `json:"evaluated,omitempty"`
+	Evaluates bool            `json:"evaluates,omitempty"`
+	Trace     pcommon.TraceID `json:"trace,omitzero"` // of the last step, if an id decided
 	Last     key              `json:"last,omitzero"`   // the span of the last step
 	// Values repeated by the records go to their resource, and hold for their evaluations and parts too.
 	Units    unitTexts                     `json:"units,omitzero"`
@@ -474,7 +477,11 @@ func (h *handler) place(rec *record.Record, it *placed) {
 	if rec.Kind == record.Step {
 		h.state.Trained = true
 		h.epoch(rec, it, t)
+		before := t.Attempt
 		h.count(rec, it, t)
+		if t.Attempt != before { // the process is another
+			t.Own = 0
+		}
 		if rec.EitherTokens || rec.Counted {
 			t.Tokens.count(rec, it, t.Attempt)
 		}
@@ -484,8 +491,12 @@ func (h *handler) place(rec *record.Record, it *placed) {
 		h.ofLastStep(rec, it, t)
 	}
 	begin(rec, it, t, lastEnd, lastSource)
-	if rec.Kind == record.Step && it.kindOfDuration == spans.DurationStep && trainers.Single(rec.Source) {
+	if rec.Kind == record.Step && it.kindOfDuration == spans.DurationStep && trainers.Single(rec.Source) && !evaluates(rec, it, t) {
 		t.Own = rec.Get(record.Duration)
+	}
+	if rec.Kind == record.Step || rec.Kind == record.Evaluation {
+		t.Evaluates = rec.Kind == record.Evaluation && it.hasIteration && !rec.Has(record.Duration)
+		t.Evaluated = it.iteration
 	}
 	// The track's times are those of the steps, and what came between steps: evaluations, and checkpoints logged with a time (raw) of their own.
 	switch rec.Kind {
@@ -519,6 +530,20 @@ func (h *handler) place(rec *record.Record, it *placed) {
 	case record.Evaluation, record.Summary, record.Ranks, record.Sample:
 	}
 }
+
+// evaluates gives a step whose time holds an evaluation of unknown length, as nanoGPT's does, the evaluation as a part: what the step took longer than the
+// logged step before. A checkpoint that follows the evaluation is within. false: no such step.
+func evaluates(rec *record.Record, it *placed, t *track) bool {
+	of := trainers.Of(rec.Source, it.kindOfDuration)
+	more := rec.Get(record.Duration) - t.Own
+	if !t.Evaluates || !it.hasIteration || it.iteration != t.Evaluated || of.Evaluation != trainers.Within || t.Own == 0 || !(more > 0) {
+		return false
+	}
+	rec.Stages = append(rec.Stages, record.Stage{Name: evaluation, Seconds: more})
+	return true
+}
+
+var evaluation = []byte("evaluation")
 
 // ofLastStep gives a record without an iteration (a validation result, parts on separate lines, a report on ranks) the iteration of the step that its writer
 // logged last, or that step's ordinal if it has no iteration. A report on ranks by a writer without steps is of the format's latest step.
