@@ -48,7 +48,7 @@ type figure struct {
 	of      string // whose: a window, a function, an operation; "" in a section about one thing
 	name    string
 	unit    string // s, By/s, 1/s, FLOP/s, 1 or ""
-	better  int    // lowerIsBetter or higherIsBetter
+	better  int    // lowerIsBetter or higherIsBetter; 0: neither, of times of steps with unlike work
 	paired  bool   // a[i] and b[i] are of the same step
 
 	a, b             []unit // in order of time
@@ -69,6 +69,8 @@ type Comparison struct {
 	facts      []fact
 	figures    []*figure
 	confidence float64 // of each interval
+	work       float64 // of a step in B, by a step in A: tokens, else samples; NaN: not known
+	workOf     *figure // the throughput that work is made of
 	unitsA     string  // what is drawn: steps, or traces where a run has no steps
 	unitsB     string
 	accounts   accounts
@@ -198,7 +200,7 @@ func (s *side) units(of *sample, column int, fill float64, scale func(*row) floa
 
 // Compare compares two runs: their facts, their accounts, and each figure that at least one of them has.
 func Compare(a, b *Run) *Comparison {
-	c := &Comparison{a: a, b: b, accounts: accountsOf(a, b)}
+	c := &Comparison{a: a, b: b, accounts: accountsOf(a, b), work: math.NaN()}
 	logA, logB := logs(a, b)
 	sa, sb := newSide(a, logA), newSide(b, logB)
 	c.unitsA, c.unitsB = unitNames(sa), unitNames(sb)
@@ -210,6 +212,13 @@ func Compare(a, b *Run) *Comparison {
 	c.addPasses(sa, sb)
 	c.addCollectives(sa, sb)
 	c.addLoss(sa, sb)
+	if c.unlike() { // more work takes longer
+		for _, f := range c.figures {
+			if f.unit == "s" && (f.section == sectionSteps || f.section == sectionBreakdown || f.section == sectionTimers) {
+				f.better = 0
+			}
+		}
+	}
 	c.estimate()
 	return c
 }
@@ -270,9 +279,32 @@ func (c *Comparison) addSteps(sa, sb *side) {
 		{stepFlop, higherIsBetter, "FLOP/s per GPU, recomputed", "FLOP/s"},
 		{stepMFU, higherIsBetter, "MFU", "1"},
 	} {
-		c.add(&figure{section: sectionSteps, name: f.name, unit: f.unit, better: f.better}, sa, sb, a, b, f.column)
+		of := &figure{section: sectionSteps, name: f.name, unit: f.unit, better: f.better}
+		c.add(of, sa, sb, a, b, f.column)
+		if work := workOf(b, f.column) / workOf(a, f.column); f.unit == "1/s" && c.workOf == nil && work > 0 {
+			c.work, c.workOf = work, of
+		}
 	}
 }
+
+// workOf is the mean work of a step, its time by the throughput in a column; NaN: not in the log.
+func workOf(of *sample, throughput int) float64 {
+	sum, n := 0.0, 0.0
+	if of != nil {
+		for _, r := range of.rows {
+			if w := r.values[stepTime] * r.values[throughput]; w > 0 && !math.IsInf(w, 0) {
+				sum, n = sum+w, n+1
+			}
+		}
+	}
+	return sum / n
+}
+
+// unlikeWork is the share by which the work of steps differs where their times say nothing of the speed.
+const unlikeWork = 0.05
+
+// unlike says whether a step of B does other work than a step of A.
+func (c *Comparison) unlike() bool { return math.Abs(c.work-1) > unlikeWork }
 
 // addWindows adds where the time of the outermost windows that both runs have went: steps, else batches, else passes. Times of a window that covers several
 // steps are per step.

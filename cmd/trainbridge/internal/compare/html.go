@@ -85,7 +85,7 @@ func writeHTML(w io.Writer, d *document) error {
 			switch {
 			case f.worse():
 				row.Class = "worse"
-			case f.differs():
+			case f.differs() && f.better != 0:
 				row.Class = "better"
 			}
 			section.Rows = append(section.Rows, row)

@@ -89,10 +89,23 @@ func (d *document) figuresSentence(apart bool) string {
 	}
 	text := d.sf("A %s%s takes %s %[5]s in B than in A (%[6]s → %[7]s %[4]s, %[8]s).", "B 的每个 %s%s平均比 A %[5]s %[3]s（%[6]s → %[7]s %[4]s，%[8]s）",
 		cmp.Or(first.of, spans.WindowStep), of, by, s.name, d.of(direction(first)), a, b, human.Change(first.ratio.value))
+	if d.unlike() {
+		text += d.workSentence()
+	}
 	if causes := d.causes(); causes != "" {
 		return text + d.sf(" Of it: %s.", "，其中：%s。", causes) + d.beside() + d.lastOnes()
 	}
 	return text + d.in(" No part alone explains it.", "。没有任何一部分能单独说明原因。") + d.beside() + d.lastOnes()
+}
+
+// workSentence says how the work of steps differs, and whether the throughput does.
+func (d *document) workSentence() string {
+	what := strings.TrimSuffix(d.of(d.workOf.name), "/s")
+	text := d.sf(" A step of B has %s %s", "，B 的每步 %[2]s 为 %[1]s", human.Change(d.work), what)
+	if d.workOf.differs() {
+		return text + d.sf(", and %s are %s (%s).", "，%s %s（%s）", d.of(d.workOf.name), d.of(direction(d.workOf)), human.Change(d.workOf.ratio.value))
+	}
+	return text + d.sf("; no difference is found in %s.", "，%s 看不出差异", d.of(d.workOf.name))
 }
 
 // beside says which collectives and RPC passes differ whose logs have no place in steps, so that no part of a step has their time.
@@ -331,9 +344,11 @@ func (d *document) cells(f *figure) [8]string {
 		}
 	}
 	if f.differs() {
-		cell[7] = d.of(direction(f)) + ", " + d.of("better")
-		if f.worse() {
-			cell[7] = d.of(direction(f)) + ", " + d.of("worse")
+		switch cell[7] = d.of(direction(f)); {
+		case f.worse():
+			cell[7] += ", " + d.of("worse")
+		case f.better != 0:
+			cell[7] += ", " + d.of("better")
 		}
 	}
 	return cell
