@@ -126,6 +126,15 @@ func (p *page) section(title string) {
 	p.line(p.colours.Bold(title))
 }
 
+// goodput ends the sentence of whereTimeWent. The usual speed is that of the steps around, so that a loss by longer steps from some step on is not taken off.
+func (c *conclusion) goodput() string {
+	share := human.Percent(c.account.Goodput())
+	if slices.ContainsFunc(c.claims, func(cl claim) bool { return cl.kind == "level" && cl.lost > 0 }) {
+		return c.sf("; goodput %s, by the speed of the steps around.", "；有效时间比 %s（按邻近各步的速度）。", share)
+	}
+	return c.sf("; goodput %s.", "；有效时间比 %s。", share)
+}
+
 // whereTimeWent is the wall clock by states in a sentence, states of a thousandth or more, and the largest parts of the time of windows, if there are several.
 func (c *conclusion) whereTimeWent() {
 	if !c.accounted && (c.window == nil || len(c.window.ByTime()) < 2) {
@@ -140,7 +149,7 @@ func (c *conclusion) whereTimeWent() {
 			}
 		}
 		c.paragraph("  ", c.sf("Wall clock %s: %s", "总时间 %s：%s", human.Seconds(c.account.Wall), strings.Join(states, c.in(", ", "，")))+
-			c.sf("; goodput %s.", "；有效时间比 %s。", human.Percent(c.account.Goodput())))
+			c.goodput())
 	}
 	if c.window == nil {
 		return

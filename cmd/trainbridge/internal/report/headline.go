@@ -148,7 +148,11 @@ func (c *conclusion) losses(total float64) string {
 		human.Seconds(total), human.Seconds(c.whole()), human.Percent(total/c.whole()), c.count(), c.mostly(c.largest(""), total))
 	switch {
 	case c.slow():
-		text += c.in(" ", "") + c.slowFew("") + c.why() + c.in(".", "。")
+		text += c.in(" ", "") + c.slowFew("")
+		if c.worth(c.lost) {
+			text += c.why()
+		}
+		text += c.in(".", "。")
 	case c.judged():
 		text += c.noneSlow()
 	}
