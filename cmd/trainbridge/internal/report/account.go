@@ -83,6 +83,7 @@ func (c *conclusion) states() {
 	}
 	a := &c.account
 	c.checkpoints()
+	c.longEvaluations()
 	if lost := a.Seconds[account.StartUp]; c.worth(lost) {
 		c.lose("start_up", lost, c.ranksIn(account.StartUp), c.sf("Start-up took %s: %s", "首步之前的启动用了 %s，%s", human.Seconds(lost), c.share(lost)),
 			c.in("start-up", "启动"), c.in("Look at what runs before the first step: imports, loading the checkpoint, building data sets, compiling.",
@@ -183,6 +184,40 @@ func (c *conclusion) checkpoints() {
 		seen = append(seen, c.at(p.After, p.Seconds, p.At))
 	}
 	c.lose("checkpoint", lost, c.ranksIn(account.Checkpoint), text+": "+c.share(lost), c.in("checkpoints", "检查点"), c.of(advices[spans.PartCheckpoint]), seen...)
+}
+
+// longEvaluations adds a remark about evaluations that took more than 1.5 times the median of four or more. No loss: a larger set takes longer, as at the end.
+func (c *conclusion) longEvaluations() {
+	all := c.account.Of(account.Evaluation) // the longest first
+	if len(all) < 4 {
+		return
+	}
+	var times []float64
+	for _, p := range all {
+		times = append(times, p.Seconds)
+	}
+	slices.Sort(times)
+	usual, more := stat.Median(times), 0.0
+	var seen []proof
+	long := 0
+	for _, p := range all {
+		if p.Seconds <= 1.5*usual {
+			break
+		}
+		more += p.Seconds - usual
+		if long++; long <= evidences {
+			seen = append(seen, c.at(p.After, p.Seconds, p.At))
+		}
+	}
+	if !c.worth(more) {
+		return
+	}
+	text := c.sf("%s of %s took longer than usual (%s): %s more in all, %s", "%[2]s中有 %[1]s 次比通常（%[3]s）长：共多用 %[4]s，%[5]s", human.Thousands(long),
+		c.in(human.Plural(len(all), "evaluation"), human.Thousands(len(all))+" 次评估"), human.Seconds(usual), human.Seconds(more), c.share(more))
+	c.claims = append(c.claims, claim{
+		kind: "evaluation", cost: more, grade: remark, proof: seen, what: text,
+		advice: c.in("See whether these evaluations had more samples; else look at the storage and the hosts at that time.", "查看这些评估的样本是否更多；否则查看当时的存储与主机。"),
+	})
 }
 
 // blamedOn is how many seconds of slow windows a part is to blame for: claims of causes have them.

@@ -88,6 +88,29 @@ func TestLevelsOfSamples(t *testing.T) {
 	assert.NotContains(t, strings.Split(text, "Not known")[0], " lost")
 }
 
+// An evaluation far longer than the others is a remark, and no loss: a larger set takes longer. nanoGPT does not log how long an evaluation took.
+func TestLongEvaluations(t *testing.T) {
+	for longest, said := range map[float64]bool{4: false, 40: true} {
+		var log strings.Builder
+		for i := 0; i <= 60; i++ {
+			took := 1 + 0.002*float64(i%5)
+			if i%10 == 0 {
+				fmt.Fprintf(&log, "step %d: train loss 2.5000, val loss 2.6000\n", i)
+				took += 4
+			}
+			if i == 40 {
+				took += longest - 4
+			}
+			fmt.Fprintf(&log, "iter %d: loss 2.5000, time %.2fms, mfu 31.00%%\n", i, took*1e3)
+		}
+		text := reported(t, write1(t, "train.log", log.String()))
+		assert.Equal(t, said, strings.Contains(text, "1 of 6 evaluations took longer than usual (3.99 s): 36 s more in all"), text)
+		assert.NotContains(t, text, "slow steps")
+		assert.Contains(t, text, "steps was slow")
+		assert.Contains(t, text, "evaluations")
+	}
+}
+
 // A short stretch that was faster is no measure of what is usual: the steps behind are as those before.
 func TestLevelsReturn(t *testing.T) {
 	for fast, lost := range map[int]bool{25: false, 90: true} {
