@@ -180,7 +180,7 @@ type track struct {
 	Evaluated int64           `json:"evaluated,omitempty"`
 	Evaluates bool            `json:"evaluates,omitempty"`
 	Trace     pcommon.TraceID `json:"trace,omitzero"` // of the last step, if an id decided
-	Last     key              `json:"last,omitzero"`   // the span of the last step
+	Last      key             `json:"last,omitzero"`  // the span of the last step
 	// Values repeated by the records go to their resource, and hold for their evaluations and parts too.
 	Units    unitTexts                     `json:"units,omitzero"`
 	Steady   [spans.NumStated]spans.Steady `json:"steady,omitzero"`
