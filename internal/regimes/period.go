@@ -19,8 +19,10 @@ const (
 	steady      = 0.05 // of their median: the distance of the quartiles of steady steps
 )
 
-// period finds periods among the slow steps, the strongest first, up to a few. The steps of a period are then no longer slow, unless among each other.
+// period finds periods among the slow steps, the strongest first, up to a few. The steps of a period are then no longer slow, unless among each other. What is
+// left is compared with the periods of earlier steps (Attempt.Earlier).
 func (j *judge) period() {
+	defer j.earlier()
 	all := 0
 	for _, i := range j.known {
 		if j.run.Steps[i].State == Slow {
@@ -39,6 +41,24 @@ func (j *judge) period() {
 		}
 	}
 }
+
+// earlier makes slow steps Periodic that are as long as those of a period of earlier steps.
+func (j *judge) earlier() {
+	for _, p := range j.of.Earlier {
+		at := slices.IndexFunc(j.run.Periods, p.Same)
+		for _, i := range j.known {
+			if s := &j.run.Steps[i]; s.State == Slow && mod(j.number(i), p.Every) == p.Rest && j.of.Seconds[i] <= p.Limit {
+				if at < 0 {
+					at, j.run.Periods = len(j.run.Periods), append(j.run.Periods, p)
+				}
+				s.State, s.Period = Periodic, at
+			}
+		}
+	}
+}
+
+// Same says whether two periods are of the same steps.
+func (p Period) Same(o Period) bool { return p.Every == o.Every && p.Rest == o.Rest }
 
 // strongest finds the period with most of the slow steps, and keeps it; of several the one with the largest distance, and the least rest. A period has
 // leastPeriod slow steps or more; its steps are nearly all slow, by about the same time. all is the number of slow steps of the attempt. false: no period.
@@ -123,7 +143,7 @@ func (j *judge) keep(slow []int, p Period) {
 			s.State, s.Period = Periodic, len(j.run.Periods)
 		}
 	}
-	p.Usual = l.Usual
+	p.Usual, p.Limit = l.Usual, l.Limit
 	j.run.Periods = append(j.run.Periods, p)
 }
 

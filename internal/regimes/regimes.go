@@ -17,6 +17,7 @@ type Attempt struct {
 	Number  []int64   // of each step; nil: 0, 1, 2, …
 	Loads   []Load    // a lasting change is a change of regime, whatever the times
 	Starts  []int     // with several attempts judged together: the first steps of the later ones, possible warm-ups like step 0
+	Earlier []Period  // of earlier steps of the job: too few of a period's steps may be left to find the period again
 }
 
 // Load is the work of a step. 0: unknown.
@@ -67,6 +68,7 @@ type Period struct {
 	Slow, Of    int     // slow steps of the period, and all its steps, such as 20 of 20
 	All         int     // slow steps of the attempt, with those of the period
 	Usual       float64 // s: of one of its steps
+	Limit       float64 // s: a longer one of its steps is slow
 	Excess      float64 // s: in all, beyond the usual time of the others
 }
 

@@ -325,7 +325,7 @@ func TestPeriod(t *testing.T) {
 		run := Judge(j.Attempt)
 		require.Len(t, run.Periods, 1)
 		p := run.Periods[0]
-		assert.Equal(t, Period{Every: 10, Rest: 0, Slow: 19, Of: 19, All: 19, Usual: p.Usual, Excess: p.Excess}, p)
+		assert.Equal(t, Period{Every: 10, Rest: 0, Slow: 19, Of: 19, All: 19, Usual: p.Usual, Limit: p.Limit, Excess: p.Excess}, p)
 		assert.InDelta(t, 190, p.Excess, 6)
 		assert.InDelta(t, 14, p.Usual, 0.5)
 		assert.Equal(t, Periodic, run.Steps[50].State)
@@ -345,6 +345,20 @@ func TestPeriod(t *testing.T) {
 }
 
 // Warm-up steps have their own state, also after a restart.
+// Three steps of a period that earlier steps had are no slow steps; without the earlier steps, and where one takes longer, each is.
+func TestEarlierPeriod(t *testing.T) {
+	of := Attempt{}
+	for i := range 350 {
+		of.Seconds, of.Number = append(of.Seconds, 1+0.001*float64(i%7)), append(of.Number, int64(i))
+	}
+	of.Seconds[100], of.Seconds[200], of.Seconds[300] = 4, 4.1, 9
+	assert.Equal(t, []State{Slow, Slow, Slow}, []State{Judge(of).Steps[100].State, Judge(of).Steps[200].State, Judge(of).Steps[300].State})
+	of.Earlier = []Period{{Every: 100, Rest: 50, Limit: 5}, {Every: 100, Limit: 5, Usual: 4}}
+	run := Judge(of)
+	assert.Equal(t, []State{Periodic, Periodic, Slow}, []State{run.Steps[100].State, run.Steps[200].State, run.Steps[300].State})
+	assert.Equal(t, of.Earlier[1:], run.Periods)
+}
+
 // Two periods of one distance with equally many steps come in the order of their rests, each time.
 func TestPeriodsOfOneDistance(t *testing.T) {
 	j := steps(1, 400, flat(1), lognormal(0.01))

@@ -65,7 +65,10 @@ func (h *History) settle(s *series, all bool) {
 		return
 	}
 	slices.SortStableFunc(s.held[s.judged:], func(a, b *window) int { return cmp.Compare(a.Start, b.Start) })
-	run := regimes.Judge(attempt(s.held, false))
+	steps := attempt(s.held, false)
+	steps.Earlier = s.periods
+	run := regimes.Judge(steps)
+	s.recall(run.Periods)
 	work := h.workOf(s.held)
 	var rare [breakdown.Evaluation + 1][]int // the windows with the kind
 	for k := range rare {
@@ -113,6 +116,15 @@ func (h *History) settle(s *series, all bool) {
 	h.free = append(h.free, s.held[:first]...)
 	s.held = slices.Delete(s.held, 0, first)
 	s.judged = until - first
+}
+
+// recall keeps the periods of steps for later windows, the latest eight.
+func (s *series) recall(found []regimes.Period) {
+	for _, p := range found {
+		s.periods = append(slices.DeleteFunc(s.periods, p.Same), p)
+	}
+	const most = 8
+	s.periods = slices.Delete(s.periods, 0, max(0, len(s.periods)-most))
 }
 
 // workOf judges windows without their overhead (past.overhead); nil: none has any.

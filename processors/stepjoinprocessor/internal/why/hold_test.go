@@ -145,6 +145,20 @@ func TestHoldPeriod(t *testing.T) {
 	}
 }
 
+// A period that was found once makes none of its later steps slow, though some 4,000 windows are judged together and the last ones have too few of its steps.
+func TestHoldPeriodToTheEnd(t *testing.T) {
+	w := finished(tails(0.01))
+	for range 10_500 {
+		if n := w.job.step; n%1000 == 999 {
+			w.step(1, fault{kind: breakdown.Unattributed, seconds: 10})
+			continue
+		}
+		w.step(1)
+	}
+	w.judge(t)
+	assert.Empty(t, w.slow)
+}
+
 // A checkpoint is compared with those on both sides: of ten, the only one with ten times the duration is slow, wherever it is.
 func TestHoldCheckpoints(t *testing.T) {
 	for long := range 10 {

@@ -16,8 +16,9 @@ type series struct {
 	next    int    // index in windows
 	rare    [breakdown.Evaluation + 1]rare
 
-	held   []*window // finished logs: in order of time
-	judged int       // how many of held are already judged, and kept for comparison
+	held    []*window        // finished logs: in order of time
+	judged  int              // how many of held are already judged, and kept for comparison
+	periods []regimes.Period // finished logs: of the steps so far, the latest last
 }
 
 // past has the kept values of a window.
