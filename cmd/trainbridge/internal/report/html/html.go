@@ -169,6 +169,8 @@ func (c *composer) runs(first []format.Conclusion) *table {
 	}
 	of := tables.Runs(rows, c.chinese)
 	t := tableOf(c.t("Runs", "运行"), of)
+	t.Note = c.t("What differs between two of them, and whether by more than chance: trainbridge compare DIR DIR",
+		"比较其中两个运行，以及差异是否大于随机波动：trainbridge compare 目录 目录")
 	for _, r := range of.Rows {
 		by := make(numbers, len(r))
 		for i := range r {

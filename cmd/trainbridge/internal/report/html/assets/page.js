@@ -38,7 +38,7 @@ function runs(spec) {
     return th;
   });
   return make("nav", { class: "runs", "aria-label": words.jobs }, make("div", { class: "scroll", tabindex: "0" },
-    make("table", null, make("thead", null, make("tr", null, ...heads)), body)));
+    make("table", null, make("thead", null, make("tr", null, ...heads)), body)), make("p", { class: "note" }, spec.note));
 }
 
 // numbers are a figure as a table, for who cannot see it or wants to copy it.
