@@ -5,7 +5,7 @@ import (
 	"math/bits"
 )
 
-// filter finds the forms' texts (Form.Text) in a line, in one pass. The filter reads the four bytes at every second place of the line and looks them up among
+// filter finds the forms' texts (Form.Text), and those of tracebacks (traceTexts), in a line, in one pass. The filter reads the four bytes at every second place of the line and looks them up among
 // the grams: the first four bytes of each text, and the four from the second on. A text has five bytes or more, so one of its two grams is at a place read.
 type filter struct {
 	known [1 << knownBits / 64]uint64 // a bit for the hash of each gram: most places of most lines end here
@@ -24,13 +24,13 @@ type gram struct {
 	next  uint16 // index + 1 of the slot's next gram; 0: none
 	at    uint8  // offset of the gram in the text: 0 or 1
 	text  string
-	forms []int32 // indices in Forms of the forms with the text
+	forms []int32 // indices in Forms of the forms with the text; none: the text is of tracebacks
 }
 
 // hash is Fibonacci hashing: the upper bits of the product are the hash.
 func hash(v uint32) uint32 { return v * 0x9e3779b1 }
 
-// newFilter makes the filter of the forms' texts. Forms with the same text share its grams.
+// newFilter makes the filter of the forms' texts, and of the texts of tracebacks, which no form has. Forms with the same text share its grams.
 func newFilter(forms []*Form) *filter {
 	f := new(filter)
 	byText := make(map[string][]int32)
@@ -41,7 +41,7 @@ func newFilter(forms []*Form) *filter {
 		}
 		byText[form.Text] = append(byText[form.Text], int32(i))
 	}
-	for _, text := range texts {
+	for _, text := range append(texts, traceTexts...) {
 		for at := range 2 {
 			four := binary.LittleEndian.Uint32([]byte(text[at:]))
 			bit := hash(four) >> (32 - knownBits)
@@ -81,8 +81,9 @@ func (h *hits) each(visit func(form int) bool) {
 	}
 }
 
-// find sets h to the forms whose texts are in a line. Without any, find returns false and leaves h alone: most lines pay for no clearing.
-func (f *filter) find(line []byte, h *hits) (found bool) {
+// find sets h to the forms whose texts are in a line. Without any, found is false and h is left alone: most lines pay for no clearing. trace: the line has a
+// text of tracebacks.
+func (f *filter) find(line []byte, h *hits) (found, trace bool) {
 	for i := 0; i+4 <= len(line); i += 2 {
 		four := binary.LittleEndian.Uint32(line[i:])
 		sum := hash(four)
@@ -95,6 +96,10 @@ func (f *filter) find(line []byte, h *hits) (found bool) {
 			if g.bytes != four || from < 0 || from+len(g.text) > len(line) || string(line[from:from+len(g.text)]) != g.text {
 				continue
 			}
+			if g.forms == nil {
+				trace = true
+				continue
+			}
 			if !found {
 				*h, found = hits{}, true
 			}
@@ -103,5 +108,5 @@ func (f *filter) find(line []byte, h *hits) (found bool) {
 			}
 		}
 	}
-	return found
+	return found, trace
 }

@@ -124,21 +124,26 @@ func Glued(line []byte) []byte {
 			return line[i:]
 		}
 	}
-	var found hits
-	if text := behindBar(line); text != nil && shared().find(text, &found) {
-		return text
+	if text := behindBar(line); text != nil {
+		if isForm, _ := shared().find(text, new(hits)); isForm {
+			return text
+		}
 	}
 	return nil
 }
 
 // behindBar is the text behind a bar of tqdm with its speed, "… 27/35 [00:12<00:03,  2.08it/s, loss=6.617]"; nil: no bar, or nothing behind it.
 func behindBar(line []byte) []byte {
+	remaining := bytes.IndexByte(line, '<') // most records end here
+	if remaining < 0 {
+		return nil
+	}
 	i := max(bytes.LastIndex(line, []byte("it/s")), bytes.LastIndex(line, []byte("s/it")))
-	if i < 0 {
+	if i < remaining {
 		return nil
 	}
 	end := bytes.IndexByte(line[i:], ']')
-	if end < 0 || !bytes.Contains(line[:i], []byte("<")) {
+	if end < 0 {
 		return nil
 	}
 	if text := bytes.TrimLeft(line[i+end+1:], " \t\r"); len(text) > 0 {

@@ -77,8 +77,9 @@ func (s *Scanner) Line(text []byte) []Event {
 		text = text[:maxLine]
 	}
 	var found hits
-	hit := shared().find(text, &found) && found.without(&s.enough)
-	if !hit && !s.Busy() && !concerns(text) {
+	hit, trace := shared().find(text, &found)
+	hit = hit && found.without(&s.enough)
+	if !hit && !trace && !s.Busy() {
 		return nil
 	}
 	p := s.of(text)

@@ -36,15 +36,10 @@ var (
 // begins says whether a traceback begins in the line.
 func begins(text []byte) bool { return bytes.Contains(text, tracebackText) }
 
-// concerns says whether a line without a form may be of a traceback: the first line, or a frame of a traceback whose first line is not in the log.
-func concerns(text []byte) bool {
-	return begins(text) || bytes.Contains(text, []byte(frameText)) || bytes.Contains(text, []byte(rayText))
-}
+const frameText = `File "`
 
-const (
-	frameText = `File "`
-	rayText   = "() (pid="
-)
+// traceTexts are the texts of lines of a traceback: the first line, a frame, also where the first line is not in the log, and Ray's call before frames.
+var traceTexts = []string{string(tracebackText), frameText, "() (pid="}
 
 const (
 	failedLines  = 6    // of torchrun's summary, between the rank and its traceback
