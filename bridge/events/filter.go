@@ -5,8 +5,9 @@ import (
 	"math/bits"
 )
 
-// filter finds the forms' texts (Form.Text), and those of tracebacks (traceTexts), in a line, in one pass. The filter reads the four bytes at every second place of the line and looks them up among
-// the grams: the first four bytes of each text, and the four from the second on. A text has five bytes or more, so one of its two grams is at a place read.
+// filter finds the forms' texts (Form.Text), and those of tracebacks (traceTexts), in a line, in one pass. The filter reads the four bytes at every second
+// place of the line and looks them up among the grams: the first four bytes of each text, and the four from the second on. A text has five bytes or more, so
+// one of its two grams is at a place read.
 type filter struct {
 	known [1 << knownBits / 64]uint64 // a bit for the hash of each gram: most places of most lines end here
 	table [1 << tableBits]uint16      // a hash table of chains: index + 1 in grams of the first gram of a slot; 0: none

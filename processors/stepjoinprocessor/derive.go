@@ -42,6 +42,7 @@ type deriver struct {
 	waits    []pcommon.SpanID                  // the parts of a step that wait for another process
 	between  bool                              // checkpoints and evaluations among the parts of the step lie between two steps
 	timers   []why.Timer
+	loads    map[pcommon.SpanID]load // by the span of the step
 	loader   why.Loader
 	seconds  []float64
 	ranks    int64 // of the job in the window; 0: unknown
@@ -341,35 +342,43 @@ func (d *deriver) own(r *facts.Run, g *facts.Group, w *facts.Window) {
 	}
 }
 
+// load is how long a rank loaded data in a step, s, and the rank, -1: unknown.
+type load struct {
+	took float64
+	rank int32
+}
+
 // loading adds the time by which another rank loaded data for longer than the rank of the step w, where several ranks log the step: all wait for that rank.
 func (d *deriver) loading(r *facts.Run, g *facts.Group, w *facts.Window, factor float64) {
 	d.loader = why.Loader{}
 	d.seconds = d.seconds[:0]
-	mine, most := 0.0, 0.0
+	if len(g.Windows) < 2 {
+		return
+	}
+	clear(d.loads)
+	for i := range g.Own {
+		if l := &g.Own[i]; l.Kind == breakdown.DataLoading && !l.Parent.IsEmpty() {
+			d.loads[l.Parent] = load{d.loads[l.Parent].took + factor*float64(l.End-l.Start)/1e9, l.LateRank}
+		}
+	}
+	most := 0.0
 	for i := range g.Windows {
-		of, took, rank := &g.Windows[i], 0.0, int32(-1)
+		of := &g.Windows[i]
 		if of.Kind != facts.Step || of.Steps != w.Steps {
 			continue
 		}
-		for k := range g.Own {
-			if l := &g.Own[k]; l.Kind == breakdown.DataLoading && l.Parent == of.Span {
-				took, rank = took+factor*float64(l.End-l.Start)/1e9, l.LateRank
-			}
+		one := d.loads[of.Span]
+		if one.took > most {
+			most, d.loader.Who = one.took, breakdown.Who{Rank: int64(one.rank), HasRank: one.rank >= 0, Host: r.Text(of.Host)}
 		}
-		if of.Span == w.Span {
-			mine = took
-		}
-		if took > most {
-			most, d.loader.Who = took, breakdown.Who{Rank: int64(rank), HasRank: rank >= 0, Host: r.Text(of.Host)}
-		}
-		d.seconds = append(d.seconds, took)
+		d.seconds = append(d.seconds, one.took)
 	}
 	if len(d.seconds) < 2 || most == 0 {
 		return
 	}
 	slices.Sort(d.seconds)
 	d.loader.Late = most - stat.Median(d.seconds)
-	if most > mine {
+	if mine := d.loads[w.Span].took; most > mine {
 		d.pieces = append(d.pieces, breakdown.Piece{Kind: breakdown.DataLoading, Seconds: most - mine})
 	}
 }

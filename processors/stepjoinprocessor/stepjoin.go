@@ -94,7 +94,8 @@ func newStepJoin(cfg *Config, set processor.Settings, next consumer.Traces) (*st
 		cfg: cfg, set: set, next: next, telemetry: telemetry, leaves: slices.Sorted(maps.Keys(cfg.Leaves)), now: time.Now,
 		runs: map[string]*facts.Run{}, places: places{}, told: newLedger(), grace: handover, gpus: gpus.New(), release: func() {},
 	}
-	p.derive.p, p.derive.history, p.derive.parents = p, why.New(), map[pcommon.SpanID]pcommon.SpanID{}
+	p.derive.p, p.derive.history = p, why.New()
+	p.derive.parents, p.derive.loads = map[pcommon.SpanID]pcommon.SpanID{}, map[pcommon.SpanID]load{}
 	p.readers.New = func() any { return &reader{p: p, ends: ends{}} }
 	return p, nil
 }

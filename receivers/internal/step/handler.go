@@ -491,7 +491,7 @@ func (h *handler) place(rec *record.Record, it *placed) {
 		h.ofLastStep(rec, it, t)
 	}
 	begin(rec, it, t, lastEnd, lastSource)
-	if rec.Kind == record.Step && it.kindOfDuration == spans.DurationStep && trainers.Single(rec.Source) && !evaluates(rec, it, t) {
+	if rec.Kind == record.Step && it.kindOfDuration == spans.DurationStep && trainers.Single(rec.Source) && !addEvaluation(rec, it, t) {
 		t.Own = rec.Get(record.Duration)
 	}
 	if rec.Kind == record.Step || rec.Kind == record.Evaluation {
@@ -531,9 +531,9 @@ func (h *handler) place(rec *record.Record, it *placed) {
 	}
 }
 
-// evaluates gives a step whose time holds an evaluation of unknown length, as nanoGPT's does, the evaluation as a part: what the step took longer than the
+// addEvaluation gives a step whose time holds an evaluation of unknown length, as nanoGPT's does, the evaluation as a part: what the step took longer than the
 // logged step before. A checkpoint that follows the evaluation is within. false: no such step.
-func evaluates(rec *record.Record, it *placed, t *track) bool {
+func addEvaluation(rec *record.Record, it *placed, t *track) bool {
 	of := trainers.Of(rec.Source, it.kindOfDuration)
 	more := rec.Get(record.Duration) - t.Own
 	if !t.Evaluates || !it.hasIteration || it.iteration != t.Evaluated || of.Evaluation != trainers.Within || t.Own == 0 || !(more > 0) {
@@ -543,7 +543,7 @@ func evaluates(rec *record.Record, it *placed, t *track) bool {
 	return true
 }
 
-var evaluation = []byte("evaluation")
+var evaluation = []byte(spans.PartEvaluation)
 
 // ofLastStep gives a record without an iteration (a validation result, parts on separate lines, a report on ranks) the iteration of the step that its writer
 // logged last, or that step's ordinal if it has no iteration. A report on ranks by a writer without steps is of the format's latest step.

@@ -30,7 +30,7 @@ func TestEvaluationWithinAStep(t *testing.T) {
 		if c.duration > 0 {
 			rec.Set(record.Duration, c.duration)
 		}
-		assert.Equal(t, c.want != nil, evaluates(rec, &placed{item: item{iteration: 250, hasIteration: true}}, &c.of), name)
+		assert.Equal(t, c.want != nil, addEvaluation(rec, &placed{item: item{iteration: 250, hasIteration: true}}, &c.of), name)
 		assert.Len(t, rec.Stages, len(c.want), name)
 		for i := range rec.Stages {
 			assert.Equal(t, string(c.want[i].Name), string(rec.Stages[i].Name), name)

@@ -281,14 +281,14 @@ func (c *Comparison) addSteps(sa, sb *side) {
 	} {
 		of := &figure{section: sectionSteps, name: f.name, unit: f.unit, better: f.better}
 		c.add(of, sa, sb, a, b, f.column)
-		if work := workOf(b, f.column) / workOf(a, f.column); f.unit == "1/s" && c.workOf == nil && work > 0 {
+		if work := stepWork(b, f.column) / stepWork(a, f.column); f.unit == "1/s" && c.workOf == nil && work > 0 {
 			c.work, c.workOf = work, of
 		}
 	}
 }
 
-// workOf is the mean work of a step, its time by the throughput in a column; NaN: not in the log.
-func workOf(of *sample, throughput int) float64 {
+// stepWork is the mean work of a step, its time by the throughput in a column; NaN: not in the log.
+func stepWork(of *sample, throughput int) float64 {
 	sum, n := 0.0, 0.0
 	if of != nil {
 		for _, r := range of.rows {

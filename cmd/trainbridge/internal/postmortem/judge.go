@@ -437,10 +437,17 @@ func (j *judge) device(e *Event) End {
 		events.ClassECC: "The GPU has an uncorrectable memory error (ECC)", events.ClassCUDAOOM: "GPU memory ran out",
 		events.ClassCUDAError: "A CUDA call failed: " + cmp.Or(e.What, clean(e.Text)),
 	}[e.Class]
-	writer, _, _ := strings.Cut(strings.Replace(e.Form.Name, "pytorch.rocm_fault", "rocm.fault", 1), ".")
+	writer, _, _ := strings.Cut(e.Form.Name, ".")
+	other := "" // of another maker than NVIDIA
 	switch {
-	case e.Class == events.ClassCUDAError && (writer == "acl" || writer == "rocm"):
-		what = map[string]string{"acl": "The NPU", "rocm": "The GPU"}[writer] + " failed: " + e.What
+	case writer == "acl":
+		other = "The NPU"
+	case writer == "rocm", e.Form.Name == "pytorch.rocm_fault":
+		other = "The GPU"
+	}
+	switch {
+	case e.Class == events.ClassCUDAError && other != "":
+		what = other + " failed: " + e.What
 	case e.Class == events.ClassCUDAOOM && writer != "pytorch" && e.What != "":
 		what = when(writer == "xla", "The accelerator's memory", "GPU memory") + " ran out: " + e.What
 	}
@@ -465,7 +472,7 @@ func (j *judge) device(e *Event) End {
 		events.ClassCUDAOOM:   "Make the micro-batch or the sequence smaller, or shard more.",
 		events.ClassCUDAError: "Run that rank with CUDA_LAUNCH_BLOCKING=1 to find the kernel, and look at the kernel log of the host for an Xid.",
 	}[e.Class]
-	if writer == "acl" || writer == "rocm" {
+	if other != "" {
 		end.Advice = "Look at the kernel log of the host and at the driver's log of that device."
 	}
 	return end
@@ -1011,15 +1018,16 @@ func (j *judge) fewest(counts map[int64]*Event, group string) (behind []int64, l
 	for _, o := range counts {
 		least = min(least, o.Enqueued)
 	}
-	waiting := false // a rank ahead has completed the last work of the ranks behind, and a rank behind has not
+	waiting, done := false, false // a rank behind has not completed its last work; a rank ahead has
 	for r, o := range counts {
-		if o.Enqueued == least {
-			behind = append(behind, r)
-			waiting = waiting || o.Completed >= 0 && o.Completed < least
+		if o.Enqueued > least {
+			done = done || o.Completed >= least
+			continue
 		}
+		behind = append(behind, r)
+		waiting = waiting || o.Completed >= 0 && o.Completed < least
 	}
-	ahead := slices.ContainsFunc(slices.Collect(maps.Values(counts)), func(o *Event) bool { return o.Enqueued > least && o.Completed >= least })
-	if len(behind) == len(counts) || waiting && ahead && 2*len(behind) > len(counts) { // the few ahead called something else, or a message was lost
+	if len(behind) == len(counts) || waiting && done && 2*len(behind) > len(counts) { // the few ahead called something else, or a message was lost
 		return nil, 0
 	}
 	slices.Sort(behind)

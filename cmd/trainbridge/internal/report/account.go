@@ -163,12 +163,7 @@ func (c *conclusion) checkpoints() {
 	if len(all) == 0 || !c.worth(lost) {
 		return
 	}
-	var times []float64
-	for _, p := range all {
-		times = append(times, p.Seconds)
-	}
-	slices.Sort(times)
-	usual, longest := stat.Median(times), all[0] // account.Of has the longest first
+	usual, longest := usual(all), all[0] // account.Of has the longest first
 	text := c.sf("%s took %s", "%s共用 %s", c.in(human.Plural(len(all), "checkpoint"), human.Thousands(len(all))+" 次检查点"), human.Seconds(lost))
 	if len(all) > 1 {
 		text += c.sf(" (%s each)", "（每次 %s）", human.Seconds(usual))
@@ -186,18 +181,22 @@ func (c *conclusion) checkpoints() {
 	c.lose("checkpoint", lost, c.ranksIn(account.Checkpoint), text+": "+c.share(lost), c.in("checkpoints", "检查点"), c.of(advices[spans.PartCheckpoint]), seen...)
 }
 
+// usual is the median of the times of checkpoints or evaluations, s.
+func usual(all []account.Pause) float64 {
+	var times []float64
+	for _, p := range all {
+		times = append(times, p.Seconds)
+	}
+	return stat.Among(times)
+}
+
 // longEvaluations adds a remark about evaluations that took more than 1.5 times the median of four or more. No loss: a larger set takes longer, as at the end.
 func (c *conclusion) longEvaluations() {
 	all := c.account.Of(account.Evaluation) // the longest first
 	if len(all) < 4 {
 		return
 	}
-	var times []float64
-	for _, p := range all {
-		times = append(times, p.Seconds)
-	}
-	slices.Sort(times)
-	usual, more := stat.Median(times), 0.0
+	usual, more := usual(all), 0.0
 	var seen []proof
 	long := 0
 	for _, p := range all {

@@ -170,11 +170,19 @@ func (p *Parser) time(w *write, rec *record.Record) {
 	if all > 0 && all < 1<<31 {
 		rec.Covers = int64(all)
 	}
-	if took > 0 && covers > 0 && !rec.Has(record.Duration) {
-		rec.Set(record.Duration, took/covers)
-		if all > 1 {
-			rec.Of = record.Mean
-		}
+	if took > 0 && covers > 0 {
+		each(rec, took/covers, all)
+	}
+}
+
+// each gives a record of so many steps the time of a step, s, unless the record has a time of its own.
+func each(rec *record.Record, seconds, steps float64) {
+	if rec.Has(record.Duration) {
+		return
+	}
+	rec.Set(record.Duration, seconds)
+	if steps > 1 {
+		rec.Of = record.Mean
 	}
 }
 
@@ -230,11 +238,8 @@ func (p *Parser) State(b []byte, out object.Out) (found bool, reason string) {
 	since := runtime{}
 	found, ok = p.objects.Each(rows, out, func(rec *record.Record, raw []byte) {
 		before := since.step
-		if took, steps := since.row(rec), rec.Get(record.Iteration)-before; took > 0 && steps > 0 && !rec.Has(record.Duration) {
-			rec.Set(record.Duration, took/steps)
-			if steps > 1 {
-				rec.Of = record.Mean
-			}
+		if took, steps := since.row(rec), rec.Get(record.Iteration)-before; took > 0 && steps > 0 {
+			each(rec, took/steps, steps)
 		}
 		// The row is repeated in every later state.
 		rec.Source, rec.Dedup, rec.Key = SourceState, true, raw
