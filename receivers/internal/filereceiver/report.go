@@ -155,7 +155,11 @@ func (t *reporter) report(now time.Time) {
 		}
 	}
 	if len(read) > 0 {
-		t.members[0].log.Info("All is read: " + strings.Join(read, "; "))
+		what := "All is read: "
+		if slices.ContainsFunc(all, func(st tail.Status) bool { return st.Lag > 0 }) {
+			what = "Read to the end, while other receivers still read: "
+		}
+		t.members[0].log.Info(what + strings.Join(read, "; "))
 	}
 	t.aliens(now)
 }

@@ -146,6 +146,23 @@ func TestReportProgress(t *testing.T) {
 	assert.Empty(t, k.after(time.Hour))
 }
 
+// "All is read" is said of no receiver while another still reads.
+func TestReportAllIsRead(t *testing.T) {
+	k := newTalk("nccl", "tq_trace")
+	*k.status["nccl"], *k.counts["nccl"] = tail.Status{Looked: true, Files: 1, Size: 9}, tail.Counts{Lines: 7, Records: 7}
+	*k.status["tq_trace"], *k.counts["tq_trace"] = tail.Status{Looked: true, Files: 1, Size: 9, Lag: 4, LagSince: k.now}, tail.Counts{Lines: 1, Records: 1}
+	assert.Equal(
+		t,
+		[]string{
+			"Reading 2 files, 18 B: nccl 1, tq_trace 1",
+			"Read to the end, while other receivers still read: nccl 7 lines, 7 with records, 0 not for us",
+		},
+		k.after(firstLook),
+	)
+	k.status["tq_trace"].Lag, k.counts["tq_trace"].Lines = 0, 2
+	assert.Equal(t, []string{"All is read: tq_trace 2 lines, 1 with records, 0 not for us"}, k.after(time.Second))
+}
+
 // A file without a reader is named with its likely format and its beginning; ten thousand files are one line.
 func TestReportNotUnderstood(t *testing.T) {
 	k := newTalk("train_log", "zmq_rpc")
