@@ -101,7 +101,7 @@ func (l *Ledger) Snapshot() *Snapshot {
 	s := &Snapshot{*l}
 	s.ledger.steps = l.lead()
 	s.ledger.pauses, s.ledger.begins, s.ledger.ends = slices.Clone(l.pauses), slices.Clone(l.begins), slices.Clone(l.ends)
-	s.ledger.ranks, s.ledger.excess = slices.Clone(l.ranks), maps.Clone(l.excess)
+	s.ledger.ranks, s.ledger.excess, s.ledger.rankOf = slices.Clone(l.ranks), maps.Clone(l.excess), maps.Clone(l.rankOf)
 	return s
 }
 
@@ -113,6 +113,7 @@ func (s *Snapshot) Account() (a Account, ok bool) {
 	l := &s.ledger
 	l.sort()
 	order(l.steps)
+	l.align()
 	steps := l.steps
 	if !timed(steps) {
 		return a, false

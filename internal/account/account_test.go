@@ -513,3 +513,44 @@ func TestEdgesOfOtherClocks(t *testing.T) {
 	a = accountOf(t, l)
 	assert.Equal(t, seconds(map[State]float64{InStep: 100, AfterEnd: 7}), a.Seconds)
 }
+
+func TestClocksOfRanksApart(t *testing.T) {
+	// Four ranks log 50 steps of 2 s; the clock of one host is wrong.
+	for name, ahead := range map[string]int64{"behind": -420, "ahead": 420, "ahead within the run": 30, "set": 0} {
+		t.Run(name, func(t *testing.T) {
+			var l Ledger
+			for rank := range int32(4) {
+				l.Rank(rank, int64(rank))
+				at, last := int64(0), int64(50)
+				if rank == 2 {
+					at, last = ahead, 51 // its last record came first
+				}
+				run(&l, at, 1, last, Step{Writer: rank, Steps: 1})
+			}
+			a := accountOf(t, &l)
+			assert.Equal(t, seconds(map[State]float64{InStep: 102}), a.Seconds)
+			assert.Len(t, a.Attempts, 1)
+			assert.Zero(t, a.Redone)
+		})
+	}
+	t.Run("with a restart", func(t *testing.T) {
+		var l Ledger
+		for rank := range int32(2) {
+			l.Rank(rank, int64(rank))
+			at := run(&l, int64(rank)*300, 1, 50, Step{Writer: rank, Steps: 1})
+			run(&l, at+100, 41, 60, Step{Writer: rank, Steps: 1})
+		}
+		a := accountOf(t, &l)
+		assert.Equal(t, seconds(map[State]float64{InStep: 120, Redone: 20, Down: 100}), a.Seconds)
+		assert.Len(t, a.Attempts, 2)
+	})
+	t.Run("another rank goes on from a checkpoint", func(t *testing.T) { // the last rank logs, and the job has become smaller
+		var l Ledger
+		l.Rank(0, 63)
+		l.Rank(1, 55)
+		at := run(&l, 0, 1, 50, Step{Writer: 0, Steps: 1})
+		run(&l, at+100, 41, 60, Step{Writer: 1, Steps: 1})
+		a := accountOf(t, &l)
+		assert.Equal(t, seconds(map[State]float64{InStep: 120, Redone: 20, Down: 100}), a.Seconds)
+	})
+}

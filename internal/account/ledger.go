@@ -2,6 +2,7 @@ package account
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 )
@@ -112,8 +113,9 @@ type Ledger struct {
 	ranks  []ranks           // changes, in order of arrival
 	firsts []edge            // the first lines of logs, and the last ones
 	lasts  []edge
-	merges int32 // number of merges
-	same   int   // number of first steps unchanged since Stored
+	rankOf map[int32]int64 // of writers, as far as known
+	merges int32           // number of merges
+	same   int             // number of first steps unchanged since Stored
 }
 
 // Ref refers to a step of a ledger, until the next merge, which moves steps.
@@ -376,6 +378,16 @@ func (l *Ledger) Slow(start int64, excess float64) {
 	}
 	if len(l.excess) < mostNoted && excess > 0 {
 		l.excess[start] = excess
+	}
+}
+
+// Known calls slow with the arguments of each call of Slow, and had with those of each call of Had that is kept.
+func (l *Ledger) Known(slow func(start int64, excess float64), had func(n, start int64)) {
+	for _, start := range slices.Sorted(maps.Keys(l.excess)) {
+		slow(start, l.excess[start])
+	}
+	for _, r := range l.ranks {
+		had(r.n, r.from)
 	}
 }
 

@@ -187,7 +187,7 @@ func (b *Book) Put(e *Entry) {
 		source := number(&b.sources, e.source, text)
 		step := e.step
 		step.Source = int16(source)
-		step.Writer = number(&b.writers, Writer{source, e.file, e.rank}, Writer.own)
+		step.Writer = b.writer(Writer{source, e.file, e.rank})
 		step.Name = nameOf(e.file, e.rank)
 		if e.epoch >= 0 && step.Number >= 0 { // the number may restart with each epoch
 			step.Number = b.counter(step.Writer).number(step.Number, e.epoch)
@@ -208,6 +208,16 @@ func (b *Book) Put(e *Entry) {
 	case view.KindEvaluation:
 		b.evaluation(e)
 	}
+}
+
+// writer is the number of a writer, whose rank the ledger knows.
+func (b *Book) writer(w Writer) int32 {
+	known := len(b.writers)
+	n := number(&b.writers, w, Writer.own)
+	if len(b.writers) > known {
+		b.Ledger.Rank(n, w.Rank)
+	}
+	return n
 }
 
 // nameOf is a hash of a writer's name.
@@ -344,7 +354,7 @@ func Restore(sources []string, writers []Writer, steps []account.Step) *Book {
 		number(&b.sources, name, text)
 	}
 	for _, w := range writers {
-		number(&b.writers, w, Writer.own)
+		b.writer(w)
 	}
 	for i := range steps {
 		b.numbers.note(numbered{int32(steps[i].Source), anyFile, steps[i].Number}, b.Ledger.Add(steps[i]))

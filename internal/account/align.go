@@ -1,0 +1,83 @@
+package account
+
+import (
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/trainbridge/trainbridge/internal/stat"
+)
+
+// clocksApart is the skew (s) from which the clocks of ranks are aligned: less is the spread of ranks in a step, and of their loggers.
+const clocksApart = 1
+
+// Rank notes the rank of a writer; below 0: unknown.
+func (l *Ledger) Rank(writer int32, rank int64) {
+	if rank < 0 {
+		return
+	}
+	if l.rankOf == nil {
+		l.rankOf = map[int32]int64{}
+	}
+	l.rankOf[writer] = rank
+}
+
+// align moves steps, in order of time, to the clock of the lowest rank. All ranks of a job do a step at the same time, but the clocks of their hosts may be minutes
+// apart: the steps of a host that is ahead would look like those of a restart. Ranks that begin with another step than the lowest did not train beside it,
+// and stay as they are.
+func (l *Ledger) align() {
+	by := map[int64][]int{} // indices of the steps of each rank
+	for i := range l.steps {
+		if rank, known := l.rankOf[l.steps[i].Writer]; known && l.steps[i].Number >= 0 && !l.steps[i].Synthetic {
+			by[rank] = append(by[rank], i)
+		}
+	}
+	if len(by) < 2 {
+		return
+	}
+	ranks := slices.Sorted(maps.Keys(by))
+	lowest := by[ranks[0]]
+	ends := make(map[int64]int64, len(lowest)) // of each number, the first time
+	for _, i := range lowest {
+		if s := &l.steps[i]; ends[s.Number] == 0 {
+			ends[s.Number] = s.End
+		}
+	}
+	moved := false
+	for _, rank := range ranks[1:] {
+		if own := by[rank]; l.steps[own[0]].Number == l.steps[lowest[0]].Number {
+			moved = l.move(own, l.ahead(own, ends)) || moved
+		}
+	}
+	if moved {
+		order(l.steps)
+	}
+}
+
+// ahead is how far the clock of a rank with the given steps is ahead of another's, s: the median over the steps that both have, each counted once.
+func (l *Ledger) ahead(own []int, ends map[int64]int64) float64 {
+	diffs := make([]float64, 0, len(own))
+	seen := make(map[int64]bool, len(own))
+	for _, i := range own {
+		s := &l.steps[i]
+		if end, ok := ends[s.Number]; ok && !seen[s.Number] {
+			diffs = append(diffs, float64(s.End-end)/1e9)
+			seen[s.Number] = true
+		}
+	}
+	return stat.Among(diffs)
+}
+
+// move makes steps earlier by seconds, if that is more than the spread of ranks.
+func (l *Ledger) move(own []int, seconds float64) bool {
+	if math.Abs(seconds) < clocksApart {
+		return false
+	}
+	by := int64(math.Round(seconds * 1e9))
+	for _, i := range own {
+		s := &l.steps[i]
+		s.Start = instant(s.Start - by)
+		s.End = max(s.Start, instant(s.End-by))
+	}
+	return true
+}
