@@ -178,6 +178,38 @@ func TestAccountAfterACrash(t *testing.T) {
 	}
 }
 
+// What a join knew of slow steps before a kill counts in the goodput after it.
+func TestSlowStepsAfterACrash(t *testing.T) {
+	at := func(n int) int64 { return base + int64(n)*2*second }
+	steps := func(first, last int) ptrace.Traces {
+		b := spans.NewBatch("test", "")
+		for n := first; n < last; n++ {
+			s := b.Add(resourceA, spans.Span{
+				Trace: pcommon.TraceID{3, byte(n)}, ID: spanID(1), Name: spans.SpanStep, Is: spans.KindStep, Start: at(n), End: at(n + 1),
+			})
+			s.Attributes().PutInt(spans.AttrIteration, int64(n+1))
+			s.Attributes().PutStr(spans.AttrSource, "jsonl")
+		}
+		return b.Traces()
+	}
+	b := spans.NewBatch("test", "")
+	s := addBreakdown(b, resourceA, 9, spans.WindowStep, map[string]float64{spans.PartCompute: 2})
+	s.SetStartTimestamp(pcommon.Timestamp(at(3)))
+	s.SetEndTimestamp(pcommon.Timestamp(at(4)))
+	s.Attributes().PutDouble(spans.AttrStepExcess, 1.5)
+	d := newDisk(nil)
+	c := newKept(t, d, time.Time{})
+	c.consume(steps(0, 10))
+	c.consume(b.Traces())
+	c.consume(steps(10, 20))
+	const goodput = (20*2 - 1.5) / (20 * 2)
+	assert.InDelta(t, goodput, takeAccount(c.flushed(time.Second))["run-1 "], 1e-9)
+	c = newKept(t, newDisk(d.values), c.clock)
+	assert.Zero(t, c.logs.Len())
+	c.consume(steps(20, 40))
+	assert.InDelta(t, (40*2-1.5)/(40*2), takeAccount(c.flushed(time.Second))["run-1 "], 1e-9)
+}
+
 // The run without news for longest is evicted, from the storage too.
 func TestRunsAreBounded(t *testing.T) {
 	d := newDisk(nil)

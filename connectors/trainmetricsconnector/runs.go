@@ -13,7 +13,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/wire"
 )
 
-// The stored state of a run: a head, the names of its writers, its pauses, and its steps in chunks. A batch stores the head and the changed rest: mostly the
+// The stored state of a run: a head, the names of its writers, its pauses, what joins of several logs know of its steps, and its steps in chunks. A batch stores the head and the changed rest: mostly the
 // last chunk.
 
 const stepsOfChunk = 256
@@ -25,16 +25,18 @@ type kept struct {
 	chunks  int  // of steps
 	writers int  // names of sources and writers
 	pauses  int
+	known   int // what joins know of steps
 }
 
-// The keys of a run's parts: "run-3", "run-3-writers", "run-3-pauses", and "run-3-0" and so on for the chunks of steps.
+// The keys of a run's parts: "run-3", "run-3-writers", "run-3-pauses", "run-3-known", and "run-3-0" and so on for the chunks of steps.
 func (k *kept) head() string       { return "run-" + strconv.Itoa(k.slot) }
 func (k *kept) names() string      { return k.head() + "-writers" }
 func (k *kept) times() string      { return k.head() + "-pauses" }
+func (k *kept) joins() string      { return k.head() + "-known" }
 func (k *kept) chunk(n int) string { return k.head() + "-" + strconv.Itoa(n) }
 func chunksOf(steps int) int       { return (steps + stepsOfChunk - 1) / stepsOfChunk }
 func (k *kept) all() (keys []string) {
-	keys = []string{k.head(), k.names(), k.times()}
+	keys = []string{k.head(), k.names(), k.times(), k.joins()}
 	for n := range k.chunks {
 		keys = append(keys, k.chunk(n))
 	}
@@ -120,6 +122,11 @@ func (r *run) write(w *write) *runWrite {
 		k.pauses = len(pauses)
 		set(k.times(), func(c *codec) { codePauses(c, &pauses) })
 	}
+	slow, had := knownOf(&r.Ledger)
+	if n := len(slow) + len(had); n != k.known {
+		k.known = n
+		set(k.joins(), func(c *codec) { codeKnown(c, &slow); codeKnown(c, &had) })
+	}
 	r.Ledger.Stored(len(steps))
 	k.stale = false
 	n := len(steps)
@@ -202,6 +209,34 @@ func codePauses(c *codec, pauses *[]pauseOf) {
 	}
 }
 
+// knownAt is what a join knows of a step, by its start.
+type knownAt struct {
+	start int64
+	value float64
+}
+
+// knownOf is what joins know of the steps of a ledger: the excess of slow ones, s, and the number of ranks of the job.
+func knownOf(l *account.Ledger) (slow, had []knownAt) {
+	l.Known(func(start int64, excess float64) { slow = append(slow, knownAt{start, excess}) },
+		func(n, start int64) { had = append(had, knownAt{start, float64(n)}) })
+	return slow, had
+}
+
+// codeKnown takes what joins know through a codec.
+func codeKnown(c *codec, all *[]knownAt) {
+	if n := c.length(len(*all)); c.reading() {
+		*all = make([]knownAt, n)
+	}
+	for i := range *all {
+		k := &(*all)[i]
+		k.start, k.value = c.num(k.start), c.float(k.value)
+		if c.reading() && !(k.value > 0 && k.value <= math.MaxInt32) {
+			c.Fail()
+			return
+		}
+	}
+}
+
 // takeBack restores the run of a slot, the next one in slots. head is the stored head of the run (empty: the slot is free); get reads the rest of its keys.
 func (a *accountAdder) takeBack(slot int, head []byte, get func(keys ...string) ([][]byte, error)) error {
 	a.slots = append(a.slots, nil)
@@ -219,31 +254,44 @@ func (a *accountAdder) takeBack(slot int, head []byte, get func(keys ...string) 
 	if err != nil {
 		return err
 	}
+	if err := r.read(values, steps); err != nil {
+		return err
+	}
+	a.runs[r.key], a.slots[slot] = r, r
+	return nil
+}
+
+// read restores a run's book of so many steps from the values of its keys behind the head.
+func (r *run) read(values [][]byte, steps int) error {
 	var (
-		sources []string
-		writers []book.Writer
-		pauses  []pauseOf
-		all     []account.Step
+		sources   []string
+		writers   []book.Writer
+		pauses    []pauseOf
+		slow, had []knownAt
+		all       []account.Step
 	)
-	bad := func(c *codec) bool { return c.Bad || len(c.Rest) > 0 }
-	if c := reads(values[0]); len(values[0]) > 0 {
-		if codeNames(c, &sources, &writers); bad(c) {
-			return fmt.Errorf("%w: %s", errStored, r.kept.names())
+	keys := r.kept.all()[1:]
+	for n, code := range []func(c *codec){
+		func(c *codec) { codeNames(c, &sources, &writers) },
+		func(c *codec) { codePauses(c, &pauses) },
+		func(c *codec) { codeKnown(c, &slow); codeKnown(c, &had) },
+	} {
+		c := reads(values[n])
+		if len(values[n]) > 0 { // else there are none
+			code(c)
+		}
+		if c.Bad || len(c.Rest) > 0 {
+			return fmt.Errorf("%w: %s", errStored, keys[n])
 		}
 	}
-	if c := reads(values[1]); len(values[1]) > 0 {
-		if codePauses(c, &pauses); bad(c) {
-			return fmt.Errorf("%w: %s", errStored, r.kept.times())
-		}
-	}
-	for n, b := range values[2:] {
+	for n, b := range values[len(keys)-r.kept.chunks:] {
 		c := reads(b)
 		for i := n * stepsOfChunk; i < min(steps, (n+1)*stepsOfChunk) && !c.Bad; i++ {
 			var s account.Step
 			codeStep(c, &s)
 			all = append(all, s)
 		}
-		if bad(c) {
+		if c.Bad || len(c.Rest) > 0 {
 			return fmt.Errorf("%w: %s", errStored, r.kept.chunk(n))
 		}
 	}
@@ -251,8 +299,13 @@ func (a *accountAdder) takeBack(slot int, head []byte, get func(keys ...string) 
 	for _, p := range pauses {
 		r.Ledger.Pause(p.state, p.start, p.end)
 	}
-	r.kept.writers, r.kept.pauses = len(sources)+len(writers), len(pauses)
-	a.runs[r.key], a.slots[slot] = r, r
+	for _, k := range slow {
+		r.Ledger.Slow(k.start, k.value)
+	}
+	for _, k := range had {
+		r.Ledger.Had(int64(k.value), k.start)
+	}
+	r.kept.writers, r.kept.pauses, r.kept.known = len(sources)+len(writers), len(pauses), len(slow)+len(had)
 	return nil
 }
 
