@@ -26,8 +26,8 @@ type minutes struct {
 	unix int64    // Unix time of text, ns
 }
 
-// NewStamps reads stamps without a zone as times in loc. An hour repeated or skipped when clocks change is read as in Go's time.Date: the text is ambiguous.
-// Such a log is right to the hour only with a zone.
+// NewStamps reads stamps without a zone as times in loc. An hour repeated when clocks change is read as the one that follows the stamp before; where no stamp
+// of the hours around came before, and in an hour skipped, as in Go's time.Date: the text is ambiguous. Such a log is right to the hour only with a zone.
 func NewStamps(loc *time.Location) *Stamps {
 	return &Stamps{minutes{loc: loc}, minutes{loc: time.UTC}}
 }
@@ -98,10 +98,45 @@ func (m *minutes) parse(b []byte) (int64, error) {
 		if err != nil {
 			return 0, err
 		}
-		m.unix = unix
+		m.unix = m.follow(unix)
 		copy(m.text[:], b)
 	}
 	return m.unix, nil
+}
+
+const (
+	// lateStamps is how late (ns) a line may stand in a log: a stamp that is further back is of the hour repeated.
+	lateStamps = int64(5 * time.Minute)
+	// aroundStamps is the distance (ns) within which the stamp before says which of two equal hours a stamp is of.
+	aroundStamps = int64(6 * time.Hour)
+)
+
+// follow is unix, or in an hour repeated as clocks go back the same local time an hour earlier or later: the first of both that is not before the last minute.
+func (m *minutes) follow(unix int64) int64 {
+	t := time.Unix(0, unix).In(m.loc)
+	_, offset := t.Zone()
+	_, before := t.Add(-3 * time.Hour).Zone()
+	_, after := t.Add(3 * time.Hour).Zone()
+	back := int64(before-after) * 1e9
+	if back <= 0 || m.unix == 0 {
+		return unix
+	}
+	first := unix
+	if offset == after {
+		first -= back
+	}
+	_, of := time.Unix(0, first).In(m.loc).Zone()
+	_, then := time.Unix(0, first+back).In(m.loc).Zone()
+	switch {
+	case of != before || then != after: // the local time was once
+		return unix
+	case m.unix < first-aroundStamps || m.unix > first+aroundStamps:
+		return unix
+	case first >= m.unix-lateStamps:
+		return first
+	default:
+		return first + back
+	}
 }
 
 // fraction reads the text behind the seconds, ".120" or ",120" in ns, and returns the rest, the zone. A text without a fraction is a zone, or empty. ok is

@@ -1,7 +1,6 @@
 package clock_test
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -59,16 +58,43 @@ func TestStampsAgainstStandardLibrary(t *testing.T) {
 	}
 }
 
+// A log that goes on while clocks change is read without a gap, also where lines are late.
 func TestStampsAroundClockChanges(t *testing.T) {
-	loc := location(t, "Europe/Berlin")
-	s := clock.NewStamps(loc)
-	for _, day := range []string{"2026-03-29", "2026-10-25"} {
-		for minute := range 24 * 60 {
-			text := fmt.Sprintf("%s %02d:%02d:07,5", day, minute/60, minute%60)
-			want, _ := oracle(text, loc)
-			got, err := s.Parse([]byte(text))
+	for zone, days := range map[string][]string{
+		"Europe/Berlin": {"2026-03-29", "2026-10-25"}, "America/New_York": {"2026-03-08", "2026-11-01"}, "Australia/Lord_Howe": {"2026-04-05", "2026-10-04"},
+	} {
+		loc := location(t, zone)
+		for _, day := range days {
+			s := clock.NewStamps(loc)
+			start, err := time.ParseInLocation(time.DateOnly, day, loc)
 			require.NoError(t, err)
-			require.Equal(t, want, got, text)
+			for at := start; at.Before(start.Add(26 * time.Hour)); at = at.Add(20 * time.Second) {
+				for _, at := range []time.Time{at, at.Add(-2 * time.Minute)} {
+					got, err := s.Parse([]byte(at.Format("2006-01-02 15:04:05,000")))
+					require.NoError(t, err)
+					require.Equal(t, at.UTC(), time.Unix(0, got).UTC())
+				}
+			}
+		}
+	}
+}
+
+// The first stamp of a log, and one after a day, are read as the standard library reads them.
+func TestStampsAloneInAnHourRepeated(t *testing.T) {
+	for _, zone := range []string{"Europe/Berlin", "America/New_York"} {
+		loc := location(t, zone)
+		for _, before := range []string{"", "2026-10-23 12:00:00", "2026-11-03 12:00:00"} {
+			s := clock.NewStamps(loc)
+			if before != "" {
+				_, err := s.Parse([]byte(before))
+				require.NoError(t, err)
+			}
+			for _, text := range []string{"2026-10-25 02:30:07", "2026-11-01 01:30:07"} {
+				want, _ := oracle(text, loc)
+				got, err := s.Parse([]byte(text))
+				require.NoError(t, err)
+				require.Equal(t, want, got, text)
+			}
 		}
 	}
 }
