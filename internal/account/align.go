@@ -22,9 +22,9 @@ func (l *Ledger) Rank(writer int32, rank int64) {
 	l.rankOf[writer] = rank
 }
 
-// align moves steps, in order of time, to the clock of the lowest rank. All ranks of a job do a step at the same time, but the clocks of their hosts may be minutes
-// apart: the steps of a host that is ahead would look like those of a restart. Ranks that begin with another step than the lowest did not train beside it,
-// and stay as they are.
+// align moves steps, in order of time, to the clock of the lowest rank. All ranks of a job do a step at the same time, but the clocks of their hosts may be
+// minutes apart: the steps of a host that is ahead would look like those of a restart. Ranks that begin with another step than the lowest did not train beside
+// the lowest, and stay as they are.
 func (l *Ledger) align() {
 	by := map[int64][]int{} // indices of the steps of each rank
 	for i := range l.steps {
