@@ -13,8 +13,8 @@ import (
 	"github.com/trainbridge/trainbridge/internal/wire"
 )
 
-// The stored state of a run: a head, the names of its writers, its pauses, what joins of several logs know of its steps, and its steps in chunks. A batch stores
-// the head and the changed rest: mostly the last chunk.
+// The stored state of a run: a head, the names of its writers, its pauses, what joins of several logs know of its steps, and its steps in chunks. A batch
+// stores the head and the changed rest: mostly the last chunk.
 
 const stepsOfChunk = 256
 
