@@ -35,6 +35,7 @@ const (
 	ClassTeardown Class = "teardown"           // somebody takes the others down
 	ClassFatal    Class = "fatal"              // an error without a form
 	ClassWarning  Class = "warning"            // jobs usually survive
+	ClassWaiting  Class = "waiting"            // a process waits, or waits no longer; jobs usually go on
 
 	// ClassStalled is of no line: step_join makes the event when steps stop coming.
 	ClassStalled Class = "run_stalled"
@@ -48,7 +49,7 @@ const (
 
 // Fatal says whether something failed.
 func (c Class) Fatal() bool {
-	return c != ClassWarning && c != ClassStalled && c != ClassRAS && c != ClassBegan && c != ClassEnded && c != ClassExiting
+	return c != ClassWarning && c != ClassWaiting && c != ClassStalled && c != ClassRAS && c != ClassBegan && c != ClassEnded && c != ClassExiting
 }
 
 // Ends says whether no further step is expected.
@@ -88,6 +89,7 @@ var Claims = []struct {
 	{ClassTeardown, "nothing: the end of somebody else comes first"},
 	{ClassFatal, "the line"},
 	{ClassWarning, "nothing: jobs go on after such a line"},
+	{ClassWaiting, "what a process waits for, where that is the last word of the log"},
 	{ClassStalled, "that no step came for far longer than usual, and of which ranks a collective lacks records; not why"},
 	{ClassBegan, "where a run, or an attempt, begins"},
 	{ClassExiting, "where a program was on its way out"},

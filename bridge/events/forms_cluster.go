@@ -77,10 +77,18 @@ var slurm = []Form{
 		Example: "srun: error: Node failure on node07",
 	},
 	{
+		Name: "slurm.launch_failed", Writer: "srun launch.c", Class: ClassGone, Text: "Task launch for ", Pattern: `Task launch for (?:StepId=)?(?P<step>\S+) failed on node (?P<host>\S+): (?P<what>[^\n]+)`,
+		Example: "srun: error: Task launch for StepId=4711.0 failed on node node07: Communication connection failure",
+	},
+	{
 		Name: "slurm.terminating", Writer: "srun", Class: ClassTeardown, Text: "Terminating StepId=", Example: "srun: Terminating StepId=4711.0",
 	},
 	{
 		Name: "slurm.force", Writer: "srun", Class: ClassTeardown, Text: "Job step aborted", Example: "srun: Job step aborted: Waiting up to 32 seconds for job step to finish.",
+	},
+	{
+		// The pod of the lines below (Scanner.emit).
+		Name: "kubernetes.pod", Writer: "kubectl describe", Class: ClassWarning, Text: "Name:        ", Pattern: `^Name: {8,}(?P<host>\S+)$`, Example: "Name:             train-worker-2",
 	},
 	{
 		// docker inspect prints "OOMKilled": false of any container.
@@ -185,6 +193,25 @@ var kernel = []Form{
 	},
 	{
 		Name: "kernel.hung_task", Writer: "Linux kernel/hung_task.c", Class: ClassFrozen, Text: " blocked for more than ", Pattern: `task (?P<process>.+):(?P<pid>\d+) blocked for more than (?P<what>\d+ seconds)`, Example: "Jun 17 20:18:08 node1 kernel: INFO: task python3:78808 blocked for more than 120 seconds.",
+	},
+	{
+		Name: "kernel.nfs", Writer: "Linux net/sunrpc/clnt.c", Class: ClassWaiting, Text: " not responding, ", Pattern: `nfs: server (?P<peer>\S+) not responding, (?:still trying|timed out)`,
+		Example: "[12345.678901] nfs: server 10.0.0.5 not responding, still trying",
+	},
+	{
+		Name: "kernel.nfs_back", Writer: "Linux net/sunrpc/clnt.c", Class: ClassWaiting, Text: "nfs: server ", Pattern: `nfs: server (?P<peer>\S+) OK`, Example: "[12345.678901] nfs: server 10.0.0.5 OK",
+	},
+	{
+		Name: "kernel.lustre_lost", Writer: "Lustre ptlrpc/import.c", Class: ClassWaiting, Text: "in progress operations using this service will wait", Pattern: `Lustre\S*: (?:\S+ )?(?P<peer>\S+?-\w+-\w+): Connection to (?P<what>\S+)`,
+		Example: "Lustre: scratch-OST0012-osc-ffff9f2b4c5f8000: Connection to scratch-OST0012 (at 10.0.0.5@o2ib) was lost; in progress operations using this service will wait for recovery to complete",
+	},
+	{
+		Name: "kernel.lustre_back", Writer: "Lustre ptlrpc/import.c", Class: ClassWaiting, Text: ": Connection restored to ", Pattern: `Lustre\S*: (?:\S+ )?(?P<peer>\S+?-\w+-\w+): Connection restored`,
+		Example: "Lustre: scratch-OST0012-osc-ffff9f2b4c5f8000: Connection restored to 10.0.0.5@o2ib (at 10.0.0.5@o2ib)",
+	},
+	{
+		Name: "kernel.lustre_evicted", Writer: "Lustre ptlrpc/import.c", Class: ClassWaiting, Text: "This client was evicted by ", Pattern: `evicted by (?P<what>[^\s;]+)`,
+		Example: "LustreError: 167-0: scratch-OST0012-osc-ffff9f2b4c5f8000: This client was evicted by scratch-OST0012; in progress operations using this service will fail.",
 	},
 	{
 		Name: "kernel.segfault", Writer: "Linux arch/x86/mm/fault.c", Class: ClassSignal, Text: ": segfault at ", Pattern: `(?P<process>(?:python|pt_|ray|torchrun|vllm|sglang)[^\s\[]*)\[(?P<pid>\d+)\]: (?P<what>segfault) at`,

@@ -91,6 +91,15 @@ var pytorch = []Form{
 		Example: "RuntimeError: Timed out initializing process group in store based barrier on rank: 4, for key: store_based_barrier_key:1 (world_size=16, worker_count=12, timeout=0:30:00)",
 	},
 	{
+		Name: "pytorch.store_waiting", Writer: "PyTorch distributed_c10d.py", Since: "1.7", Class: ClassWaiting, Text: "Waiting in store based barrier ",
+		Pattern: `Waiting in (?P<op>store based barrier) to initialize process group for rank: (?P<rank>\d+), key: (?P<process>\S+) \((?P<what>world_size=\d+, \w+=\d+)`,
+		Example: "Waiting in store based barrier to initialize process group for rank: 0, key: store_based_barrier_key:1 (world_size=16, worker_count=12, timeout=0:30:00)",
+	},
+	{
+		Name: "pytorch.store_passed", Writer: "PyTorch distributed_c10d.py", Since: "1.10", Class: ClassWaiting, Text: "Completed store-based barrier for key:", Pattern: `barrier for key: ?(?P<process>\S+) with`,
+		Example: "Rank 0: Completed store-based barrier for key:store_based_barrier_key:1 with 16 nodes.",
+	},
+	{
 		Name: "pytorch.socket_timeout", Writer: "PyTorch socket.cpp", Class: ClassNetwork, Text: "Socket Timeout", Pattern: `Error: (?P<what>Socket Timeout)`,
 		Example: "torch.distributed.DistStoreError: Socket Timeout",
 	},

@@ -46,6 +46,7 @@ var (
 	fullStamp   = regexp.MustCompile(`(\d{4})-(\d{2})-(\d{2})[T _-](\d{2}:\d{2}:\d{2})([.,]\d+)?(Z|[+-]\d{2}:?\d{2})?`)
 	ncclHost    = regexp.MustCompile(`(?:^|[\s\]|])([A-Za-z0-9][\w.-]*):(\d+):(\d+) \[(\d+)\] `)
 	kernelHost  = regexp.MustCompile(`^\S+ (\S+) kernel: `)
+	podWord     = regexp.MustCompile(`\bpod/([\w.-]+)|\bdeletion Pod [\w-]+/([\w.-]+)`)
 	rankWord    = regexp.MustCompile(`\[rank(\d+)\]|\bRankID:(\d+)`)
 	groupWord   = regexp.MustCompile(`\[((?:PG [^\]]*? ?)?)Rank (\d+)\]`)
 	months      = map[string]time.Month{

@@ -21,6 +21,7 @@ type Scanner struct {
 	enough      hits               // forms with mostOfForm events
 	failed      failed             // by torchrun
 	spawned     failed             // by torch.multiprocessing
+	pod         string             // of kubectl describe's lines; "": none yet
 	out         []Event            // of the current Line or Flush
 }
 
@@ -192,7 +193,8 @@ func (e *Event) read(text []byte) (ok, whole bool) {
 	return true, whole
 }
 
-// emit finishes an event and adds the event to the answer: with the writer's own prefix in the text, the host of a system log, the rank of the log's path, and
+// emit finishes an event and adds the event to the answer: with the writer's own prefix in the text, the host of a system log, the pod (whose name is its host's) of a line of
+// Kubernetes, the rank of the log's path, and
 // the time of the last stamp, each where the event has none yet.
 func (s *Scanner) emit(e *Event, text []byte) {
 	e.header(text)
@@ -201,6 +203,10 @@ func (s *Scanner) emit(e *Event, text []byte) {
 			e.Host = string(m[6])
 		} else if m := kernelHost.FindSubmatch(text); m != nil {
 			e.Host = string(m[1])
+		} else if strings.HasPrefix(e.Form.Name, "kubernetes.") {
+			if e.Host = s.pod; podWord.Match(text) {
+				e.Host = string(bytes.Join(podWord.FindSubmatch(text)[1:], nil))
+			}
 		}
 	}
 	if e.Rank < 0 {
@@ -221,8 +227,11 @@ func (s *Scanner) emit(e *Event, text []byte) {
 	if e.Class == ClassSummary && len(e.Ranks) == 1 && e.Local >= 0 {
 		s.failed = failed{e.Ranks[0], s.lines, e.Host}
 	}
-	if e.Form.Name == "spawn.error" {
+	switch e.Form.Name {
+	case "spawn.error":
 		s.spawned = failed{e.Local, s.lines, ""}
+	case "kubernetes.pod":
+		s.pod = e.Host
 	}
 	if len(text) > MaxText {
 		text = text[:MaxText]

@@ -42,12 +42,12 @@ func newParts(_ *filereceiver.Receiver, config component.Config) (filereceiver.P
 // Formats are the formats of run_events: any text.
 func Formats() []string { return []string{"run_events"} }
 
-// detect takes a file in which a line tells of a failure, such as a traceback, after all other receivers: if none of them knows a line of the file.
+// detect takes a file in which a line tells of a failure, such as a traceback, or of a wait, after all other receivers: if none of them knows a line of the file.
 func detect(path string) tail.Detect {
 	s := events.NewScanner(path, nil, time.Time{})
 	return func(text []byte) tail.Reads {
 		for _, e := range s.Line(text) {
-			if e.Class.Fatal() {
+			if e.Class.Fatal() || e.Class == events.ClassWaiting {
 				return tail.ReadsLast
 			}
 		}

@@ -73,6 +73,9 @@ func (d *Ends) Finished() (at At, ok bool) {
 	return at, !d.summary.madeUp && d.latest.times[0] > 0 && d.latest.times[0] <= d.summary.end
 }
 
+// Stepped reports whether any log of the run has a step.
+func (d *Ends) Stepped() bool { return d.latest.times[0] > 0 || len(d.latestOf) > 0 }
+
 // mostEvents bounds the events of a job: of 10,000 ranks that die of one cause, each has a few lines.
 const mostEvents = 100_000
 

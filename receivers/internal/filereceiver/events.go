@@ -72,6 +72,10 @@ type eventful struct {
 	seen   map[uint64]bool      // keys of the events found, at most mostSeen: take
 	counts map[*events.Form]int // spans of a form
 
+	// round is the number of times that the run went on behind events, at most mostRounds: the same error of a later attempt is another event.
+	round   int64
+	records int64 // since the last event
+
 	// Of the last line that came while an event waited for more lines: when it came, and its writing, for events that no line ends.
 	last    time.Time
 	lastWas writing
@@ -88,6 +92,7 @@ type event struct {
 	events.Event
 	place  tail.Place // of the event's first line; valid if placed
 	placed bool
+	round  int64 // eventful.round
 	writing
 }
 
@@ -108,6 +113,9 @@ func writingOf(l *tail.Line) writing {
 const (
 	// mostOfForm bounds the spans of one form in a log: the first of a repeated warning are enough.
 	mostOfForm = 200
+	// mostRounds bounds the times that one error is told again: a program that prints an error at each step, and goes on, is not heard for ever.
+	mostRounds = 100
+	goesOn     = 3 // records that prove that the run went on, as for its end (digest.Ends.WentOn)
 	// mostSeen bounds the memory of eventful.seen. A repeated event beyond is sent again: its span has the same id.
 	mostSeen = 4096
 	repeated = "event_repeated" // reason of an ignored line
@@ -125,6 +133,7 @@ func (h *eventful) Line(l *tail.Line) (tail.Verdict, string) {
 	}
 	text := l.Text
 	if v == tail.Record {
+		h.records++
 		text = events.Glued(text)
 		if text == nil { // nothing but the record
 			h.scan.Record(l.Text)
@@ -183,6 +192,10 @@ func (h *eventful) take(found []events.Event, l *tail.Line) (n int) {
 		if e.Class == events.ClassWarning {
 			continue
 		}
+		if h.records >= goesOn {
+			h.goOn(false)
+		}
+		h.records = 0
 		// Equal text of another rank, or with another stamp on the line itself, is another event.
 		key := maphash.String(seed, e.Form.Name+"\x00"+e.Text) ^ uint64(e.Rank)<<32 ^ uint64(e.Local)
 		if e.Own {
@@ -207,10 +220,26 @@ func (h *eventful) take(found []events.Event, l *tail.Line) (n int) {
 		if !ev.placed && l != nil { // an event of the line just read alone, or one begun before the last Cut, which forgets the places
 			ev.place, ev.placed = h.stream.Place(), true
 		}
+		ev.round = h.round
 		h.found = append(h.found, ev)
 		n++
+		if e.Class == events.ClassBegan {
+			h.goOn(true)
+		}
 	}
 	return n
+}
+
+// goOn begins a round in which events seen before are events again; in a new attempt, forms with many events too.
+func (h *eventful) goOn(attempt bool) {
+	if len(h.seen) == 0 || h.round >= mostRounds {
+		return
+	}
+	h.round++
+	clear(h.seen)
+	if attempt {
+		clear(h.counts)
+	}
 }
 
 // Expire passes the call to the wrapped handler, and ends events whose remaining lines did not come since before.
@@ -321,12 +350,16 @@ func (b *eventBatch) events(out *spans.Batch, from From) {
 	}
 }
 
-// stampKey is the part of a span's id for the event's time, nil for an event without a stamp on its own line: such a time may differ at the next reading.
+// stampKey is the part of a span's id for the event's time. The time of an event without a stamp on its own line may differ at the next reading: then the part
+// is the event's round, nil for the first.
 func stampKey(e *event) []byte {
-	if !e.Own {
-		return nil
+	switch {
+	case e.Own:
+		return strconv.AppendInt(nil, e.Time, 10)
+	case e.round > 0:
+		return strconv.AppendInt(nil, e.round, 10)
 	}
-	return strconv.AppendInt(nil, e.Time, 10)
+	return nil
 }
 
 // put writes the event's attributes on its span: class, form and text always, the rest as far as the line tells. A fatal event makes the span an error.

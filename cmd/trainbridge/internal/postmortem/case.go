@@ -24,6 +24,7 @@ type Case struct {
 	Events    []Event
 	WorldSize int64                  // ranks of the job; 0: unknown
 	LastStep  int64                  // -1: the logs have no step
+	Stepped   bool                   // some log has a step, of a number or without
 	Planned   int64                  // steps of the job; 0: unknown
 	Finished  *digest.At             // the trainer's record of the whole run, which ends it; nil: none, or steps came after
 	Groups    []flightrecorder.Group // from the dumps of ranks; empty without dumps
@@ -42,6 +43,7 @@ type End struct {
 	Advice   string     // for the reader
 	Evidence []Evidence // at most maxEvidence lines, the first cause first
 	Time     int64      // ns, of the first cause; 0: unknown
+	Remark   string     // of a log that just stops: what the kernel says that need not be why, a sentence; "": nothing
 
 	// InFlight is the group whose ranks all stood in Stuck when they wrote their dumps, though no log tells of a wait: a hang, or dumps of a job that ran; nil:
 	// none.

@@ -182,6 +182,7 @@ func TestWriters(t *testing.T) { //nolint:funlen // a table
 	const rows = before + wiped + "{'loss': 0.0554, 'grad_norm': 0.65, 'learning_rate': 4.3e-06, 'epoch': 23.41}\n\n" + before + bar + "\n" + wiped +
 		"{'loss': 0.0605, 'grad_norm': 0.61, 'learning_rate': 4.3e-06, 'epoch': 23.42}\n\n"
 	const frames = "  File \"/job/model.py\", line 12, in forward\n    return x @ w\n"
+	const again = "[rank3]: Traceback (most recent call last):\n[rank3]:   File \"/job/model.py\", line 12, in forward\n[rank3]: torch.AcceleratorError: CUDA error: uncorrectable ECC error encountered\n"
 	const failed = "E0213 12:07:20.086000 870572 torch/distributed/elastic/multiprocessing/api.py:869] failed (exitcode: 1) local_rank: 1 (pid: 4712) of binary: /usr/bin/python3\n"
 	for _, c := range []struct{ name, text, kind, says string }{
 		{"a signal behind a bar", rows + bar + "W1229 16:43:25.650000 190834 torch/distributed/elastic/agent/server/api.py:723] Received 1 death signal, shutting down workers\n", "signal", "killed by SIGHUP"},
@@ -231,6 +232,25 @@ func TestWriters(t *testing.T) { //nolint:funlen // a table
 		{"bash", "/job/run.sh: line 3: 4711 Segmentation fault      (core dumped) python3 train.py\n", "signal", "Process 4711 crashed"},
 		{"the loss scale", "Exception: Current loss scale already at minimum - cannot decrease scale anymore. Exiting run.\n[2023-07-26 15:19:24,960] [INFO] [launch.py:315:sigkill_handler] Killing subprocess 45098\n", "exception", "Current loss scale"},
 		{"a map's process", "RuntimeError: One of the subprocesses has abruptly died during map operation.To debug the error, disable multiprocessing.\n", "process_gone", "disappeared during map operation"},
+		{
+			"tasks that could not start", "srun: error: Task launch for StepId=20.0 failed on node node07: Communication connection failure\nsrun: error: Application launch failed: Communication connection failure\n" +
+				"slurmstepd: error: *** STEP 20.0 ON node01 CANCELLED AT 2026-01-14T22:00:41 ***\n",
+			"process_gone", "could not start the tasks on node07: Communication connection failure",
+		},
+		{"a port in use is no failure of a network", "[rank0]: torch.distributed.DistNetworkError: The server socket has failed to listen on any local network address. port: 29500, name: EADDRINUSE\n", "network", "Rank 0 cannot listen on a port in use"},
+		{"an evicted pod", "65s  Warning  Evicted  pod/trainer-1  The node was low on resource: ephemeral-storage. Threshold quantity: 1\n", "cancelled", "evicted the pod trainer-1: The node was low on resource: ephemeral-storage."},
+		{"a preempted pod", "118s  Normal  Preempted  pod/worker-0  Preempted by pod 8f1c2b1e on node node7\n", "cancelled", "preempted the pod worker-0: Preempted by pod 8f1c2b1e on node node7."},
+		{"a pod described", "Name:             worker-2\nNamespace:        train\n    Last State:     Terminated\n      Reason:       OOMKilled\n", "host_oom", "(pod worker-2)"},
+		{
+			"a worker of the loader, whose rank the next line has", "ERROR: Unexpected bus error encountered in worker. This might be caused by insufficient shared memory (shm).\n" +
+				"[rank3]: RuntimeError: DataLoader worker (pid 1411) is killed by signal: Bus error.\n",
+			"data_loader", "data loader died on rank 3:",
+		},
+		{"the same error behind steps, as in a log that a second job appends to", again + rows + rows + again, "gpu_ecc", "(ECC) on rank 3"},
+		{
+			"the same error in the second attempt", again + "I0213 12:07:20.086000 870572 torch/distributed/elastic/agent/server/api.py:889] [default] Worker group FAILED. 1/1 attempts left; will restart worker group\n" + again,
+			"gpu_ecc", "(ECC) on rank 3",
+		},
 		{"a launcher's words alone", "[2023-07-26 15:19:24,960] [INFO] [launch.py:315:sigkill_handler] Killing subprocess 45098\n", "not_understood", "A launcher ended the processes"},
 	} {
 		log := filepath.Join(t.TempDir(), "train.log")

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +18,8 @@ func Judge(c *Case) End {
 	j := &judge{Case: c, all: c.sorted()}
 	j.lastAttempt()
 	j.raised()
+	j.recovered()
+	j.strangers()
 	// The run went on after an event with later steps: the event says nothing of the end. An end of training stays, because errors behind the end are judged by
 	// it.
 	j.all = slices.DeleteFunc(j.all, func(e *Event) bool { return e.wentOn && e.Class != events.ClassEnded })
@@ -40,6 +43,7 @@ var rules = []struct {
 	{"what overrides the first cause", (*judge).overriding},
 	{"the first cause", (*judge).firstCause},
 	{"training is done", (*judge).done},
+	{"ranks that wait for others to start", (*judge).starting},
 	{"ranks that are behind, by their dumps alone", (*judge).dumpsAlone},
 	{"an error that is not understood", (*judge).notUnderstood},
 }
@@ -48,6 +52,8 @@ var rules = []struct {
 type judge struct {
 	*Case
 	all []*Event // of the last attempt, in order, without events that steps follow
+
+	strange []*Event // lines of the kernel about processes of others
 }
 
 // lastAttempt drops the events of earlier attempts: the run went on after them. An attempt of which only its launcher's end is told, as of a restart that
@@ -89,6 +95,55 @@ func (j *judge) raised() {
 		}
 	}
 }
+
+// backOf are the forms of waits that a later line may end, with the form of that line.
+var backOf = map[string]string{"kernel.nfs": "kernel.nfs_back", "kernel.lustre_lost": "kernel.lustre_back"}
+
+// recovered drops waits of the kernel for a file server that answered later, by the same log.
+func (j *judge) recovered() {
+	back := func(e *Event) bool {
+		return slices.ContainsFunc(j.all, func(o *Event) bool {
+			return o.order > e.order && o.At.File == e.At.File && o.Form.Name == backOf[e.Form.Name] && o.Peer == e.Peer
+		})
+	}
+	j.all = slices.DeleteFunc(j.all, func(e *Event) bool { return backOf[e.Form.Name] != "" && back(e) })
+}
+
+// ours are how names of processes begin that train or serve: interpreters, workers and launchers. The kernel cuts names to 15 bytes.
+var ours = regexp.MustCompile(`(?i)^(?:python|pt_|ray|torchrun|torch|vllm|sglang|deepspeed|accelerate|mpi|orte|prte|hydra|horovod|srun|slurmstepd|train|java|julia)`)
+
+// strangers drops the kernel's lines about a process whose name is none of a job's, such as a monitor, unless the job's own logs tell of a death that the line
+// explains: a host, and its GPUs, may serve others beside.
+func (j *judge) strangers() {
+	explains := func(e *Event) bool {
+		return slices.ContainsFunc(j.all, func(o *Event) bool {
+			switch {
+			case kernel(o):
+				return false
+			case e.Class == events.ClassHostOOM:
+				return killed(o) || o.Class == events.ClassHostOOM || o.PID != 0 && o.PID == e.PID
+			}
+			return o.Class == events.ClassCUDAError || o.Class == events.ClassECC || o.PID != 0 && o.PID == e.PID
+		})
+	}
+	j.all = slices.DeleteFunc(j.all, func(e *Event) bool {
+		name := e.Process
+		if m := xidName.FindStringSubmatch(e.What); e.Class == events.ClassXid && m != nil && !broken(e) {
+			name = m[1]
+		}
+		strange := kernel(e) && (e.Class == events.ClassHostOOM || e.Class == events.ClassXid) && name != "" && !ours.MatchString(name) && !explains(e)
+		if strange {
+			j.strange = append(j.strange, e)
+		}
+		return strange
+	})
+}
+
+// xidName is the process in a line of NVIDIA's driver.
+var xidName = regexp.MustCompile(`name=([\w.:-]+)`)
+
+// kernel reports whether a line is of Linux, or of a driver in it.
+func kernel(e *Event) bool { return strings.HasPrefix(e.Form.Name, "kernel.") }
 
 // of are the events of some classes.
 func (j *judge) of(classes ...events.Class) (all []*Event) {
@@ -158,6 +213,10 @@ func consequence(e *Event) bool {
 // follows; after_end if all errors come behind the first line about an end. false: no line about an end, an error before the first of these lines, or a program
 // that only says that it exits, without errors (done).
 func (j *judge) afterEnd() (End, bool) {
+	// A trainer's record of the whole run is not refuted by the kernel alone, whose clock may be another.
+	if j.Finished != nil && !slices.ContainsFunc(j.causes(), func(e *Event) bool { return !kernel(e) }) {
+		return j.silent(), true
+	}
 	ended := j.of(events.ClassEnded, events.ClassExiting)
 	if len(ended) == 0 {
 		return End{}, false
@@ -325,7 +384,7 @@ func init() {
 		events.ClassTimeout: (*judge).timeout, events.ClassException: (*judge).exception, events.ClassCheckpoint: (*judge).exception,
 		events.ClassSignal: (*judge).signal, events.ClassSummary: (*judge).summary,
 		events.ClassCUDAError: (*judge).device, events.ClassECC: (*judge).device, events.ClassCUDAOOM: (*judge).device, events.ClassXid: (*judge).xid,
-		events.ClassHostOOM: (*judge).hostOOM, events.ClassMismatch: (*judge).mismatch, events.ClassNetwork: (*judge).network, events.ClassGone: (*judge).gone,
+		events.ClassFrozen: (*judge).frozen, events.ClassHostOOM: (*judge).hostOOM, events.ClassMismatch: (*judge).mismatch, events.ClassNetwork: (*judge).network, events.ClassGone: (*judge).gone,
 		events.ClassPeer: (*judge).peer, events.ClassBehind: (*judge).behind, events.ClassTimeLimit: (*judge).scheduler, events.ClassCancelled: (*judge).scheduler,
 	}
 }
@@ -392,6 +451,9 @@ func (j *judge) plain(e *Event) End {
 			end.Kind = string(events.ClassException)
 		}
 		j.name(&end, e, func(o *Event) bool { return o.Class == e.Class })
+		if len(end.Ranks) == 1 && j.where(e) == "" { // the first line is of a worker, which prints no rank
+			end.Sentence = strings.Replace(end.Sentence, ": ", " on "+human.Ranks(end.Ranks)+": ", 1)
+		}
 	}
 	return end
 }
@@ -425,9 +487,14 @@ func (j *judge) where(e *Event) string {
 		text = " on local rank " + human.Thousands(e.Local)
 	}
 	if e.Host != "" {
-		text += " (host " + e.Host + ")"
+		text += " (" + when(pod(e), "pod ", "host ") + e.Host + ")"
 	}
 	return text
+}
+
+// pod reports whether the host of an event is a pod of Kubernetes.
+func pod(e *Event) bool {
+	return e.Host != "" && strings.HasPrefix(e.Form.Name, "kubernetes.") && e.Form.Name != "kubernetes.node"
 }
 
 // device describes an error of a GPU: ECC, no memory left, a failed call of CUDA.
@@ -584,6 +651,9 @@ func (j *judge) mismatch(e *Event) End {
 	return end
 }
 
+// inUse is the error of a port that another process has (errno 98 of Linux).
+var inUse = regexp.MustCompile(`EADDRINUSE|[Aa]ddress already in use`)
+
 // network describes a failed connection by both ends. A peer is written by NCCL as "10.0.0.2<50342>", address and port.
 func (j *judge) network(e *Event) End {
 	end := End{Kind: string(e.Class), Hosts: hosts(e), Sentence: "The network failed"}
@@ -599,6 +669,11 @@ func (j *judge) network(e *Event) End {
 	}
 	end.Sentence += ": " + cmp.Or(strings.TrimRight(e.What, ". "), clean(e.Text)) + "."
 	end.Advice = "Look at the link between both ends: cable, switch port, GID, firewall; the end that reports is seldom the one that failed."
+	if inUse.MatchString(e.Text) {
+		end.Sentence = strings.Replace(end.Sentence, "The network failed", "A port is in use", 1)
+		end.Sentence = strings.Replace(end.Sentence, " reports a failure of the network", " cannot listen on a port in use", 1)
+		end.Advice = "End the process that has the port, perhaps of an earlier job, or choose another port (MASTER_PORT, --rdzv-endpoint)."
+	}
 	if e.Form.Name == "nccl.no_interface" {
 		end.Advice = "Set NCCL_SOCKET_IFNAME to an interface that the host has (ip addr)."
 	}
@@ -617,6 +692,8 @@ func (j *judge) gone(e *Event) End {
 	switch {
 	case strings.HasPrefix(e.Form.Name, "slurm.node_fail"):
 		return j.nodeFailed(e)
+	case e.Form.Name == "slurm.launch_failed":
+		return j.notLaunched(e)
 	case e.Form.Name == "ray.node_died":
 		return j.nodeDied(e)
 	case goneWords[e.Form.Name] != "":
@@ -650,6 +727,20 @@ func (j *judge) gone(e *Event) End {
 	}
 	end.Sentence += "; no log says why."
 	end.Advice = "Look at the log of that worker, and at the kernel log of its host."
+	return end
+}
+
+// notLaunched describes nodes on which srun could not start the tasks of a step.
+func (j *judge) notLaunched(e *Event) End {
+	end := End{Kind: string(e.Class), Certain: true, Advice: "Look at slurmd's log on that node, and try srun there alone; drain the node if it does not answer."}
+	for _, o := range j.all {
+		if o.Form == e.Form && !slices.Contains(end.Hosts, o.Host) {
+			end.Hosts = append(end.Hosts, o.Host)
+		}
+	}
+	const most = 4
+	named := strings.Join(end.Hosts[:min(len(end.Hosts), most)], ", ") + when(len(end.Hosts) > most, " and others", "")
+	end.Sentence = "srun could not start the tasks on " + named + ": " + strings.TrimRight(e.What, ". ") + "."
 	return end
 }
 
@@ -727,6 +818,11 @@ func (j *judge) scheduler(e *Event) End {
 		end.Sentence = "Slurm requeued the job"
 	case e.What == "KeyboardInterrupt":
 		end.Sentence = "Somebody interrupted the job (SIGINT)"
+	case pod(e):
+		end.Hosts = hosts(e)
+		end.Sentence = "Kubernetes " + when(e.Form.Name == "kubernetes.preempted", "preempted", "evicted") + " the pod " + e.Host +
+			": " + clean(cmp.Or(e.What, e.Text)) + "."
+		return end
 	}
 	end.Sentence += ": " + clean(e.Text) + "."
 	return end
@@ -992,7 +1088,9 @@ func (j *judge) timeout(e *Event) End {
 			end.Sentence += " of " + human.Thousands(j.WorldSize)
 		}
 		end.Sentence += when(len(waiting) == 1, " says", " say")
-		if silent := j.quiet(waiting, group); silent >= 0 {
+		if _, _, missing := j.barrier(); e.Form.Name == "pytorch.store_barrier" && len(missing) > 0 {
+			end.Sentence += "; " + human.Ranks(missing) + when(len(missing) == 1, " has", " have") + " no line of it: not started, gone, or without a log here"
+		} else if silent := j.quiet(waiting, group); silent >= 0 {
 			end.Sentence += "; " + human.Ranks([]int64{silent}) + " alone is silent: behind, gone, or without a log here"
 		} else {
 			end.Sentence += "; no log says which rank was behind"
@@ -1000,6 +1098,9 @@ func (j *judge) timeout(e *Event) End {
 	}
 	end.Sentence += "."
 	end.Advice = "Collect the Flight Recorder's dumps of all ranks (TORCH_NCCL_TRACE_BUFFER_SIZE, TORCH_NCCL_DUMP_ON_TIMEOUT): they say which rank is behind."
+	if e.Form.Name == "pytorch.store_barrier" {
+		end.Advice = startAdvice
+	}
 	return end
 }
 
@@ -1115,7 +1216,101 @@ func (j *judge) silent() End {
 	case j.LastStep >= 0:
 		end.Sentence = "The log just stops at step " + human.Thousands(j.LastStep) + ": the job was killed, or still runs."
 	}
+	if end.Remark = j.storage(); end.Remark == "" && len(j.strange) > 0 {
+		end.Remark = "The kernel's log has an error of a process whose name is none of the job's: " + clean(j.strange[0].Text) + "."
+	}
 	return end
+}
+
+// storage says which file servers the kernel waits for, or which threw a client out, as a sentence; "": none.
+func (j *judge) storage() string {
+	for _, e := range j.all {
+		host := when(e.Host != "", " (host "+e.Host+")", "")
+		switch e.Form.Name {
+		case "kernel.lustre_evicted":
+			return "Lustre's " + e.What + " evicted the client" + host + ": what was written or read there failed."
+		case "kernel.nfs":
+			return "The NFS server " + e.Peer + " did not respond" + host + ", says the kernel."
+		case "kernel.lustre_lost":
+			return "The connection to Lustre's " + e.What + " was lost" + host + ", says the kernel."
+		}
+	}
+	return ""
+}
+
+// frozen describes a process that hangs in the kernel, with the file server that the kernel waits for.
+func (j *judge) frozen(e *Event) End {
+	end := j.plain(e)
+	if wait := j.storage(); wait != "" {
+		end.Sentence += " " + wait
+		end.Advice = "Look at the file server, and at the network on the way there."
+		return end
+	}
+	end.Advice = "Look at the call trace below that line in the kernel log: it says what the process waits for."
+	return end
+}
+
+// starting is the rule for logs whose last words are of ranks that wait for the others before the first step, in PyTorch's store based barrier.
+func (j *judge) starting() (End, bool) {
+	i := len(j.all) - 1
+	for i >= 0 && j.all[i].Form.Name != "pytorch.store_waiting" {
+		i--
+	}
+	if i < 0 || j.Stepped {
+		return End{}, false
+	}
+	e := j.all[i]
+	if slices.ContainsFunc(j.all, func(o *Event) bool { return o.Form.Name == "pytorch.store_passed" && o.Process == e.Process }) {
+		return End{}, false
+	}
+	size, came, missing := j.barrier()
+	if came >= size {
+		return End{}, false
+	}
+	end := End{
+		Kind: string(events.ClassTimeout), Heard: came, Of: size, Time: e.Time, Evidence: j.evidence(e),
+		Sentence: "Ranks wait before the first step for others to start (" + e.Op + "): " + human.Thousands(came) + " of " + human.Thousands(size) + " have come",
+		Advice:   startAdvice,
+	}
+	if len(missing) > 0 {
+		end.Sentence += "; " + human.Ranks(missing) + when(len(missing) == 1, " has", " have") + " no line of it: not started, gone, or without a log here"
+	}
+	end.Sentence += "."
+	return end, true
+}
+
+const startAdvice = "See whether the processes of all ranks started, with the same address of the first, and look at their logs."
+
+// storeCounts are the ranks of a store based barrier, and how many have come.
+var storeCounts = regexp.MustCompile(`world_size=(\d+), \w+=(\d+)`)
+
+// barrier is how many ranks a store based barrier waits for, how many came, and the ranks without a line of it, if as many as did not come.
+func (j *judge) barrier() (size, came int64, missing []int64) {
+	told := make(map[int64]bool)
+	for _, o := range j.all {
+		if o.Form.Name != "pytorch.store_waiting" && o.Form.Name != "pytorch.store_barrier" {
+			continue
+		}
+		if m := storeCounts.FindStringSubmatch(o.What); m != nil {
+			size, _ = strconv.ParseInt(m[1], 10, 64)
+			n, _ := strconv.ParseInt(m[2], 10, 64)
+			came = max(came, n)
+		}
+		told[o.GroupRank] = true
+		for _, r := range o.Ranks {
+			told[r] = true
+		}
+	}
+	const most = 64
+	for r := range size {
+		if !told[r] && len(missing) < most {
+			missing = append(missing, r)
+		}
+	}
+	if int64(len(missing)) != size-came {
+		missing = nil
+	}
+	return size, came, missing
 }
 
 // finish adds to an end how long ranks stood in collectives that timed out: the longest wait of each rank, added up.

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/trainbridge/trainbridge/internal/traces/digest"
 )
 
 func TestJudge(t *testing.T) { //nolint:funlen // a table
@@ -179,6 +181,80 @@ func TestJudge(t *testing.T) { //nolint:funlen // a table
 			assert.Equal(t, c.hosts, end.Hosts)
 			assert.Contains(t, end.Sentence, c.says)
 		})
+	}
+}
+
+// TestKernelBeside: what the kernel's log says beside a job's own: file servers that do not answer (net/sunrpc/clnt.c, Lustre's ptlrpc/import.c), and
+// processes of others.
+func TestKernelBeside(t *testing.T) {
+	const (
+		stamp   = "[Mon May  5 05:20:56 2025] "
+		lost    = stamp + "nfs: server 10.0.0.5 not responding, still trying\n"
+		hung    = stamp + "INFO: task python3:4711 blocked for more than 120 seconds.\n"
+		back    = stamp + "nfs: server 10.0.0.5 OK\n"
+		evicted = "Oct 18 02:18:11 node1 kernel: LustreError: 167-0: scratch-OST0012-osc-ffff9f2b4c5f8000: This client was evicted by scratch-OST0012; in progress operations using this service will fail.\n"
+		monitor = stamp + "Memory cgroup out of memory: Killed process 4410 (node_exporter) total-vm:733212kB\n"
+		other   = stamp + "NVRM: Xid (PCI:0000:e1:00): 31, pid=777, name=jupyter-lab, Ch 00000013, MMU Fault\n"
+	)
+	for _, c := range []struct {
+		name, log, kernel  string
+		kind, says, remark string
+	}{
+		{name: "a process hangs, and a file server is away", kernel: lost + hung, kind: "frozen_host", says: "NFS server 10.0.0.5 did not respond"},
+		{name: "a file server that came back", kernel: lost + back + hung, kind: "frozen_host", says: "blocked for more than 120 seconds."},
+		{name: "a file server is away, and the log just stops", kernel: lost, kind: KindSilent, says: "just stops", remark: "NFS server 10.0.0.5"},
+		{name: "a client of Lustre was evicted", kernel: evicted, kind: KindSilent, says: "just stops", remark: "scratch-OST0012 evicted the client (host node1)"},
+		{name: "a monitor was killed", kernel: monitor, kind: KindSilent, says: "just stops", remark: "none of the job's"},
+		{name: "a program of another user failed", kernel: other, kind: KindSilent, says: "just stops", remark: "jupyter-lab"},
+		{name: "a monitor was killed, and later a rank failed", log: "[rank1]: RuntimeError: x\n", kernel: monitor, kind: "exception", says: "RuntimeError: x"},
+		{name: "a task of an unknown name was killed", log: "srun: error: node1: task 3: Killed\n", kernel: strings.ReplaceAll(monitor, "node_exporter", "gpt2cu"), kind: "host_oom", says: "gpt2cu"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			of := &Case{LastStep: -1}
+			of.scan("job.log", []byte(c.log))
+			of.scan("kern.log", []byte(c.kernel))
+			end := Judge(of)
+			assert.Equal(t, c.kind, end.Kind)
+			assert.Contains(t, end.Sentence, c.says)
+			assert.Contains(t, end.Remark, c.remark)
+			of.Finished = new(digest.At)
+			if c.log == "" {
+				assert.Equal(t, KindHealthy, Judge(of).Kind, "a trainer's record of the whole run")
+			}
+		})
+	}
+}
+
+// Ranks that wait for the others to start (torch/distributed/distributed_c10d.py, _store_based_barrier).
+func TestStarting(t *testing.T) {
+	waits := func(came int, ranks ...int) string {
+		var b strings.Builder
+		for _, r := range ranks {
+			fmt.Fprintf(&b, "2025-06-02 09:00:10 | INFO | Waiting in store based barrier to initialize process group for rank: %d, key: store_based_barrier_key:1 "+
+				"(world_size=4, worker_count=%d, timeout=0:30:00)\n", r, came)
+		}
+		return b.String()
+	}
+	const passed = "Rank 0: Completed store-based barrier for key:store_based_barrier_key:1 with 4 nodes.\n"
+	const vain = "RuntimeError: Timed out initializing process group in store based barrier on rank: 1, for key: store_based_barrier_key:1 (world_size=4, worker_count=3, timeout=0:30:00)\n"
+	for _, c := range []struct {
+		name, log string
+		stepped   bool
+		kind      string
+		says      string
+	}{
+		{"one is missing", waits(2, 0) + waits(3, 0, 1, 3), false, "collective_timeout", "3 of 4 have come; rank 2 has no line of it"},
+		{"logs of ranks are missing", waits(3, 0, 1), false, "collective_timeout", "3 of 4 have come."},
+		{"all came", waits(3, 0, 1, 3) + passed, false, KindSilent, "just stops"},
+		{"steps", waits(3, 0, 1, 3), true, KindSilent, "just stops"},
+		{"in vain", waits(3, 0, 1, 3) + vain, false, "collective_timeout", "as rank 1 says; rank 2 has no line of it"},
+	} {
+		of := &Case{LastStep: -1, Stepped: c.stepped}
+		of.scan("job.log", []byte(c.log))
+		end := Judge(of)
+		assert.Equal(t, c.kind, end.Kind, c.name)
+		assert.Contains(t, end.Sentence, c.says, c.name)
+		assert.Empty(t, end.Ranks, c.name)
 	}
 }
 

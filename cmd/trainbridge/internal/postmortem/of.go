@@ -11,7 +11,7 @@ import (
 // Of is how a job ended, by the events in its logs and the dumps of PyTorch's Flight Recorder among its files. ranks is the number of ranks of the job; 0:
 // unknown. lastStep is the number of the last step in the logs; -1: none. planned is the number of steps that the job is to have; 0: unknown.
 func Of(job *digest.Ends, files []string, ranks, lastStep, planned int64) End {
-	c := &Case{WorldSize: ranks, LastStep: lastStep, Planned: planned, Events: make([]Event, 0, len(job.Events))}
+	c := &Case{WorldSize: ranks, LastStep: lastStep, Stepped: lastStep >= 0 || job.Stepped(), Planned: planned, Events: make([]Event, 0, len(job.Events))}
 	for i := range job.Events {
 		switch events.Class(job.Events[i].Class) {
 		case events.ClassStalled, events.ClassRAS: // of a live job, and perhaps past: no word on why

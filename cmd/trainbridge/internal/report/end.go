@@ -30,6 +30,9 @@ func (c *conclusion) died() {
 				"若任务当时已挂起，则没有 rank 落后：检查链路与 GPU（NCCL 日志、ibstat、内核日志）；若仍在运行，则属正常。"),
 		})
 	}
+	if c.end.Remark != "" {
+		c.claims = append(c.claims, claim{kind: "kernel", cost: math.NaN(), grade: remark, what: c.in(c.end.Remark, "内核日志："+c.end.Remark)})
+	}
 	if !c.end.Failed() {
 		return
 	}
