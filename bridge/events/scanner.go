@@ -193,9 +193,8 @@ func (e *Event) read(text []byte) (ok, whole bool) {
 	return true, whole
 }
 
-// emit finishes an event and adds the event to the answer: with the writer's own prefix in the text, the host of a system log, the pod (whose name is its host's) of a line of
-// Kubernetes, the rank of the log's path, and
-// the time of the last stamp, each where the event has none yet.
+// emit finishes an event and adds the event to the answer: with the writer's own prefix in the text, the host of a system log, the pod (whose name is its
+// host's) of a line of Kubernetes, the rank of the log's path, and the time of the last stamp, each where the event has none yet.
 func (s *Scanner) emit(e *Event, text []byte) {
 	e.header(text)
 	if e.Host == "" {

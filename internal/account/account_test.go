@@ -554,3 +554,23 @@ func TestClocksOfRanksApart(t *testing.T) {
 		assert.Equal(t, seconds(map[State]float64{InStep: 120, Redone: 20, Down: 100}), a.Seconds)
 	})
 }
+
+// Steps of 2.2 s in a log whose stamps are cut to whole seconds: a second is the most that may look like pauses.
+func TestWholeSeconds(t *testing.T) {
+	var l Ledger
+	for n := range int64(100) {
+		end := second((n + 1) * 22 / 10)
+		l.Add(Step{Number: n, Start: end - 2_200_000_000, End: end})
+	}
+	assert.LessOrEqual(t, accountOf(t, &l).Seconds[Unexplained], 1.0)
+}
+
+// Hugging Face's rows behind stamps of kubectl logs have times, and no durations: nothing between them is a pause.
+func TestRowsWithoutDurations(t *testing.T) {
+	var l Ledger
+	for n := range int64(100) {
+		l.Add(Step{Number: n, Start: second(n * 65), End: second(n * 65)})
+	}
+	_, ok := l.Account()
+	assert.False(t, ok)
+}

@@ -42,7 +42,7 @@ func newParts(_ *filereceiver.Receiver, config component.Config) (filereceiver.P
 // Formats are the formats of run_events: any text.
 func Formats() []string { return []string{"run_events"} }
 
-// detect takes a file in which a line tells of a failure, such as a traceback, or of a wait, after all other receivers: if none of them knows a line of the file.
+// detect takes a file in which a line tells of a failure, such as a traceback, or of a wait, after all other receivers: if none of these knows a line of it.
 func detect(path string) tail.Detect {
 	s := events.NewScanner(path, nil, time.Time{})
 	return func(text []byte) tail.Reads {

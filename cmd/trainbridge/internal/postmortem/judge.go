@@ -110,7 +110,7 @@ func (j *judge) recovered() {
 }
 
 // ours are how names of processes begin that train or serve: interpreters, workers and launchers. The kernel cuts names to 15 bytes.
-var ours = regexp.MustCompile(`(?i)^(?:python|pt_|ray|torchrun|torch|vllm|sglang|deepspeed|accelerate|mpi|orte|prte|hydra|horovod|srun|slurmstepd|train|java|julia)`)
+var ours = regexp.MustCompile(`(?i)^(?:python|pt_|ray|torch|vllm|sglang|deepspeed|accelerate|mpi|orte|prte|hydra|horovod|srun|slurmstepd|train|java|julia)`)
 
 // strangers drops the kernel's lines about a process whose name is none of a job's, such as a monitor, unless the job's own logs tell of a death that the line
 // explains: a host, and its GPUs, may serve others beside.
@@ -384,7 +384,8 @@ func init() {
 		events.ClassTimeout: (*judge).timeout, events.ClassException: (*judge).exception, events.ClassCheckpoint: (*judge).exception,
 		events.ClassSignal: (*judge).signal, events.ClassSummary: (*judge).summary,
 		events.ClassCUDAError: (*judge).device, events.ClassECC: (*judge).device, events.ClassCUDAOOM: (*judge).device, events.ClassXid: (*judge).xid,
-		events.ClassFrozen: (*judge).frozen, events.ClassHostOOM: (*judge).hostOOM, events.ClassMismatch: (*judge).mismatch, events.ClassNetwork: (*judge).network, events.ClassGone: (*judge).gone,
+		events.ClassFrozen: (*judge).frozen,
+		events.ClassHostOOM: (*judge).hostOOM, events.ClassMismatch: (*judge).mismatch, events.ClassNetwork: (*judge).network, events.ClassGone: (*judge).gone,
 		events.ClassPeer: (*judge).peer, events.ClassBehind: (*judge).behind, events.ClassTimeLimit: (*judge).scheduler, events.ClassCancelled: (*judge).scheduler,
 	}
 }
