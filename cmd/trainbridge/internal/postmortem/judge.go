@@ -384,7 +384,7 @@ func init() {
 		events.ClassTimeout: (*judge).timeout, events.ClassException: (*judge).exception, events.ClassCheckpoint: (*judge).exception,
 		events.ClassSignal: (*judge).signal, events.ClassSummary: (*judge).summary,
 		events.ClassCUDAError: (*judge).device, events.ClassECC: (*judge).device, events.ClassCUDAOOM: (*judge).device, events.ClassXid: (*judge).xid,
-		events.ClassFrozen: (*judge).frozen,
+		events.ClassFrozen:  (*judge).frozen,
 		events.ClassHostOOM: (*judge).hostOOM, events.ClassMismatch: (*judge).mismatch, events.ClassNetwork: (*judge).network, events.ClassGone: (*judge).gone,
 		events.ClassPeer: (*judge).peer, events.ClassBehind: (*judge).behind, events.ClassTimeLimit: (*judge).scheduler, events.ClassCancelled: (*judge).scheduler,
 	}
