@@ -112,6 +112,7 @@ func (l *Ledger) Account() (a Account, ok bool) { return l.Snapshot().Account() 
 func (s *Snapshot) Account() (a Account, ok bool) {
 	l := &s.ledger
 	l.sort()
+	spread(l.steps)
 	order(l.steps)
 	l.align()
 	steps := l.steps
@@ -157,7 +158,7 @@ func (a *Account) judge(excess map[int64]float64) {
 			if judged.State != regimes.Usual && judged.State != regimes.Unknown && judged.Segment < len(run.Segments) {
 				each = min(each, run.Segments[judged.Segment].Level)
 			}
-			if more, ok := excess[s.Start]; ok { // of the whole step, with the checkpoint and the evaluation that Each leaves out
+			if more, ok := excess[s.Start-s.moved]; ok { // of the whole step, with the checkpoint and the evaluation that Each leaves out
 				each = min(each, max(0, (float64(s.End-s.Start)/1e9-more)/float64(s.Steps)))
 			}
 			a.Productive += each * float64(s.Steps)

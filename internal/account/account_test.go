@@ -60,6 +60,27 @@ func seconds(states map[State]float64) (all [States]float64) {
 	return all
 }
 
+// TestWholeSeconds: a log with stamps of whole seconds has two records of 0.8 s in some seconds. None is a copy, and none has a gap before.
+func TestWholeSeconds(t *testing.T) {
+	var l Ledger
+	took, at := int64(800e6), second(0)
+	for n := int64(10); n <= 1000; n += 10 {
+		at += took
+		end := at / 1e9 * 1e9
+		add(&l, Step{Start: end - took, End: end, Number: n, Steps: 10})
+	}
+	a := accountOf(t, &l)
+	assert.EqualValues(t, 1000, a.Steps)
+	assert.InDelta(t, 0, a.Seconds[Unexplained], 1)
+	assert.InDelta(t, 80, a.Seconds[InStep], 1)
+
+	l = Ledger{} // a pause of 5 s remains one
+	for n, end := range []int64{second(1), second(2), second(8), second(9)} {
+		add(&l, Step{Start: end - 1e9, End: end, Number: int64(n), Steps: 1})
+	}
+	assert.InDelta(t, 5, accountOf(t, &l).Seconds[Unexplained], 1e-9)
+}
+
 // most is the capacity of the ledgers in these tests.
 const most = 1 << 15
 

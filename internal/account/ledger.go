@@ -49,7 +49,8 @@ type Step struct {
 	Evaluated        bool     // the log has the result of an evaluation behind the step
 	Synthetic        bool     // the log has no clock; its order and its durations are true
 
-	again bool // a step done before a restart, done again
+	again bool  // a step done before a restart, done again
+	moved int64 // ns: within the second of the log's stamp (spread)
 }
 
 // Place is the position of the step's record.
@@ -410,6 +411,34 @@ func (l *Ledger) Begins(ns int64) { l.begins = append(l.begins, instant(ns)) }
 
 // Ended notes when the scheduler or the launcher ended the job, ns since 1970: steps that follow a pause behind the end belong to a new attempt.
 func (l *Ledger) Ended(ns int64) { l.ends = append(l.ends, instant(ns)) }
+
+// spread moves the steps of writers whose stamps are whole seconds behind one another, as far as a second allows: the stamp of an end is anywhere within. Steps
+// of less than a second would overlap otherwise, and leave gaps.
+func spread(steps []Step) {
+	fine := map[int32]bool{}
+	for i := range steps {
+		if s := &steps[i]; s.End%1e9 != 0 {
+			fine[s.Writer] = true
+		}
+	}
+	var coarse []*Step
+	for i := range steps {
+		if s := &steps[i]; !s.Synthetic && !fine[s.Writer] {
+			coarse = append(coarse, s)
+		}
+	}
+	slices.SortFunc(coarse, func(a, b *Step) int {
+		return cmp.Or(cmp.Compare(a.Writer, b.Writer), cmp.Compare(a.End, b.End), cmp.Compare(a.Number, b.Number))
+	})
+	for i, s := range coarse[:max(0, len(coarse)-1)] {
+		next := coarse[i+1]
+		over := s.End - next.Start
+		if s.Writer == next.Writer && next.End > next.Start && over > 0 && over < 2e9 {
+			next.moved = min(over, 1e9-1)
+			next.Start, next.End = next.Start+next.moved, next.End+next.moved
+		}
+	}
+}
 
 // order sorts steps by their start. Of steps with the same start those of unknown length come first, then the longest; the rest of the order only makes the
 // result the same for any order of reading.

@@ -152,6 +152,9 @@ func (h *handler) join(rec *record.Record) bool {
 	if !p.open || rec.Kind != record.Side && !rec.Join {
 		return false
 	}
+	if p.rec.Kind == record.Ranks && len(rec.Stages) > 0 { // timers behind a report on ranks, such as of a checkpoint, are of the step before
+		return false
+	}
 	if !twins(p.rec, rec) {
 		// A Side is of the waiting record's rank, whoever logged it, unless the Side states a rank (Megatron's memory lines).
 		otherRank := p.it.rank != h.rank(rec) && (rec.Kind != record.Side || rec.HasRank)

@@ -73,6 +73,7 @@ func (a *allSeries) of(key seriesKey, recent *recentSeries) (s *series, evicted 
 type series struct {
 	ids    []uint64  // spans of the values
 	ring   []float64 // the values
+	at     []int64   // iterations of the values, the oldest first: of losses only
 	next   int       // index of the oldest, once full
 	seen   int64     // values ever added since the series began or began again
 	batch  float64   // samples of a step; 0: unknown
@@ -139,7 +140,7 @@ func (s *series) add(q quantity, v *value, cfg *Config, f *finding) {
 	beginsAnew := ramped && s.batch > 0 || resized && s.world > 0
 	if beginsAnew {
 		// Another batch size makes different steps (Megatron's batch size ramp-up), and so does another number of ranks.
-		*s = series{begun: true, batch: s.batch, world: s.world, last: s.last, newest: s.newest, ids: s.ids[:0], ring: s.ring[:0], sorted: s.sorted[:0]}
+		*s = series{begun: true, batch: s.batch, world: s.world, last: s.last, newest: s.newest, ids: s.ids[:0], ring: s.ring[:0], at: s.at[:0], sorted: s.sorted[:0]}
 	}
 	if ramped {
 		s.batch = v.batch
@@ -154,8 +155,14 @@ func (s *series) add(q quantity, v *value, cfg *Config, f *finding) {
 		s.last = v.iteration
 	}
 	if q == quantityLoss {
+		if v.hasIteration && len(s.at) > 0 && v.iteration < slices.Min(s.at) {
+			// The log of another host is read, or the training has gone back a long way: losses of later steps are no measure of those of earlier ones.
+			s.ids, s.ring, s.at, s.sorted = s.ids[:0], s.ring[:0], s.at[:0], s.sorted[:0]
+			s.next, s.below, s.above, s.ordered, s.inSpike, s.newest = 0, 0, 0, false, false, v.iteration
+		}
 		s.spike(v.x, cfg, f)
 		s.push(v.id, v.x, cfg.Window)
+		s.passed(v, cfg.Window)
 		return
 	}
 	if warmUp {
@@ -165,6 +172,16 @@ func (s *series) add(q quantity, v *value, cfg *Config, f *finding) {
 	s.low(v.x, cfg, f)
 	s.push(v.id, v.x, cfg.Window)
 	s.slow(cfg, f)
+}
+
+// passed notes the iteration of the value that was pushed last.
+func (s *series) passed(v *value, size int) {
+	if !v.hasIteration {
+		return
+	}
+	if s.at = append(s.at, v.iteration); len(s.at) > size {
+		s.at = slices.Delete(s.at, 0, 1)
+	}
 }
 
 // push adds a value, in place of the oldest once there are size values, and keeps what is known of the order up to date.

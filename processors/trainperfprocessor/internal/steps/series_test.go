@@ -244,6 +244,23 @@ func TestLossNotFinite(t *testing.T) {
 	}
 }
 
+// TestLossOfAnotherHost: logs of hosts are read one behind the other, without ranks. Losses of the beginning are no spikes behind those of the end.
+func TestLossOfAnotherHost(t *testing.T) {
+	p, _ := newTest(t)
+	for host := range int64(3) {
+		for i := int64(1); i <= 300; i++ {
+			loss := 2 + 5*math.Exp(-float64(i)/50)
+			if i == 290 {
+				loss = 9
+			}
+			b := spans.NewBatch("test", "")
+			s := perftest.AddStep(b, perftest.Job, 1000*host+i, 1, attrs{spans.AttrIteration: i, spans.AttrLoss: loss})
+			perftest.Judge(p, b.Traces())
+			assert.Equal(t, i == 290, slices.Contains(perftest.Verdicts(s), spans.VerdictLossSpike), i)
+		}
+	}
+}
+
 func TestMFULow(t *testing.T) {
 	p, _ := newTest(t, onH100, withModel(perftest.Aquila))
 	s := oneStep(t, p, perftest.Job, 2, nil)
@@ -313,6 +330,12 @@ func (s *exact) add(q quantity, v *value, cfg *Config) (f finding) {
 	if q != quantityLoss && warmUp {
 		s.skipped = v.id
 		return f
+	}
+	if q == quantityLoss && v.hasIteration {
+		if len(s.at) > 0 && v.iteration < slices.Min(s.at) {
+			s.ids, s.window, s.at, s.inSpike = nil, nil, nil, false
+		}
+		s.passed(v, cfg.Window)
 	}
 	before := slices.Sorted(slices.Values(s.window))
 	f.n = len(before)
