@@ -81,6 +81,15 @@ func TestWholeSeconds(t *testing.T) {
 	assert.InDelta(t, 5, accountOf(t, &l).Seconds[Unexplained], 1e-9)
 }
 
+// TestTypical: a log of medians tells not how long its steps took, though it has one step more.
+func TestTypical(t *testing.T) {
+	var l Ledger
+	run(&l, 0, 1, 30, Step{Steps: 1, Source: 1, Typical: true})
+	run(&l, 0, 2, 30, Step{Steps: 1, Source: 2})
+	a := accountOf(t, &l)
+	assert.EqualValues(t, 29, a.Steps)
+}
+
 // most is the capacity of the ledgers in these tests.
 const most = 1 << 15
 

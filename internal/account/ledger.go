@@ -48,6 +48,7 @@ type Step struct {
 	Source           int16    // the log's number: steps of several logs are of one training
 	Evaluated        bool     // the log has the result of an evaluation behind the step
 	Synthetic        bool     // the log has no clock; its order and its durations are true
+	Typical          bool     // the duration is a median of many steps, not that of these
 
 	again bool  // a step done before a restart, done again
 	moved int64 // ns: within the second of the log's stamp (spread)

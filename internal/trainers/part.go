@@ -24,6 +24,13 @@ var transfers = []string{
 	"all-gather", "all_gather", "allgather", "all-reduce", "all_reduce", "allreduce", "reduce-scatter", "reduce_scatter", "reducescatter", "recv", "send",
 }
 
+// Together says whether a timer is of a collective that all ranks leave together: the time of the fastest rank is that of the transfer, any more is waiting
+// for the rank that came last. Sends and receives between the stages of a pipeline are none.
+func Together(name string) bool {
+	name = strings.ToLower(name)
+	return PartOf(name) == Communicating && !strings.Contains(name, "send") && !strings.Contains(name, "recv")
+}
+
 // WholeOf is the name of the timer that runs over all micro batches of a step, for the timer of the last one, whose time it has too: DeepSpeed logs both
 // "bwd_allreduce" and "bwd_allreduce_microstep".
 func WholeOf(name string) (whole string, ok bool) { return strings.CutSuffix(name, "_microstep") }

@@ -98,3 +98,11 @@ func TestOf(t *testing.T) {
 		assert.Equal(t, c.want, trainers.Of(c.source, c.kind), "%s %s", c.source, c.kind)
 	}
 }
+
+func TestTogether(t *testing.T) {
+	for name, want := range map[string]bool{
+		"all-grads-sync": true, "params-all-gather": true, "allreduce_s": true, "backward-send-forward-recv": false, "forward-compute": false, "data_time": false,
+	} {
+		assert.Equal(t, want, trainers.Together(name), name)
+	}
+}

@@ -1,6 +1,7 @@
 package stepjoinprocessor
 
 import (
+	"cmp"
 	"encoding/binary"
 	"math"
 	"strings"
@@ -288,6 +289,7 @@ func (r *reader) describe(f *fact, span ptrace.Span, kind view.Kind) bool {
 			f.leaf.LateRank = int32(rank)
 		}
 		r.slowestRank(&f.leaf, span)
+		r.fastestRank(&f.leaf, span)
 		f.leaf.Flags |= facts.Timeless // the order of the parts is the trainer's, their times are made up
 		if part == trainers.Waiting {
 			f.leaf.Flags |= facts.Waiting
@@ -336,6 +338,9 @@ func (r *reader) step(f *fact, span ptrace.Span) {
 		run.Trainer = run.Text(run.Number(r.res.Source))
 	}
 	run.World = max(run.World, r.res.WorldSize.Or(0))
+	if cmp.Or(spans.AttrText(span.Attributes(), spans.AttrStepDurationKind), r.res.StepDurationKind) == spans.DurationMedian {
+		f.leaf.Flags |= facts.Typical
+	}
 	r.window(f, facts.Step, r.mark.Iteration)
 	f.own = true
 }
@@ -555,6 +560,15 @@ func (r *reader) slowestRank(l *facts.Leaf, span ptrace.Span) {
 	isRank := rank.Int() >= 0 && rank.Int() <= math.MaxInt32
 	if more := float64(l.End-l.Start) - 1e9*spans.ValueNumber(median); more > 0 && isRank {
 		l.LateRank, l.Late = int32(rank.Int()), int64(more)
+	}
+}
+
+// fastestRank leaves a collective the time of the fastest rank, where the log states it: the time of the slowest is waiting for a rank that computed or loaded
+// data meanwhile, which is in that rank's time.
+func (r *reader) fastestRank(l *facts.Leaf, span ptrace.Span) {
+	least, ok := span.Attributes().Get(spans.AttrStageDurationMin)
+	if ok && l.Kind == breakdown.Collective && trainers.Together(r.mark.Part) {
+		l.End = min(l.End, l.Start+max(0, int64(1e9*spans.ValueNumber(least))))
 	}
 }
 

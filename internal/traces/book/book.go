@@ -50,6 +50,7 @@ func Step(s ptrace.Span, v *view.Step, res *view.Resource, file string, offset i
 		Start: int64(s.StartTimestamp()), End: int64(s.EndTimestamp()), Number: v.Step().Or(-1), Steps: int32(min(v.Covered(), math.MaxInt32)),
 		Attempt: int32(min(res.RunAttempt.Or(0), math.MaxInt32)), Synthetic: res.TimeSource == spans.TimeSynthetic,
 		Ranks: int32(min(v.WorldSize.Or(res.WorldSize.Or(0)), math.MaxInt32)), Trace: s.TraceID(), Offset: offset,
+		Typical: v.DurationKind == spans.DurationMedian,
 	}}
 	e.epoch = -1
 	if v.Epoch >= 0 && v.Epoch < math.MaxInt32 {

@@ -4,8 +4,12 @@ import (
 	"cmp"
 	"slices"
 
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
 	"github.com/trainbridge/trainbridge/internal/stat"
+	"github.com/trainbridge/trainbridge/internal/traces/view"
 	"github.com/trainbridge/trainbridge/internal/trainers"
+	"github.com/trainbridge/trainbridge/spans"
 )
 
 // HostTime is the time of a host's records of steps, with that of their parts directly below the steps.
@@ -51,6 +55,59 @@ func (h *HostTime) part(name string, took float64) {
 		h.Computing += took
 	default:
 	}
+}
+
+// RankTime is the time of a rank's steps for which nobody else is waited: loading data and computing.
+type RankTime struct {
+	Rank               int64
+	Host               string // "": unknown
+	Loading, Computing Series // s of a step
+}
+
+// mostRankTimes bounds the ranks of a log with series of their own; further ones are left out.
+const mostRankTimes = 128
+
+// rank finds or begins the time of the rank that logs a step; nil: not known, or too many.
+func (l *Log) rank(res *resource, s ptrace.Span) *RankTime {
+	rank := res.Rank
+	if v, ok := s.Attributes().Get(spans.AttrRank); ok {
+		rank = view.IntOf(v)
+	}
+	r := l.ranks[rank.N]
+	if r == nil && rank.OK && len(l.ranks) < mostRankTimes {
+		if l.ranks == nil {
+			l.ranks = map[int64]*RankTime{}
+		}
+		r = &RankTime{Rank: rank.N, Host: text(res.Host)}
+		l.ranks[rank.N] = r
+	}
+	if !rank.OK {
+		return nil
+	}
+	return r
+}
+
+// part adds a part directly below a step; r may be nil. Parts of one kind are added up.
+func (r *RankTime) part(name string, at int64, took float64) {
+	if r == nil {
+		return
+	}
+	switch trainers.PartOf(name) {
+	case trainers.LoadingData:
+		r.Loading.Add(at, took)
+	case trainers.Computing:
+		r.Computing.Add(at, took)
+	default:
+	}
+}
+
+// Ranks are the times of all ranks with steps of their own, in order.
+func (l *Log) Ranks() (all []*RankTime) {
+	for _, r := range l.ranks {
+		all = append(all, r)
+	}
+	slices.SortFunc(all, func(a, b *RankTime) int { return cmp.Compare(a.Rank, b.Rank) })
+	return all
 }
 
 // Hosts are the times of all hosts, by name.

@@ -11,6 +11,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/internal/stat"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
+	"github.com/trainbridge/trainbridge/internal/trainers"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -110,6 +111,7 @@ type Log struct {
 	Verdicts
 
 	hosts   map[string]*HostTime
+	ranks   map[int64]*RankTime
 	covered map[writer]*float64 // steps of each writer
 	by      writer              // the last writer: mostly the next step has the same
 	steps   *float64            // of the last writer, in covered
@@ -171,6 +173,7 @@ type messageStep struct {
 	key  spanKey
 	at   int64
 	host *HostTime // nil: unknown
+	rank *RankTime // likewise
 }
 
 // mostOfMessage bounds the steps of a message.
@@ -232,7 +235,7 @@ func (d *Digest) step(s ptrace.Span, res *resource) {
 	host.add(v.Duration)
 	step := v.Step()
 	at := step.Or(l.Records) // else the ordinal
-	d.Steps.message.add(messageStep{spanKey{s.TraceID(), s.SpanID()}, at, host})
+	d.Steps.message.add(messageStep{spanKey{s.TraceID(), s.SpanID()}, at, host, l.rank(res, s)})
 	for f, x := range [...]float64{
 		StepTime: v.Duration, Loss: v.Loss.Value, LearningRate: v.LearningRate, GradientNorm: v.GradientNorm, ValidationLoss: math.NaN(),
 		SampleThroughput: v.SampleThroughput, TokenThroughput: v.TokenThroughput, DeviceTokenThroughput: v.DeviceTokenThroughput,
@@ -314,8 +317,12 @@ func (d *Steps) part(s ptrace.Span, res *resource) {
 	took := length(s)
 	of.Add(took)
 	if step := d.message.find(spanKey{s.TraceID(), s.ParentSpanID()}); step != nil {
-		of.Over.Add(step.at, took)
 		step.host.part(v.Name, took)
+		if v.DurationMin <= took && trainers.Together(v.Name) {
+			took = v.DurationMin // more is waiting for the rank that came last
+		}
+		of.Over.Add(step.at, took)
+		step.rank.part(v.Name, step.at, took)
 	}
 }
 

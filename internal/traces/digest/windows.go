@@ -31,6 +31,15 @@ type Window struct {
 	Verdicts
 }
 
+// Files is in how many logs windows are, by a sample of them.
+func (w *Window) Files() int {
+	files := map[string]bool{}
+	for i := range w.sample {
+		files[w.sample[i].File] = true
+	}
+	return len(files)
+}
+
 // Part is the exclusive time of a part, in s; Slow of slow windows. Both are of windows whose logs have the part.
 type Part struct {
 	Name      string

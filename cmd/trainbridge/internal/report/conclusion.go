@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -200,7 +201,7 @@ func (c *conclusion) causes() {
 			took += c.sf(" (%s GPU-seconds)", "（%s GPU·秒）", human.Digits(of.Devices.Sum()))
 		}
 		cl := claim{
-			kind: slowWindows, what: c.sf("%s %s, in %s", "%s：%s，共 %s", c.in(took, what), c.in(what, took), c.windows(of.Windows)), cost: of.Time.Sum(), grade: costly,
+			kind: slowWindows, what: c.sf("%s %s, in %s", "%s：%s，共 %s", c.in(took, what), c.in(what, took), c.windows(of.Windows)+c.worker()), cost: of.Time.Sum(), grade: costly,
 			short: c.what(of, digest.Blamed{}), lost: of.Time.Sum(), devices: of.Devices.Sum(), advice: c.advice(of.Part),
 		}
 		if of.Part == spans.PartUnattributed { // nobody is accused
@@ -220,6 +221,21 @@ func (c *conclusion) causes() {
 		others.grade, others.advice = costly, c.of(advices[spans.PartWait])
 		c.claims = append(c.claims, others)
 	}
+}
+
+// worker tells the log that nearly all (90 %) slow batches or passes are in, of several such logs; "": none, or steps are told.
+func (c *conclusion) worker() string {
+	const least, leastFiles = 4, 4
+	in := map[string]int{}
+	for _, slow := range c.window.Slow {
+		in[slow.File]++
+	}
+	for file, n := range in {
+		if n >= least && 10*n >= 9*len(c.window.Slow) && file != "" && c.window.Of != spans.WindowStep && c.window.Files() >= leastFiles {
+			return c.sf(", nearly all in %s", "，几乎全部在 %s 中", name(filepath.Base(c.read.Name(file))))
+		}
+	}
+	return ""
 }
 
 // latest is the evidence of how late a rank came: its record with the largest lateness; nil: its logs tell of none.

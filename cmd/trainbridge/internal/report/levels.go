@@ -12,6 +12,8 @@ import (
 	"github.com/trainbridge/trainbridge/internal/regimes"
 	"github.com/trainbridge/trainbridge/internal/stat"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
+	"github.com/trainbridge/trainbridge/internal/traces/view"
+	"github.com/trainbridge/trainbridge/internal/trainers"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -29,6 +31,14 @@ func (l *levels) number(i int) string {
 		return strconv.FormatInt(n, 10)
 	}
 	return strconv.Itoa(i + 1)
+}
+
+// begin is the number of the first step of a record.
+func (l *levels) begin(i int) string {
+	if s := &l.steps[i]; s.Number >= int64(s.Steps) {
+		return strconv.FormatInt(s.Number-int64(s.Steps)+1, 10)
+	}
+	return l.number(i)
 }
 
 // levels adds a claim for each stretch that grew slower little by little, by 10 % or more and at a cost worth a claim, and for each lasting change of the time
@@ -92,16 +102,22 @@ func (l *levels) trend(s *regimes.Segment) {
 func (l *levels) change(i int) {
 	s, before := &l.run.Segments[i], &l.run.Segments[i-1]
 	from := &l.steps[s.From]
-	text := l.sf("From step %s on a step takes %s instead of %s", "从第 %s 步起每步用 %s，此前为 %s", l.number(s.From), human.Seconds(s.Level), human.Seconds(before.Level))
+	text := l.sf("From step %s on a step takes %s instead of %s", "从第 %s 步起每步用 %s，此前为 %s", l.begin(s.From), human.Seconds(s.Level), human.Seconds(before.Level))
 	if was, is := l.steps[before.From].Ranks, from.Ranks; was != is && was > 0 && is > 0 {
 		text += l.sf(": %d ranks instead of %d", "：rank 数由 %[2]d 变为 %[1]d", is, was)
 	}
 	part, was, is := l.grown(before, s)
-	if part != "" {
+	late := l.late(before, s)
+	switch {
+	case late != nil:
+		part = spans.PartWait
+		text += l.sf(" (%s %s for %s instead of %s, and the others wait)", "（%s 用 %s %s，此前为 %s，其他 rank 等待）",
+			late.who, human.Seconds(late.is), late.did, human.Seconds(late.was))
+	case part != "":
 		text += l.sf(" (%s: %s instead of %s)", "（%s：%s，此前为 %s）", l.part(part), human.Seconds(is), human.Seconds(was))
 	}
 	seen := l.proofOf(from, from.Each())
-	if base := l.base(i); base >= 0 {
+	if base := l.base(i, part); base >= 0 {
 		steps := 0.0
 		for k := s.From; k < s.To; k++ {
 			steps += float64(l.steps[k].Steps)
@@ -113,7 +129,7 @@ func (l *levels) change(i int) {
 				advice = l.advice(part)
 			}
 			l.lose("level", lost, l.ranks, text+l.sf(", for the same work: %s more in all, %s", "，而工作量相同：共多用 %s，%s", human.Seconds(lost), l.share(lost)),
-				l.sf("longer steps from step %s on", "从第 %s 步起变慢", l.number(s.From)), advice, seen)
+				l.short(s, late), advice, seen)
 			return
 		}
 	}
@@ -130,8 +146,10 @@ func (l *levels) change(i int) {
 }
 
 // base is the fastest segment before the i-th whose steps took less than 1/1.1 of the time for the same work on the same ranks; -1: none. As many samples may
-// be more work: of longer sequences. A segment half as long as the longest before, or shorter, is no measure of what is usual.
-func (l *levels) base(i int) int {
+// be more work, of longer sequences, which take longer to compute: not where the part that grew is another. A segment half as long as the longest before, or
+// shorter, is no measure of what is usual.
+func (l *levels) base(i int, part string) int {
+	computes := part == "" || part == spans.PartCompute || part == spans.PartUnattributed || l.timer(part) && trainers.PartOf(part) == trainers.Computing
 	s, longest, found := &l.run.Segments[i], 0, -1
 	for _, of := range l.run.Segments[:i] {
 		longest = max(longest, of.To-of.From)
@@ -139,7 +157,7 @@ func (l *levels) base(i int) int {
 	for n := range l.run.Segments[:i] {
 		of := &l.run.Segments[n]
 		work, by, ok := l.work(of, s)
-		slower := ok && by != digest.SampleThroughput && s.Level >= 1.1*of.Level && math.Abs(work-1) < 0.1
+		slower := ok && !(by == digest.SampleThroughput && computes) && s.Level >= 1.1*of.Level && math.Abs(work-1) < 0.1
 		if slower && 2*(of.To-of.From) > longest && l.steps[s.From].Ranks == l.steps[of.From].Ranks && (found < 0 || of.Level < l.run.Segments[found].Level) {
 			found = n
 		}
@@ -194,33 +212,100 @@ func (l *levels) grown(before, s *regimes.Segment) (part string, was, is float64
 	if most <= 0 {
 		return "", 0, 0
 	}
-	note := func(of string, series *digest.Series) {
-		a, b := l.over(series, before), l.over(series, s)
+	note := func(of string, series *digest.Series, n, m int32) { // n and m: the steps of a value, before and since
+		a, b := l.over(series, before)/float64(n), l.over(series, s)/float64(m)
 		if b-a > most {
 			part, was, is, most = of, a, b, b-a
 		}
 	}
 	for _, log := range l.job.Steps.Rows() {
 		for _, of := range slices.Sorted(maps.Keys(log.Parts)) {
-			note(of, &log.Parts[of].Over)
+			note(of, &log.Parts[of].Over, 1, 1) // timers are means of a record's steps
 		}
 	}
-	if part == "" && l.window != nil && l.window.Of == spans.WindowStep {
-		for _, of := range l.window.ByTime() {
-			if of.Name != spans.PartUnattributed && of.Name != spans.PartCompute {
-				note(of.Name, &of.Over)
-			}
+	if part != "" && trainers.PartOf(part) != trainers.Computing || l.window == nil || l.window.Of != spans.WindowStep {
+		return part, was, is
+	}
+	// A timer of computing may run around a collective or the loading of data, which then is the part that grew.
+	own, ownWas, ownIs := part, was, is
+	part, most = "", (s.Level-before.Level)/2
+	for _, of := range l.window.ByTime() {
+		if of.Name != spans.PartUnattributed && of.Name != spans.PartCompute {
+			note(of.Name, &of.Over, l.steps[before.To-1].Steps, l.steps[s.To-1].Steps)
 		}
+	}
+	if part == "" {
+		return own, ownWas, ownIs
 	}
 	return part, was, is
 }
 
+// short is the headline's name for longer steps.
+func (l *levels) short(s *regimes.Segment, late *lateness) string {
+	if late != nil {
+		return l.sf("longer steps from step %s on, of %s", "从第 %s 步起变慢，因 %s", l.begin(s.From), late.who)
+	}
+	return l.sf("longer steps from step %s on", "从第 %s 步起变慢", l.begin(s.From))
+}
+
+// lateness is the work of a rank that grew.
+type lateness struct {
+	who, did string
+	was, is  float64 // s a step
+}
+
+// late is the rank, of several with logs of their own, whose loading or computing grew by most of a change to longer steps, s; nil: none, or others grew too.
+func (l *levels) late(before, s *regimes.Segment) (found *lateness) {
+	least := (s.Level - before.Level) / 2
+	if least <= 0 {
+		return nil
+	}
+	for _, log := range l.job.Steps.Rows() {
+		for _, of := range []struct {
+			did    string
+			series func(*digest.RankTime) *digest.Series
+		}{
+			{l.in("loading data", "加载数据"), func(r *digest.RankTime) *digest.Series { return &r.Loading }},
+			{l.in("computing", "计算"), func(r *digest.RankTime) *digest.Series { return &r.Computing }},
+		} {
+			var all []float64
+			worst := -1
+			ranks := log.Ranks()
+			for i, r := range ranks {
+				all = append(all, l.sum(of.series(r), s)-l.sum(of.series(r), before))
+				if worst < 0 || all[i] > all[worst] {
+					worst = i
+				}
+			}
+			if len(all) < 2 || !(all[worst] > least) || !(stat.Among(slices.Delete(slices.Clone(all), worst, worst+1)) < all[worst]/3) {
+				continue
+			}
+			series := of.series(ranks[worst])
+			least = all[worst]
+			found = &lateness{l.who(view.Int{N: ranks[worst].Rank, OK: true}, ranks[worst].Host), of.did, l.sum(series, before), l.sum(series, s)}
+		}
+	}
+	return found
+}
+
+// sum is as over, with the values of a step added up; NaN: not known.
+func (l *levels) sum(of *digest.Series, s *regimes.Segment) float64 {
+	parts := 0.0
+	for _, b := range of.Buckets() {
+		parts = max(parts, float64(b.Count)/float64(of.Width))
+	}
+	return l.over(of, s) * math.Round(max(1, parts))
+}
+
+// timer says whether a part is a timer of the trainer.
+func (l *levels) timer(of string) bool {
+	return slices.ContainsFunc(l.job.Steps.Rows(), func(log *digest.Log) bool { return log.Parts[of] != nil })
+}
+
 // part is how a part that grew is called: a trainer's own by its name, others in words.
 func (l *levels) part(of string) string {
-	for _, log := range l.job.Steps.Rows() {
-		if log.Parts[of] != nil {
-			return name(of)
-		}
+	if l.timer(of) {
+		return name(of)
 	}
 	return l.what(&digest.Cost{Part: of}, digest.Blamed{})
 }
@@ -230,6 +315,9 @@ func (l *levels) part(of string) string {
 // one rank or host is named so.
 func (c *conclusion) shared() {
 	others, late := 0.0, 0.0
+	if c.slow() && c.window.Of != spans.WindowStep { // slow batches and passes make steps longer
+		others += c.lost
+	}
 	var wait, who *claim
 	for i := range c.claims {
 		switch cl := &c.claims[i]; cl.kind {

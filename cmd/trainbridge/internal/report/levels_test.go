@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -88,6 +89,64 @@ func TestLevelsOfSamples(t *testing.T) {
 	assert.NotContains(t, strings.Split(text, "Not known")[0], " lost")
 }
 
+// As many samples with longer collectives alone are a loss: of longer sequences computing would grow.
+func TestLevelsOfCollectives(t *testing.T) {
+	var log strings.Builder
+	for i := 1; i <= 70; i++ {
+		took, reduces := 2+0.003*float64(i%3), 0.1
+		if i > 30 {
+			took, reduces = took+1, 1.1
+		}
+		fmt.Fprintf(&log, `{"step": %d, "loss": 2.5, "step_time_s": %.3f, "allreduce_s": %.3f, "samples_per_second": %.3f}`+"\n", i, took, reduces, 32/took)
+	}
+	assert.Contains(t, reported(t, write1(t, "train.jsonl", log.String())),
+		"From step 31 on a step takes 3 s instead of 2 s (allreduce_s: 1.1 s instead of 100 ms), for the same work: 40 s more in all")
+}
+
+// Batches of a single worker that wait for their data make steps longer: the seconds are told once, and the worker's log is named.
+func TestSlowBatchesInSteps(t *testing.T) {
+	dir := t.TempDir()
+	logs := map[string]*strings.Builder{}
+	line := func(name, format string, args ...any) {
+		if logs[name] == nil {
+			logs[name] = &strings.Builder{}
+		}
+		fmt.Fprintf(logs[name], format+"\n", args...)
+	}
+	at := time.Date(2026, 9, 1, 0, 0, 0, 0, time.UTC)
+	for step := 1; step <= 60; step++ {
+		most := 0.0
+		for worker := range 4 {
+			get, now := 0.9+0.01*float64((step+worker)%4), 100.0
+			if worker == 2 && step > 20 {
+				get = 12.5
+			}
+			tell := func(after float64, text string, args ...any) {
+				stamp := at.Add(time.Duration(after * 1e9)).Format("2006-01-02 15:04:05.000")
+				line(fmt.Sprintf("worker-%d.err", worker), "INFO:%s:[TQ-TRACE] trace_id=s%d-%d | func=generate_sequences | "+text,
+					append([]any{strings.Replace(stamp, ".", ",", 1), step, worker}, args...)...)
+			}
+			from := now + at.Sub(time.Date(2026, 9, 1, 0, 0, 0, 0, time.UTC)).Seconds()
+			tell(0, "pid=%d | stage=FUNCTION_START | timestamp=%.6f", 50+worker, from)
+			tell(get, "stage=GET_END | duration=%.6fs | timestamp=%.6f", get, from+get)
+			tell(get+20, "stage=COMPUTE_END | duration=20.000000s | timestamp=%.6f", from+get+20)
+			tell(get+20.5, "stage=PUT_END | duration=0.500000s | timestamp=%.6f", from+get+20.5)
+			tell(get+20.5, "stage=FUNCTION_END | total_duration=%.6fs | timestamp=%.6f", get+20.5, from+get+20.5)
+			most = max(most, get)
+		}
+		took := most + 40
+		line("driver.log", "step:%d - actor/pg_loss:0.01 - timing_s/gen:%.3f - timing_s/step:%.3f - perf/total_num_tokens:80000 - perf/throughput:%.3f",
+			step, most+20.5, took, 10000/took)
+		at = at.Add(time.Duration(took * 1e9))
+	}
+	for name, log := range logs {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(log.String()), 0o600))
+	}
+	text := reported(t, dir)
+	assert.Contains(t, text, "in TransferQueue GET, in 40 batches, nearly all in worker-2.err.")
+	assert.NotContains(t, text, "Also lost")
+}
+
 // An evaluation far longer than the others is a remark, and no loss: a larger set takes longer. nanoGPT does not log how long an evaluation took.
 func TestLongEvaluations(t *testing.T) {
 	for longest, said := range map[float64]bool{4: false, 40: true} {
@@ -109,6 +168,50 @@ func TestLongEvaluations(t *testing.T) {
 		assert.Contains(t, text, "steps was slow")
 		assert.Contains(t, text, "evaluations")
 	}
+}
+
+// Where each rank logs its timers, the rank whose computing grew is told, not the collective in which the others wait. A rank that is as the others is not.
+func TestLevelsOfRank(t *testing.T) {
+	for name, slow := range map[string]float64{"one": 1.5, "none": 1} {
+		dir := t.TempDir()
+		for rank := range 4 {
+			var log strings.Builder
+			for i := 1; i <= 120; i++ {
+				computing, step := 1+0.002*float64((i+rank)%5), 1.2
+				if i > 50 {
+					step = 1.7
+				}
+				if i > 50 && rank == 2 {
+					computing *= slow
+				}
+				fmt.Fprintf(&log, `{"ts": %.1f, "rank": %d, "step": %d, "loss": 2.5, "step_time_s": %.3f, "fwd_bwd_s": %.3f, "allreduce_s": %.3f, "tokens_per_sec": %.0f}`+"\n",
+					1.78e9+step*float64(i), rank, i, step, computing, step-computing-0.01, 65536/step)
+			}
+			require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("rank%d.jsonl", rank)), []byte(log.String()), 0o600))
+		}
+		text := reported(t, dir)
+		assert.Contains(t, text, "From step 51 on a step takes 1.7 s instead of 1.2 s", name)
+		assert.Equal(t, slow > 1, strings.Contains(text, "(rank 2 1.51 s for computing instead of 1 s, and the others wait)"), text)
+		assert.Equal(t, slow > 1, strings.Contains(text, "from step 51 on, of rank 2"), text)
+	}
+}
+
+// A record of several steps is told by the first of them, with its parts as those of a step.
+func TestLevelsOfRecords(t *testing.T) {
+	var log strings.Builder
+	at := time.Date(2026, 9, 1, 0, 0, 0, 0, time.UTC)
+	for i := 10; i <= 600; i += 10 {
+		took, sync := 2.0, 150.0
+		if i > 300 {
+			took, sync = 2.6, 750
+		}
+		at = at.Add(time.Duration(10 * took * 1e9))
+		log.WriteString(strings.Replace(megatron(at, i, time.Duration(took*1e9)), "| global", fmt.Sprintf("| throughput per GPU (TFLOP/s/GPU): %.1f | global", 400/took), 1))
+		fmt.Fprintf(&log, "(min, max) time across ranks (ms):\n    forward-backward ...............................: (%.2f, %.2f)\n", took*1e3-20, took*1e3-10)
+		fmt.Fprintf(&log, "    all-grads-sync .................................: (%.2f, %.2f)\n", sync, sync+5)
+	}
+	assert.Contains(t, reported(t, write1(t, "train.log", log.String())),
+		"From step 301 on a step takes 2.6 s instead of 2 s (transferring in collectives: 750 ms instead of 150 ms), for the same work")
 }
 
 // A short stretch that was faster is no measure of what is usual: the steps behind are as those before.
@@ -149,4 +252,57 @@ func TestTrendLate(t *testing.T) {
 	assert.InDelta(t, 113, more, 1)
 	assert.Contains(t, reported(t, dir), "Steps grew slower by 110.7% from step 1 to 400 (732 ms to 1.54 s), which took 113 s more than at the beginning "+
 		"(data_time_s: 842 ms instead of 30 ms).")
+}
+
+// A rank loads data for longer in some records; the others wait in a collective meanwhile, whose time on the fastest rank stays as it was.
+func TestLoadingOfOneRank(t *testing.T) {
+	var log strings.Builder
+	at := time.Date(2026, 9, 1, 0, 0, 0, 0, time.UTC)
+	for i := 10; i <= 600; i += 10 {
+		took, loads := 2.0, 0.015
+		if i > 300 && i <= 360 {
+			took, loads = 3.5, 1.515
+		}
+		took += 0.002 * float64(i/10%4)
+		at = at.Add(time.Duration(10 * took * 1e9))
+		log.WriteString(megatron(at, i, time.Duration(took*1e9)))
+		fmt.Fprintf(&log, "(min, max) time across ranks (ms):\n    forward-backward ...............................: (%.2f, %.2f)\n", took*1e3-20, took*1e3-10)
+		fmt.Fprintf(&log, "    batch-generator ................................: (12.00, %.2f)\n", loads*1e3)
+		fmt.Fprintf(&log, "    all-grads-sync .................................: (70.00, %.2f)\n", loads*1e3+60)
+	}
+	text := reported(t, write1(t, "train.log", log.String()))
+	assert.Contains(t, text, "6 of 60 records of steps were slow")
+	assert.Contains(t, text, "The largest part: loading data")
+	assert.NotContains(t, text, "no log explains")
+}
+
+// perf_monitor's times are medians of the second half of all steps: longer steps are told by Megatron's output beside, and leave no gaps.
+func TestLevelsBesidePerfMonitor(t *testing.T) {
+	dir := t.TempDir()
+	var out, table strings.Builder
+	at := time.Date(2026, 9, 1, 0, 0, 0, 0, time.UTC)
+	table.WriteString("Timestamp            Step     TFLOPS/GPU   TFLOPS     Samples/s    Tokens/s     Time(ms)   Memory(GB)\n")
+	var all []float64
+	for i := 1; i <= 300; i++ {
+		took := 4.8
+		if i > 180 {
+			took = 6.5
+		}
+		at, all = at.Add(time.Duration(took*1e9)), append(all, took)
+		if half := slices.Sorted(slices.Values(all[len(all)/2:])); i == 1 || i%10 == 0 {
+			median := half[len(half)/2]
+			fmt.Fprintf(&table, "%-20s %-8d %-12.2f %-10.2f %-12.1f %-12.0f %-10.1f %-10.2f\n",
+				at.Format(time.DateTime), i, 180/median, 2880/median, 16/median, 65536/median, median*1e3, 52.31)
+		}
+		if i%10 == 0 {
+			row := megatron(at, i, time.Duration(took*1e9))
+			out.WriteString(strings.Replace(row, "| global", fmt.Sprintf("| throughput per GPU (TFLOP/s/GPU): %.1f | global", 400/took), 1))
+		}
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "host_0_a.output"), []byte(out.String()), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "perf_metrics_20260901_000000.log"), []byte(table.String()), 0o600))
+	text := reported(t, dir)
+	assert.Contains(t, text, "From step 181 on a step takes 6.5 s instead of 4.8 s, for the same work: 204 s more in all")
+	assert.NotContains(t, text, "no log explains")
+	assert.NotContains(t, text, "for reasons unknown")
 }

@@ -23,6 +23,8 @@ const (
 	Unrecorded                   // a collective with a rank without a record
 	RecordOnly                   // not drawn: no backend has the span
 	Waiting                      // a part of a step that waits for another process: no computing, but for the parts within
+
+	Typical = Waiting // of a step: the time is a median of many, not that of the step
 )
 
 // Has says whether a flag is set.

@@ -64,7 +64,7 @@ func (r *Run) AddWindow(g *Group, w Window, now time.Time) bool {
 	return true
 }
 
-// Main is the window of the group's breakdown: the longest of the training steps, those with parts first; else the longest pass; else the longest other window;
+// Main is the window of the group's breakdown: the longest of the training steps, those with times of their own and with parts first; else the longest pass; else the longest other window;
 // else all functions together, as one window; else, without functions, a Timeless training step. false: none of these has a length.
 func (g *Group) Main() (w Window, ok bool) {
 	parted := g.parted()
@@ -124,10 +124,13 @@ func (g *Group) parted() map[pcommon.SpanID]struct{} {
 	return of
 }
 
-// before orders windows of a group: by kind, steps first; of one kind those with parts first, then the longest.
+// before orders windows of a group: by kind, steps first; of one kind those with times of their own first, then those with parts, then the longest.
 func before(a, b *Window, parted map[pcommon.SpanID]struct{}) bool {
 	if a.Kind != b.Kind {
 		return a.Kind < b.Kind
+	}
+	if typical := a.Flags.Has(Typical); typical != b.Flags.Has(Typical) {
+		return !typical
 	}
 	_, aParted := parted[a.Span]
 	if _, bParted := parted[b.Span]; aParted != bParted {
