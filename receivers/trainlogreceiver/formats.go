@@ -49,7 +49,7 @@ var formats = []format{
 	{name: "block", open: openBlocks},
 	{name: "megatron", open: openMegatron},
 	{name: "deepspeed", open: openDeepSpeed},
-	{name: "torchtitan", open: plain(torchtitan.Parse)},
+	{name: "torchtitan", open: func(f fields) reader { return withFields(reader{line: single(new(torchtitan.Parser).Parse)}, f) }},
 	{name: "verl", open: plain(verl.Parse)},
 	{name: "composer", open: openComposer},
 	{name: "keras", open: openKeras},

@@ -63,6 +63,12 @@ var advices = map[string]both{
 		"Profile such a step, and look at the clocks of the GPUs, at recompilation and at the memory allocator.",
 		"对此类步骤做性能剖析，并检查 GPU 频率、重新编译与显存分配。",
 	},
+	"garbage_collection": {
+		"Collect less often (torchtitan: gc_freq), or look for what keeps so many objects of Python.", "降低垃圾回收频率（torchtitan：gc_freq），或查找哪些代码保留了大量 Python 对象。",
+	},
+	"reward": {
+		"Look at the reward function or its server in these steps: time-outs, its load, slow samples.", "查看这些步骤中的奖励函数或奖励服务：超时、负载、耗时样本。",
+	},
 	spans.PartGet: {
 		"Check the storage backend (Redis or distributed storage), tune the batch size so that fewer transfers are needed, consider compression.",
 		"检查存储后端配置（Redis/分布式存储），优化批次大小（batch_size）以减少传输次数，考虑数据压缩。",

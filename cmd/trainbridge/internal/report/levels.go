@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/trainbridge/trainbridge/internal/account"
 	"github.com/trainbridge/trainbridge/internal/human"
@@ -125,8 +126,11 @@ func (l *levels) change(i int) {
 		if lost := steps * (s.Level - l.run.Segments[base].Level); l.worth(lost) {
 			advice := l.in("Check for a throttled device, other processes on the GPUs (nvidia-smi), other jobs on the network or the storage, and memory fragmentation.",
 				"检查是否有降频的设备、网络或存储上的其他任务、显存碎片。")
-			if part != "" {
+			switch meanwhile, what := l.network(); {
+			case part != "":
 				advice = l.advice(part)
+			case meanwhile != "":
+				text, advice = text+meanwhile, what
 			}
 			l.lose("level", lost, l.ranks, text+l.sf(", for the same work: %s more in all, %s", "，而工作量相同：共多用 %s，%s", human.Seconds(lost), l.share(lost)),
 				l.short(s, late), advice, seen)
@@ -238,6 +242,23 @@ func (l *levels) grown(before, s *regimes.Segment) (part string, was, is float64
 		return own, ownWas, ownIs
 	}
 	return part, was, is
+}
+
+// network is what the logs of collectives say of a slow network, for longer steps that no part explains, and what to do; "": nothing.
+func (l *levels) network() (text, advice string) {
+	collectives := 0
+	for _, o := range l.job.Collectives.Operations() {
+		collectives += o.Count
+	}
+	for _, f := range l.job.Verdicts.Rows() {
+		switch {
+		case f.Name == spans.VerdictNCCLLink && f.Cause == spans.CauseLinkSlow:
+			return l.sf(" (a link is slow: %s)", "（存在慢链路：%s）", strings.TrimLeft(l.places(f), "; ；")), l.in("Check the cable, NIC and switch port.", "检查线缆、网卡与交换机端口。")
+		case f.Name == spans.VerdictNCCLBandwidthLow && !l.passedOver(f, collectives):
+			text = l.in(" (collectives had less bandwidth)", "（集合通信带宽较低）")
+		}
+	}
+	return text, l.of(advices[spans.PartCollective])
 }
 
 // short is the headline's name for longer steps.

@@ -306,3 +306,63 @@ func TestLevelsBesidePerfMonitor(t *testing.T) {
 	assert.NotContains(t, text, "no log explains")
 	assert.NotContains(t, text, "for reasons unknown")
 }
+
+// Rare work with a timer of its own, such as torchtitan's collections of garbage, explains the steps that have the timer.
+func TestCollectionsOfGarbage(t *testing.T) {
+	var log strings.Builder
+	at := time.Date(2026, 9, 1, 0, 0, 0, 0, time.UTC)
+	tell := func(format string, args ...any) {
+		fmt.Fprintf(&log, "[titan] "+strings.Replace(at.Format("2006-01-02 15:04:05.000"), ".", ",", 1)+" - root - INFO - "+format+"\n", args...)
+	}
+	for i := 1; i <= 300; i++ {
+		if i%50 == 0 {
+			at = at.Add(3 * time.Second)
+			tell("[GC] Performing periodic GC collection took 3.00 seconds")
+		}
+		at = at.Add(time.Duration(1400+i%5) * time.Millisecond)
+		tell("step: %d  loss:  2.5000  grad_norm:  1.0000  memory: 61.20GiB(77.00%%)  tps: 5,900  tflops: 280.00  mfu: 28.00%%", i)
+	}
+	text := reported(t, write1(t, "train.log", log.String()))
+	assert.Contains(t, text, "The largest part: in garbage_collection, 18 s.")
+	assert.Contains(t, text, "Collect less often")
+	assert.NotContains(t, text, "no log explains")
+}
+
+// Longer steps that no part explains are told with the link that is slow.
+func TestLevelsOfLink(t *testing.T) {
+	dir := t.TempDir()
+	var steps strings.Builder
+	sends := map[string]*strings.Builder{}
+	at := time.Date(2026, 9, 1, 0, 0, 0, 0, time.UTC)
+	for i := 1; i <= 200; i++ {
+		took := 2.9 + 0.002*float64(i%5)
+		if i > 100 {
+			took += 0.5
+		}
+		for node := range 4 {
+			name, rate := fmt.Sprintf("node%d-mlx5_0-Port0-A.log", node), 184
+			if sends[name] == nil {
+				sends[name] = &strings.Builder{}
+				sends[name].WriteString("Time,Group,FromRank,ToRank,DevIndex,Func,FuncTimes,SrcIP,DstIP,Bandwidth,SendWrCounter,RemainWrDataSize,Timestamp\n")
+			}
+			if node == 2 && i > 100 {
+				rate = 61
+			}
+			for row := range 4 {
+				now := at.Add(time.Second + time.Duration(row)*50*time.Millisecond)
+				fmt.Fprintf(sends[name], "%s,12715772615376301750,%d,%d,0,4,%d,10.0.0.%d,10.0.0.%d,%d,3,524288,%d\n",
+					now.Format("20060102150405"), node, (node+1)%4, i, node, (node+1)%4, rate+row, now.UnixNano())
+			}
+		}
+		at = at.Add(time.Duration(took * 1e9))
+		row := megatron(at, i, time.Duration(took*1e9))
+		steps.WriteString(strings.Replace(row, "| global", fmt.Sprintf("| throughput per GPU (TFLOP/s/GPU): %.1f | global", 400/took), 1))
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "train.log"), []byte(steps.String()), 0o600))
+	for name, rows := range sends {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(rows.String()), 0o600))
+	}
+	text := reported(t, dir)
+	assert.Contains(t, text, "From step 101 on a step takes 3.4 s instead of 2.9 s (a link is slow: 2→3 is from node2 to node3, last at")
+	assert.Contains(t, text, "→ Check the cable, NIC and switch port.")
+}

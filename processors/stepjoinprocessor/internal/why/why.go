@@ -250,6 +250,11 @@ func (o *peers) limit(w *window, l regimes.Level) Verdict {
 func (o *peers) explain(w *window, v *Verdict) {
 	v.Excess = v.Value - v.Usual
 	more, less := o.changes(w, v.Excess)
+	for i := range more { // a timer of rare work, such as collecting garbage, which is in none of the other windows, and takes time from no other kind
+		if c := &more[i]; c.kind == breakdown.Compute && !c.detailed && less < part*v.Excess {
+			_, c.detailed = o.timer(w, c.seconds)
+		}
+	}
 	explained := -less // time that a shorter kind has lost may only have moved to a longer one
 	for _, c := range more {
 		if c.detailed {

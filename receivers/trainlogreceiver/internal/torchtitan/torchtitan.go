@@ -4,6 +4,8 @@
 //	[titan] 2026-01-16 02:42:36,857 - root - INFO - validate step:  1  loss: 12.4699  memory: 69.81GiB(88.17%)  tps: 74,600
 //	[titan] 2026-01-16 02:42:36,857 - root - INFO - [GC] Finished saving the checkpoint (or staging if async is enabled)in 2.31 seconds.
 //
+//	[titan] 2026-01-16 02:42:36,857 - root - INFO - [GC] Performing periodic GC collection took 2.31 seconds
+//
 // tps (once wps) and tflops are of one device. memory is the allocator's reserved peak since the line before. Lines do not have the duration of a step.
 package torchtitan
 
@@ -23,7 +25,37 @@ var (
 	validateMark = []byte("validate ")
 	savedMark    = []byte("Finished saving the checkpoint")
 	checkpoint   = []byte("checkpoint")
+
+	collectedMark = []byte("[GC] Performing periodic GC collection took ")
+	garbage       = []byte("garbage_collection")
 )
+
+// Parser reads the lines of a stream. Collections of garbage (tools/utils.py, GarbageCollection) are within the next logged step.
+type Parser struct {
+	collected float64 // s, since the last step; of several ranks in a log the longest
+	last      float64 // the last step
+}
+
+// Parse is as the function Parse, with a step's collection of garbage as a part: a mean of the steps since the line before, as other trainers' timers are.
+func (p *Parser) Parse(b []byte, rec *record.Record) (found bool, reason string) {
+	if _, text, ok := bytes.Cut(b, collectedMark); ok {
+		text, _, unit := bytes.Cut(text, []byte(" seconds"))
+		if seconds, number := decimal.Float(text); unit && number && seconds < 3600 {
+			p.collected = max(p.collected, seconds)
+		}
+		return false, ""
+	}
+	found, reason = Parse(b, rec)
+	if !found || rec.Kind != record.Step {
+		return found, reason
+	}
+	at := rec.Get(record.Iteration)
+	if p.collected > 0 {
+		rec.Stages = append(rec.Stages, record.Stage{Name: garbage, Seconds: p.collected / max(1, at-p.last)})
+	}
+	p.collected, p.last = 0, at
+	return found, reason
+}
 
 // Parse fills rec with the record in b; rec must be empty. found false and no reason: b is a line of another format. A reason: the line is malformed. The
 // values in rec point into b; without a record, rec stays empty. Many loops print "step:": a line is torchtitan's with a loss or another of torchtitan's

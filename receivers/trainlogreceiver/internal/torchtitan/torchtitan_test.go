@@ -1,11 +1,13 @@
 package torchtitan_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"go.uber.org/goleak"
 
+	"github.com/trainbridge/trainbridge/receivers/internal/record"
 	"github.com/trainbridge/trainbridge/receivers/internal/record/recordtest"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/torchtitan"
 )
@@ -48,6 +50,35 @@ func TestParse(t *testing.T) {
 	} {
 		assert.Equal(t, want, parser.Line(in), in)
 	}
+}
+
+// A collection of garbage is within the next logged step: a mean of the steps since the line before, and of several ranks the longest.
+func TestCollected(t *testing.T) {
+	var p torchtitan.Parser
+	line := func(text string) string {
+		var rec record.Record
+		found, reason := p.Parse([]byte("[titan] 2026-01-16 02:42:36,857 - root - INFO - "+text), &rec)
+		assert.Empty(t, reason)
+		if !found {
+			return ""
+		}
+		out := "step"
+		assert.Equal(t, record.Step, rec.Kind)
+		for _, s := range rec.Stages {
+			out += fmt.Sprintf(" %s=%g", s.Name, s.Seconds)
+		}
+		return out
+	}
+	step := func(n int) string { return line(fmt.Sprintf("step: %d  loss:  2.5000  tps: 10", n)) }
+	assert.Equal(t, "step", step(49))
+	for _, seconds := range []string{"2.50", "3.00", "x"} {
+		assert.Empty(t, line("[GC] Performing periodic GC collection took "+seconds+" seconds"))
+	}
+	assert.Empty(t, line("[GC] Initial GC collection took 9.00 seconds"))
+	assert.Equal(t, "step garbage_collection=3", step(50))
+	assert.Equal(t, "step", step(60))
+	assert.Empty(t, line("[GC] Performing periodic GC collection took 3.00 seconds"))
+	assert.Equal(t, "step garbage_collection=0.3", step(70))
 }
 
 func benchmarks() map[string]string {
