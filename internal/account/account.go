@@ -188,7 +188,8 @@ func attemptOf(steps []Step) regimes.Attempt {
 }
 
 // lead copies the steps of the leading log, in stored order. A log with a clock leads before one without; among these, a log of the steps' own times; then the
-// log that covers most steps; of equals the one found first (the lowest number). Logs of one training repeat the same steps: the account only takes those of one.
+// log that covers most steps; of equals the one found first (the lowest number). Logs of one training repeat the same steps: the account only takes those of
+// one.
 func (l *Ledger) lead() []Step {
 	covered, typical := map[log]int64{}, map[log]int{}
 	for i := range l.steps {
@@ -207,7 +208,8 @@ func (l *Ledger) lead() []Step {
 	var best log
 	chosen := false
 	for other, n := range covered { // in any order: no two logs are equal in all three
-		better := cmp.Or(cmp.Compare(clock(other), clock(best)), cmp.Compare(typical[best], typical[other]), cmp.Compare(n, covered[best]), cmp.Compare(best.source, other.source)) > 0
+		better := cmp.Or(cmp.Compare(clock(other), clock(best)), cmp.Compare(typical[best], typical[other]), cmp.Compare(n, covered[best]),
+			cmp.Compare(best.source, other.source)) > 0
 		if !chosen || better {
 			best, chosen = other, true
 		}

@@ -201,8 +201,8 @@ func (c *conclusion) causes() {
 			took += c.sf(" (%s GPU-seconds)", "（%s GPU·秒）", human.Digits(of.Devices.Sum()))
 		}
 		cl := claim{
-			kind: slowWindows, what: c.sf("%s %s, in %s", "%s：%s，共 %s", c.in(took, what), c.in(what, took), c.windows(of.Windows)+c.worker()), cost: of.Time.Sum(), grade: costly,
-			short: c.what(of, digest.Blamed{}), lost: of.Time.Sum(), devices: of.Devices.Sum(), advice: c.advice(of.Part),
+			kind: slowWindows, what: c.sf("%s %s, in %s", "%s：%s，共 %s", c.in(took, what), c.in(what, took), c.windows(of.Windows)+c.worker()),
+			cost: of.Time.Sum(), grade: costly, short: c.what(of, digest.Blamed{}), lost: of.Time.Sum(), devices: of.Devices.Sum(), advice: c.advice(of.Part),
 		}
 		if of.Part == spans.PartUnattributed { // nobody is accused
 			cl.grade, cl.advice = remark, c.capital(c.sentence(c.reasons(of)))

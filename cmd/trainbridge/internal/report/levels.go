@@ -161,7 +161,7 @@ func (l *levels) base(i int, part string) int {
 	for n := range l.run.Segments[:i] {
 		of := &l.run.Segments[n]
 		work, by, ok := l.work(of, s)
-		slower := ok && !(by == digest.SampleThroughput && computes) && s.Level >= 1.1*of.Level && math.Abs(work-1) < 0.1
+		slower := ok && (by != digest.SampleThroughput || !computes) && s.Level >= 1.1*of.Level && math.Abs(work-1) < 0.1
 		if slower && 2*(of.To-of.From) > longest && l.steps[s.From].Ranks == l.steps[of.From].Ranks && (found < 0 || of.Level < l.run.Segments[found].Level) {
 			found = n
 		}

@@ -206,7 +206,8 @@ func TestLevelsOfRecords(t *testing.T) {
 			took, sync = 2.6, 750
 		}
 		at = at.Add(time.Duration(10 * took * 1e9))
-		log.WriteString(strings.Replace(megatron(at, i, time.Duration(took*1e9)), "| global", fmt.Sprintf("| throughput per GPU (TFLOP/s/GPU): %.1f | global", 400/took), 1))
+		rate := fmt.Sprintf("| throughput per GPU (TFLOP/s/GPU): %.1f | global", 400/took)
+		log.WriteString(strings.Replace(megatron(at, i, time.Duration(took*1e9)), "| global", rate, 1))
 		fmt.Fprintf(&log, "(min, max) time across ranks (ms):\n    forward-backward ...............................: (%.2f, %.2f)\n", took*1e3-20, took*1e3-10)
 		fmt.Fprintf(&log, "    all-grads-sync .................................: (%.2f, %.2f)\n", sync, sync+5)
 	}

@@ -64,8 +64,9 @@ func (r *Run) AddWindow(g *Group, w Window, now time.Time) bool {
 	return true
 }
 
-// Main is the window of the group's breakdown: the longest of the training steps, those with times of their own and with parts first; else the longest pass; else the longest other window;
-// else all functions together, as one window; else, without functions, a Timeless training step. false: none of these has a length.
+// Main is the window of the group's breakdown: the longest of the training steps, those with times of their own and with parts first; else the longest pass;
+// else the longest other window; else all functions together, as one window; else, without functions, a Timeless training step. false: none of these has a
+// length.
 func (g *Group) Main() (w Window, ok bool) {
 	parted := g.parted()
 	for i := range g.Windows {

@@ -312,6 +312,17 @@ type exact struct {
 	window []float64
 }
 
+// goBack begins anew where a loss is of an earlier step than all others.
+func (s *exact) goBack(q quantity, v *value, cfg *Config) {
+	if q != quantityLoss || !v.hasIteration {
+		return
+	}
+	if len(s.at) > 0 && v.iteration < slices.Min(s.at) {
+		s.ids, s.window, s.at, s.inSpike = nil, nil, nil, false
+	}
+	s.passed(v, cfg.Window)
+}
+
 func (s *exact) add(q quantity, v *value, cfg *Config) (f finding) {
 	began := !s.begun
 	s.begun = true
@@ -331,12 +342,7 @@ func (s *exact) add(q quantity, v *value, cfg *Config) (f finding) {
 		s.skipped = v.id
 		return f
 	}
-	if q == quantityLoss && v.hasIteration {
-		if len(s.at) > 0 && v.iteration < slices.Min(s.at) {
-			s.ids, s.window, s.at, s.inSpike = nil, nil, nil, false
-		}
-		s.passed(v, cfg.Window)
-	}
+	s.goBack(q, v, cfg)
 	before := slices.Sorted(slices.Values(s.window))
 	f.n = len(before)
 	if f.n >= cfg.MinSamples {

@@ -166,8 +166,10 @@ func TestParseTimes(t *testing.T) {
 		{"time since the start", `{"time": 12.5, "loss": 1}`, "step loss=1 time:12.5"},
 		{"no time", `{"time": "soon", "loss": 1}`, `step loss=1 time:"soon"`},
 		{"a checkpoint behind a step", `{"step": 50, "checkpoint_s": 19.5, "rank": 3}`, "side it=50 rank=3 stage:checkpoint_s=19.5"},
-		{"timers of both passes", `{"step": 50, "loss": 2, "forward_backward_s": 0.9, "fwd_bwd_ms": 800}`,
-			"step it=50 loss=2 stage:forward_backward_s=0.9 stage:fwd_bwd_ms=0.8"},
+		{
+			"timers of both passes", `{"step": 50, "loss": 2, "forward_backward_s": 0.9, "fwd_bwd_ms": 800}`,
+			"step it=50 loss=2 stage:forward_backward_s=0.9 stage:fwd_bwd_ms=0.8",
+		},
 		{"a step with a checkpoint", `{"step": 50, "loss": 2, "checkpoint_s": 19.5, "forward_ms": 250}`, "step it=50 loss=2 stage:checkpoint_s=19.5 stage:forward_ms=0.25"},
 		{"no time", `{"step": 50, "loss": 2, "forward": 0.25}`, "step it=50 loss=2 forward:0.25"},
 		{"milliseconds a step", `{"step_time_ms": 250, "iter": 1}`, "step it=1 duration=0.25ms"},
