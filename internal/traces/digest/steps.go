@@ -159,6 +159,7 @@ type Steps struct {
 	v       view.Step // the step read last
 	message message
 	parts   view.Part // the part read last
+	Clocks  Clocks
 }
 
 // message has the steps of the current message, for the parts behind: parts may be in a resource of their own.
@@ -330,6 +331,7 @@ func (d *Steps) part(s ptrace.Span, res *resource) {
 func (d *Digest) beside(s ptrace.Span, kind view.Kind, res *resource) {
 	if kind == view.KindRanks {
 		var v view.Ranks
+		d.Steps.Clocks.add(s, res)
 		if v.Read(s, &res.Resource); v.Verdicts.Len() > 0 {
 			d.countVerdicts(s, &v.Head, res, &d.Steps.log(v.Format).Verdicts)
 		}

@@ -105,6 +105,7 @@ func conclude(p *page, job *digest.Job, read *offline.Reading) *conclusion {
 	c.hosts()
 	c.slowHosts()
 	c.slowComms()
+	c.clocks()
 	c.shared()
 	c.zones()
 	c.findings()

@@ -1,11 +1,13 @@
 package report
 
 import (
+	"math"
 	"strings"
 
 	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/internal/stat"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
+	"github.com/trainbridge/trainbridge/internal/traces/view"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -26,6 +28,40 @@ func (c *conclusion) slowHosts() {
 		c.slowHost(all, spans.PartDataLoading, func(h *digest.HostTime) float64 { return h.Loading })
 		c.slowHost(all, spans.PartCompute, func(h *digest.HostTime) float64 { return h.Computing })
 	}
+}
+
+var throttled = both{
+	"Look at the cooling, the power and the throttling of that GPU (nvidia-smi -q -d PERFORMANCE,TEMPERATURE), and drain its host.",
+	"检查该 GPU 的散热、供电与降频原因（nvidia-smi -q -d PERFORMANCE,TEMPERATURE），并下线所在主机。",
+}
+
+// slowClock is the GPU that has the lowest clock in most of the reports with a low one; nil: none. A rank that computes nothing at the moment has a low clock
+// now and then, in turn with others.
+func (c *conclusion) slowClock() *digest.SlowClock {
+	all := c.job.Steps.Clocks.Slow()
+	low := 0
+	for _, g := range all {
+		low += g.Reports
+	}
+	if len(all) == 0 || all[0].Reports < 3 || 10*all[0].Reports < c.job.Steps.Clocks.Reports || 4*all[0].Reports < 3*low {
+		return nil
+	}
+	return all[0]
+}
+
+// clocks adds a claim for a GPU with a low clock in report after report of Megatron's --log-straggler.
+func (c *conclusion) clocks() {
+	g := c.slowClock()
+	if g == nil {
+		return
+	}
+	what := c.sf("The GPU of %s had the lowest clock in %d of %d reports: down to %s MHz, where another had %s MHz",
+		"%s 的 GPU 在 %[3]d 次报告中的 %[2]d 次频率最低：低至 %[4]s MHz，而其他为 %[5]s MHz",
+		c.who(view.Int{N: g.Rank, OK: true}, ""), g.Reports, c.job.Steps.Clocks.Reports, human.Thousands(math.Round(g.Least)), human.Thousands(math.Round(g.Others)))
+	if g.Hottest > 0 {
+		what += c.sf("; it was the hottest, at up to %s °C", "；同时温度最高，达 %s °C", human.Digits(g.Hottest))
+	}
+	c.claims = append(c.claims, claim{kind: "slow_clock", what: what, cost: math.NaN(), grade: remark, proof: []proof{{"", g.At}}, advice: c.of(throttled)})
 }
 
 // slowHost is slowHosts for a part. Hosts that load next to nothing, as those of a pipeline's later stages, are nothing to compare with.

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -90,5 +91,34 @@ func TestSlowLoader(t *testing.T) {
 			}
 			assert.Contains(t, reported(t, dir), tt.want)
 		})
+	}
+}
+
+// Megatron's reports on ranks name a GPU that heat holds down. GPUs that have a low clock in turn are not named.
+func TestSlowClock(t *testing.T) {
+	for name, one := range map[string]bool{"one GPU": true, "in turn": false} {
+		var log strings.Builder
+		at := time.Date(2026, 9, 1, 0, 0, 0, 0, time.UTC)
+		for i := 10; i <= 600; i += 10 {
+			took, clock, rank, hot := 3.2, 1950, 3, 62
+			if i > 200 {
+				took, clock, rank, hot = 3.8, 1590, 21, 91
+			}
+			if !one {
+				rank = i / 10 % 7
+			}
+			at = at.Add(time.Duration(10 * took * 1e9))
+			row := megatron(at, i, time.Duration(took*1e9))
+			log.WriteString(strings.Replace(row, "| global", fmt.Sprintf("| throughput per GPU (TFLOP/s/GPU): %.1f | global", 400/took), 1))
+			fmt.Fprintf(&log, "INFO:megatron.core.utils:[%s] | MnRtt/Rnk: 950.00ms/7 | MxRtt/Rnk: 960.00ms/%d | MnPwr/Rnk: 400000.00W/%d | "+
+				"MxPwr/Rnk: 690000.00W/4 | MnTmp/Rnk: 48.00C/5 | MxTmp/Rnk: %d.00C/%d | MnUtl/Rnk: 97.00%%/2 | MxUtl/Rnk: 100.00%%/1 | MnClk/Rnk: %d.00MHz/%d | "+
+				"MxClk/Rnk: 1980.00MHz/0 | MnDRtt/Rnk: 15.00ms/2 | MxDRtt/Rnk: 30.00ms/6 | MnEtpt/Rnk: 296.02TF/0 | MxEtpt/Rnk: 297.32TF/8\n",
+				at.Format(time.DateTime), rank, rank, hot, rank, clock, rank)
+		}
+		text := reported(t, write1(t, "train.log", log.String()))
+		assert.Contains(t, text, "From step 201 on a step takes 3.8 s instead of 3.2 s", name)
+		assert.Equal(t, one, strings.Contains(text, "3.8 s instead of 3.2 s (rank 21 ran at 1,590 MHz, others at 1,980 MHz), for the same work"), text)
+		assert.Equal(t, one, strings.Contains(text, "The GPU of rank 21 had the lowest clock in 40 of 60 reports: down to 1,590 MHz, where another had 1,980 MHz; "+
+			"it was the hottest, at up to 91 °C."), text)
 	}
 }
