@@ -251,7 +251,6 @@ type builder struct {
 	saved    int64            // ns, last checkpoint of the attempt; 0: unknown
 	stopped  int64            // ns, when the last attempt was over
 	began    int64            // ns, start of the next process; 0: unknown
-	owed     int64            // ns, at most a second: by how much steps with stamps of whole seconds began before the end of the step before
 }
 
 // logged is the last step of a writer, with the attempt of the run.
@@ -259,8 +258,6 @@ type logged struct {
 	attempt int
 	number  int64
 }
-
-const wholeSecond = int64(1e9) // ns
 
 // spend adds the time between two ns to a state, and for Devices times the job's ranks.
 func (t *builder) spend(s State, from, to int64) {
@@ -377,9 +374,6 @@ func (t *builder) inStep(s *Step) {
 	from := max(t.at, s.Start)
 	if s.End <= from {
 		return
-	}
-	if s.Start < t.at && t.at%wholeSecond == 0 && s.End%wholeSecond == 0 {
-		t.owed = min(t.owed+t.at-s.Start, wholeSecond)
 	}
 	of := InStep
 	if s.again {
@@ -533,14 +527,6 @@ func (t *builder) stalls(seconds float64) bool {
 
 // idle accounts for a time without steps, until to (Unix ns), that nothing explains: Stalled if too long, else Unexplained.
 func (t *builder) idle(to int64) {
-	// Steps of 2.2 s with stamps of whole seconds overlap by 0.2 s four times of five, and leave 0.8 s the fifth time: no pause.
-	if paid := min(t.owed, to-t.at); paid > 0 {
-		t.owed -= paid
-		t.spend(InStep, t.at, t.at+paid)
-		if t.at += paid; t.at == to {
-			return
-		}
-	}
 	g := Gap{Unexplained, t.last.Number, t.at, to, t.last.Place()}
 	if t.stalls(g.Seconds()) {
 		g.State = Stalled

@@ -586,7 +586,7 @@ func TestClocksOfRanksApart(t *testing.T) {
 }
 
 // Steps of 2.2 s in a log whose stamps are cut to whole seconds: a second is the most that may look like pauses.
-func TestWholeSeconds(t *testing.T) {
+func TestStepsLongerThanTheirStamps(t *testing.T) {
 	var l Ledger
 	for n := range int64(100) {
 		end := second((n + 1) * 22 / 10)
