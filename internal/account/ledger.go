@@ -434,7 +434,8 @@ func spread(steps []Step) {
 	for i, s := range coarse[:max(0, len(coarse)-1)] {
 		next := coarse[i+1]
 		over := s.End - next.Start
-		if s.Writer == next.Writer && next.End > next.Start && over > 0 && over < 2e9 {
+		follows := s.Writer == next.Writer && s.Number < next.Number && next.Number <= s.Number+int64(next.Steps)
+		if follows && next.End > next.Start && over > 0 && over < 2e9 {
 			next.moved = min(over, 1e9-1)
 			next.Start, next.End = next.Start+next.moved, next.End+next.moved
 		}
