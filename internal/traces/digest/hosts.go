@@ -4,12 +4,9 @@ import (
 	"cmp"
 	"slices"
 
-	"go.opentelemetry.io/collector/pdata/ptrace"
-
 	"github.com/trainbridge/trainbridge/internal/stat"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
 	"github.com/trainbridge/trainbridge/internal/trainers"
-	"github.com/trainbridge/trainbridge/spans"
 )
 
 // HostTime is the time of a host's records of steps, with that of their parts directly below the steps.
@@ -68,21 +65,17 @@ type RankTime struct {
 const mostRankTimes = 128
 
 // rank finds or begins the time of the rank that logs a step; nil: not known, or too many.
-func (l *Log) rank(res *resource, s ptrace.Span) *RankTime {
-	rank := res.Rank
-	if v, ok := s.Attributes().Get(spans.AttrRank); ok {
-		rank = view.IntOf(v)
+func (l *Log) rank(rank view.Int, res *resource) *RankTime {
+	if !rank.OK {
+		return nil
 	}
 	r := l.ranks[rank.N]
-	if r == nil && rank.OK && len(l.ranks) < mostRankTimes {
+	if r == nil && len(l.ranks) < mostRankTimes {
 		if l.ranks == nil {
 			l.ranks = map[int64]*RankTime{}
 		}
 		r = &RankTime{Rank: rank.N, Host: text(res.Host)}
 		l.ranks[rank.N] = r
-	}
-	if !rank.OK {
-		return nil
 	}
 	return r
 }

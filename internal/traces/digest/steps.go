@@ -127,11 +127,8 @@ type writer struct {
 const mostWriters = 4096
 
 // covers adds the steps of a record to those of its writer, the rank, or the local rank, on its host. Writers beyond mostWriters do not count.
-func (l *Log) covers(steps float64, s ptrace.Span, res *resource) {
-	by := writer{res.Rank.Or(-1), -1, res.Host}
-	if v, ok := s.Attributes().Get(spans.AttrRank); ok {
-		by.rank = view.IntOf(v).Or(-1)
-	}
+func (l *Log) covers(steps float64, rank view.Int, s ptrace.Span, res *resource) {
+	by := writer{rank.Or(-1), -1, res.Host}
 	if v, ok := s.Attributes().Get(spans.AttrLocalRank); ok {
 		by.local = view.IntOf(v).Or(-1)
 	}
@@ -227,7 +224,11 @@ func (d *Digest) step(s ptrace.Span, res *resource) {
 	l := d.Steps.log(v.Format)
 	d.countVerdicts(s, &v.Head, res, &l.Verdicts)
 	l.Records++
-	l.covers(v.Covered(), s, res)
+	rank := res.Rank
+	if v, ok := s.Attributes().Get(spans.AttrRank); ok {
+		rank = view.IntOf(v)
+	}
+	l.covers(v.Covered(), rank, s, res)
 	l.World = max(l.World, res.WorldSize.Or(0))
 	if v.Iterations > 0 && v.Iterations < 1<<53 {
 		l.Planned = max(l.Planned, int64(v.Iterations))
@@ -236,7 +237,7 @@ func (d *Digest) step(s ptrace.Span, res *resource) {
 	host.add(v.Duration)
 	step := v.Step()
 	at := step.Or(l.Records) // else the ordinal
-	d.Steps.message.add(messageStep{spanKey{s.TraceID(), s.SpanID()}, at, host, l.rank(res, s)})
+	d.Steps.message.add(messageStep{spanKey{s.TraceID(), s.SpanID()}, at, host, l.rank(rank, res)})
 	for f, x := range [...]float64{
 		StepTime: v.Duration, Loss: v.Loss.Value, LearningRate: v.LearningRate, GradientNorm: v.GradientNorm, ValidationLoss: math.NaN(),
 		SampleThroughput: v.SampleThroughput, TokenThroughput: v.TokenThroughput, DeviceTokenThroughput: v.DeviceTokenThroughput,

@@ -733,16 +733,24 @@ func (j *judge) gone(e *Event) End {
 
 // notLaunched describes nodes on which srun could not start the tasks of a step.
 func (j *judge) notLaunched(e *Event) End {
-	end := End{Kind: string(e.Class), Certain: true, Advice: "Look at slurmd's log on that node, and try srun there alone; drain the node if it does not answer."}
-	for _, o := range j.all {
-		if o.Form == e.Form && !slices.Contains(end.Hosts, o.Host) {
-			end.Hosts = append(end.Hosts, o.Host)
-		}
+	end := End{
+		Kind: string(e.Class), Certain: true, Hosts: j.hostsOf(e.Form.Name),
+		Advice: "Look at slurmd's log on that node, and try srun there alone; drain the node if it does not answer.",
 	}
 	const most = 4
 	named := strings.Join(end.Hosts[:min(len(end.Hosts), most)], ", ") + when(len(end.Hosts) > most, " and others", "")
 	end.Sentence = "srun could not start the tasks on " + named + ": " + strings.TrimRight(e.What, ". ") + "."
 	return end
+}
+
+// hostsOf are the hosts of all events of a form, each once.
+func (j *judge) hostsOf(form string) (all []string) {
+	for _, o := range j.all {
+		if o.Form.Name == form && !slices.Contains(all, o.Host) {
+			all = append(all, o.Host)
+		}
+	}
+	return all
 }
 
 // fullest is the event of the same vanished process whose line has the process id: Ray prints why an actor is dead before or after the line with its id.
@@ -776,11 +784,8 @@ func (j *judge) nodeDied(e *Event) End {
 
 // nodeFailed describes a node that Slurm lost. slurmstepd's line is written by a node that lives, and srun's names the node that failed.
 func (j *judge) nodeFailed(e *Event) End {
-	end := End{Kind: string(e.Class), Advice: "Look at the node's kernel log and at slurmctld's log; drain the node."}
-	for _, o := range j.all {
-		if o.Form.Name == "slurm.node_fail" && !slices.Contains(end.Hosts, o.Host) {
-			end.Hosts = append(end.Hosts, o.Host)
-		}
+	end := End{
+		Kind: string(e.Class), Hosts: j.hostsOf("slurm.node_fail"), Advice: "Look at the node's kernel log and at slurmctld's log; drain the node.",
 	}
 	end.Certain = len(end.Hosts) > 0
 	end.Sentence = "Slurm ended the job because a node failed: " + clean(e.Text) + "."
@@ -1089,9 +1094,14 @@ func (j *judge) timeout(e *Event) End {
 			end.Sentence += " of " + human.Thousands(j.WorldSize)
 		}
 		end.Sentence += when(len(waiting) == 1, " says", " say")
-		if _, _, missing := j.barrier(); e.Form.Name == "pytorch.store_barrier" && len(missing) > 0 {
-			end.Sentence += "; " + human.Ranks(missing) + when(len(missing) == 1, " has", " have") + " no line of it: not started, gone, or without a log here"
-		} else if silent := j.quiet(waiting, group); silent >= 0 {
+		absent := ""
+		if e.Form.Name == "pytorch.store_barrier" {
+			_, _, missing := j.barrier()
+			absent = absentFrom(missing)
+		}
+		if silent := j.quiet(waiting, group); absent != "" {
+			end.Sentence += absent
+		} else if silent >= 0 {
 			end.Sentence += "; " + human.Ranks([]int64{silent}) + " alone is silent: behind, gone, or without a log here"
 		} else {
 			end.Sentence += "; no log says which rank was behind"
@@ -1273,11 +1283,16 @@ func (j *judge) starting() (End, bool) {
 		Sentence: "Ranks wait before the first step for others to start (" + e.Op + "): " + human.Thousands(came) + " of " + human.Thousands(size) + " have come",
 		Advice:   startAdvice,
 	}
-	if len(missing) > 0 {
-		end.Sentence += "; " + human.Ranks(missing) + when(len(missing) == 1, " has", " have") + " no line of it: not started, gone, or without a log here"
-	}
-	end.Sentence += "."
+	end.Sentence += absentFrom(missing) + "."
 	return end, true
+}
+
+// absentFrom continues the sentence of a store based barrier with the ranks without a line of the barrier; "": none.
+func absentFrom(missing []int64) string {
+	if len(missing) == 0 {
+		return ""
+	}
+	return "; " + human.Ranks(missing) + when(len(missing) == 1, " has", " have") + " no line of it: not started, gone, or without a log here"
 }
 
 const startAdvice = "See whether the processes of all ranks started, with the same address of the first, and look at their logs."

@@ -328,15 +328,11 @@ func (c *conclusion) worst(f *digest.Finding) (out []proof) {
 // findings adds claims for verdicts that have no other rule: those that the table findings has, and those whose name this version does not know. Left out are
 // verdicts on speed where windows were judged (slow windows have claims by cause; without any, none was slow), and a low bandwidth of few collectives.
 func (c *conclusion) findings() {
-	collectives := 0
-	for _, o := range c.job.Collectives.Operations() {
-		collectives += o.Count
-	}
 	for _, f := range c.job.Verdicts.Rows() {
 		known := findings[meant{f.Name, f.Cause}] // grade elsewhere: not in the table
 		_, registered := spans.VerdictNamed(f.Name, f.Cause)
 		toldElsewhere := known.grade == elsewhere && registered
-		if toldElsewhere || len(f.Worst) == 0 || c.passedOver(f, collectives) {
+		if toldElsewhere || len(f.Worst) == 0 || c.passedOver(f) {
 			continue
 		}
 		worst := f.Worst[0].Of
@@ -375,12 +371,16 @@ func (c *conclusion) notFinite(cl *claim) {
 	}
 }
 
-// passedOver says whether a verdict is none to tell. collectives is the number of all.
-func (c *conclusion) passedOver(f *digest.Finding, collectives int) bool {
+// passedOver says whether a verdict is none to tell.
+func (c *conclusion) passedOver(f *digest.Finding) bool {
 	switch f.Name {
 	case spans.VerdictThroughputLow, spans.VerdictTQFluctuating:
 		return c.window != nil && c.window.Took.Count() > enough // windows were judged
 	case spans.VerdictNCCLBandwidthLow:
+		collectives := 0
+		for _, o := range c.job.Collectives.Operations() {
+			collectives += o.Count
+		}
 		return float64(f.Count) < little*float64(collectives)
 	case spans.VerdictNCCLRankMissing:
 		return f.Cause == spans.CauseSequenceGap && flightrecorder.IsName(f.Worst[0].File) // a dump is a ring: each rank's begins elsewhere

@@ -250,15 +250,11 @@ func (l *levels) meanwhile() (text, advice string) {
 		return l.sf(" (%s ran at %s MHz, others at %s MHz)", "（%s 运行在 %s MHz，其他为 %s MHz）", l.who(view.Int{N: g.Rank, OK: true}, ""),
 			human.Thousands(math.Round(g.Least)), human.Thousands(math.Round(g.Others))), l.of(throttled)
 	}
-	collectives := 0
-	for _, o := range l.job.Collectives.Operations() {
-		collectives += o.Count
-	}
 	for _, f := range l.job.Verdicts.Rows() {
 		switch {
 		case f.Name == spans.VerdictNCCLLink && f.Cause == spans.CauseLinkSlow:
 			return l.sf(" (a link is slow: %s)", "（存在慢链路：%s）", strings.TrimLeft(l.places(f), "; ；")), l.in("Check the cable, NIC and switch port.", "检查线缆、网卡与交换机端口。")
-		case f.Name == spans.VerdictNCCLBandwidthLow && !l.passedOver(f, collectives):
+		case f.Name == spans.VerdictNCCLBandwidthLow && !l.passedOver(f):
 			text = l.in(" (collectives had less bandwidth)", "（集合通信带宽较低）")
 		}
 	}

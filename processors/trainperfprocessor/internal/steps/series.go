@@ -155,7 +155,7 @@ func (s *series) add(q quantity, v *value, cfg *Config, f *finding) {
 		s.last = v.iteration
 	}
 	if q == quantityLoss {
-		if v.hasIteration && len(s.at) > 0 && v.iteration < slices.Min(s.at) {
+		if n := len(s.at); v.hasIteration && n > 0 && v.iteration < s.at[n-1] && v.iteration < slices.Min(s.at) { // steps in order need no minimum
 			// The log of another host is read, or the training has gone back a long way: losses of later steps are no measure of those of earlier ones.
 			s.ids, s.ring, s.at, s.sorted = s.ids[:0], s.ring[:0], s.at[:0], s.sorted[:0]
 			s.next, s.below, s.above, s.ordered, s.inSpike, s.newest = 0, 0, 0, false, false, v.iteration
