@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # `make run`: what the logs say by themselves, as a page and as text, then Jaeger, Prometheus and the collector on them, and what these say.
 #   LOGS=glob[,glob]  read these logs, of any kind, instead of generated ones
+#   LOGS=dir          read all logs below the directory, as one run
 # or, for one receiver only:
 #   TRAIN_LOGS=glob[,glob]  read these training logs (Megatron, JSONL, Hugging Face, DeepSpeed, torchtitan, NeMo, verl) instead of generated ones
 #   ZMQ_LOGS=glob[,glob]  read these performance logs of ZeroMQ clients instead of generated ones
@@ -68,6 +69,12 @@ else
     IFS=, read -ra some <<<"$list"
     logs+=("${some[@]}")
   done
+  # A directory stands for all files below it, which are one run.
+  if [ -d "${LOGS:-}" ]; then
+    export TRAINBRIDGE_RUN_ID="${TRAINBRIDGE_RUN_ID:-$(basename "$(realpath "$LOGS")")}"
+    logs+=(--run "$TRAINBRIDGE_RUN_ID")
+    LOGS+="/**"
+  fi
 fi
 start page "$bin/trainbridge" report --serve "${logs[@]}" ${JAEGER_UI_DIR:+--jaeger http://127.0.0.1:16686}
 page=""
@@ -109,7 +116,7 @@ collect() {
 
 tail_metric() { curl -sf http://127.0.0.1:8888/metrics | awk -v m="$1" '$1 ~ "^"m"([{]|$)" { n += $2 } END { printf "%d", n }'; }
 # What the collector says of logs that it cannot find or understand.
-notes() { { grep -E 'No log to read|Nothing matches|no record|No receiver understands|passed over' "$work/trainbridge.log" || true; } | cut -f3 |
+notes() { { grep -E 'No log to read|Nothing matches|no record|No receiver understands|passed over|are two runs' "$work/trainbridge.log" || true; } | cut -f3 |
   sed -e "s#, $work/none ([a-z_, ]*)##" -e "s#$work/none ([a-z_, ]*), ##" -e "\\#$work/none#d" -e 's/^/   ! /'; }
 # settled LOGS: waits until the collector has read lines and none of them waits; or, as some may wait for a second half that never comes, until nothing has changed
 # for 3 s. Then until step_join has sent what it adds to the steps that are over.
@@ -122,6 +129,7 @@ settled() {
     if [ "$sent" -gt 0 ] && [ "$same" -ge 1 ] && { [ "$pending" = 0 ] || [ "$same" -ge 6 ]; }; then break; fi
     last="$lines $sent"
     if [ $((i % 10)) = 0 ]; then
+      if [ "$lines" = 0 ] && grep -q 'No log to read' "$work/trainbridge.log"; then break; fi # its note, below, says why
       if [ "$lines" = 0 ]; then echo "   waiting for the first line of $logs"
       elif [ "$records" = 0 ]; then echo "   waiting for the first record: $lines lines read"
       elif [ "$pending" != 0 ]; then echo "   waiting for $pending of $records records to be whole and accepted"

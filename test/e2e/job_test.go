@@ -257,8 +257,26 @@ func TestJobWithIDs(t *testing.T) {
 			b.tempo.awaitFound(t, `{ span.trainbridge.join.by != "" }`, ids)
 			b.tempo.awaitFound(t, `{ name = "breakdown" }`, ids)
 			tr.checkStepTime(t, b)
+			b.jaeger.checkSlowFound(t, breakdowns)
 			b.stop(t)
 		})
+	}
+}
+
+// checkSlowFound searches Jaeger for slow steps as docs/jaeger.md says: Jaeger wants the tag and the operation on one span.
+func (j *jaeger) checkSlowFound(t *testing.T, breakdowns map[int]*node) {
+	t.Helper()
+	mark := spans.AttrVerdictPrefix + spans.VerdictStepSlow
+	slow := 0
+	for _, n := range breakdowns {
+		if v, ok := n.Attributes().Get(mark); ok && v.Bool() {
+			slow++
+		}
+	}
+	for _, operation := range []string{"", spans.SpanBreakdown} {
+		found, err := j.pages("verl", "tags", fmt.Sprintf(`{%q:"true"}`, mark), "operation", operation)
+		require.NoError(t, err)
+		assert.Len(t, found, slow, "operation %q", operation)
 	}
 }
 
