@@ -12,6 +12,7 @@ import (
 
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/checkpoint"
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/lockorder"
+	"github.com/trainbridge/trainbridge/internal/turns"
 )
 
 const (
@@ -26,6 +27,7 @@ const (
 // outbox queues batches for the senders, oldest first. A stuck consumer fills the budget (Config.MaxInFlightBytes), not the outbox.
 type outbox struct {
 	enough int64 // bytes of a batch that is sent without waiting
+	line   turns.Line
 
 	mu      lockorder.Mutex[leaf]
 	changed sync.Cond
@@ -140,6 +142,11 @@ func (o *outbox) group() []*lineBatch {
 		n++
 	}
 	group := append([]*lineBatch(nil), o.batches[:n]...)
+	logs := make([]int, n)
+	for i, b := range group {
+		logs[i] = b.stream.number
+	}
+	first.turn = o.line.Begin(logs)
 	clear(o.batches[:n])
 	o.batches = o.batches[n:]
 	o.cost -= cost
@@ -156,9 +163,13 @@ func (t *Tailer) send(group []*lineBatch) {
 		l.Locate(func(batch int, p Place) (string, int64, bool) { return group[batch].locate(p) })
 	}
 	t.storeArrivals(group)
+	turn := group[0].turn
+	defer turn.Over()
+	ctx := turns.With(t.life, turn)
 	var wait *backoff.ExponentialBackOff
 	for {
-		err := d.Send(t.life)
+		err := d.Send(ctx)
+		turn.Over() // later batches of the logs do not wait for another try
 		if err == nil || consumererror.IsPermanent(err) || errors.As(err, new(*Refused)) {
 			t.settle(group, err)
 			return
@@ -230,14 +241,15 @@ type piece struct {
 type lineBatch struct {
 	stream   *Stream
 	pieces   []piece
-	lent     []Lent    // held lines of this and other streams in the batch
-	records  int64     // record lines, without lent ones
-	bytes    int64     // budget taken by the record lines
-	length   int64     // of all pieces together
-	places   []place   // of the batch's records, by the number in Place
-	cut      time.Time // time of Cut
-	delivery Delivery  // what is sent
-	from     *mark     // of an InOrder handler: the beginning of the batch; nil: of another handler
+	lent     []Lent      // held lines of this and other streams in the batch
+	records  int64       // record lines, without lent ones
+	bytes    int64       // budget taken by the record lines
+	length   int64       // of all pieces together
+	places   []place     // of the batch's records, by the number in Place
+	cut      time.Time   // time of Cut
+	delivery Delivery    // what is sent
+	from     *mark       // of an InOrder handler: the beginning of the batch; nil: of another handler
+	turn     *turns.Turn // of the batch and those joined with it, once taken by a sender
 }
 
 // extent measures a batch: bytes of its pieces as one text, record lines among them, and lent lines.

@@ -243,7 +243,7 @@ func TestSendersAreFew(t *testing.T) {
 	blocked, free := make(chan struct{}, 100), make(chan struct{})
 	o.open(senders, func([]*lineBatch) { blocked <- struct{}{}; <-free })
 	for range 100 {
-		o.put(&lineBatch{bytes: maxBatchCost, delivery: nothing{}})
+		o.put(&lineBatch{stream: new(Stream), bytes: maxBatchCost, delivery: nothing{}})
 	}
 	for range senders {
 		<-blocked

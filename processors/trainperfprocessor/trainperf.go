@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/trainbridge/trainbridge/internal/storageclient"
+	"github.com/trainbridge/trainbridge/internal/turns"
 	"github.com/trainbridge/trainbridge/processors/internal/verdict"
 	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/devices"
 	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/domain"
@@ -88,7 +89,9 @@ func (p *trainPerf) start(ctx context.Context, host component.Host) error {
 // judged pass unchanged, and are counted.
 func (p *trainPerf) processTraces(ctx context.Context, td ptrace.Traces) (ptrace.Traces, error) {
 	panel := p.panels.Get().(*domain.Panel)
+	leave := turns.Enter(ctx, p)
 	panel.Judge(td)
+	leave()
 	p.count(ctx, panel)
 	panel.Reset()
 	p.panels.Put(panel)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/trainbridge/trainbridge/bridge/tail"
 	"github.com/trainbridge/trainbridge/internal/refusal"
+	"github.com/trainbridge/trainbridge/internal/turns"
 	"github.com/trainbridge/trainbridge/receivers/internal/redact"
 	"github.com/trainbridge/trainbridge/spans"
 )
@@ -129,6 +130,7 @@ func (d *delivery) Send(ctx context.Context) error {
 		}
 	}
 	d.traces.done = true
+	turns.Of(ctx).Over() // no component judges points by those before
 	if d.r.metrics != nil && !d.metrics.done {
 		if err := d.sendMetrics(ctx); err != nil {
 			return err
@@ -156,6 +158,9 @@ func (d *delivery) sendTraces(ctx context.Context) error {
 	for ; d.traces.messages < len(messages); d.traces.messages++ {
 		td := messages[d.traces.messages].Traces
 		messages[d.traces.messages] = spans.Message{} // frees the memory at once
+		if d.traces.messages == len(messages)-1 {
+			turns.Of(ctx).Last()
+		}
 		if err := d.sendMessage(ctx, td, total); err != nil {
 			return err
 		}
@@ -198,6 +203,7 @@ func (d *delivery) open(ctx context.Context) (messages []spans.Message, release 
 	d.opens = nil
 	messages = d.build(ctx, false)
 	d.opens, release, err = d.r.runs.due(ctx, d.r, messages)
+	turns.Of(ctx).Pass(d.r.runs)
 	if len(d.opens) > 0 {
 		messages = d.build(ctx, false)
 	}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -24,6 +25,7 @@ import (
 
 	"github.com/trainbridge/trainbridge/bridge/tail"
 	"github.com/trainbridge/trainbridge/internal/refusal"
+	"github.com/trainbridge/trainbridge/internal/turns"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -171,6 +173,57 @@ func TestRunUnderWay(t *testing.T) {
 	answer <- nil
 	require.NoError(t, errors.Join(<-ended, <-ended))
 	assert.Equal(t, map[string]int{"b": 1, "of another run": 1}, n.got)
+}
+
+// Deliveries of a log that owe the span of a run keep their order: a later one that comes first waits, and not with the right to send the span.
+func TestRunInTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var sent [][]string
+		r, n := opener(t, new(runs), func(names []string) error {
+			sent = append(sent, names)
+			return nil
+		})
+		r.traces = judging{n}
+		var line turns.Line
+		first, second := line.Begin([]int{1}), line.Begin([]int{1})
+		ended := make(chan error)
+		go func() { ended <- r.Deliver(&ofRun{run: "x", name: "second"}).Send(turns.With(t.Context(), second)) }()
+		synctest.Wait()
+		require.NoError(t, r.Deliver(&ofRun{run: "x", name: "first"}).Send(turns.With(t.Context(), first)))
+		require.NoError(t, <-ended)
+		assert.Equal(t, [][]string{{spans.SpanRun, "first"}, {"second"}}, sent)
+	})
+}
+
+// judging is a next component that judges by what came before.
+type judging struct{ *next }
+
+func (j judging) ConsumeTraces(ctx context.Context, td ptrace.Traces) error {
+	turns.Enter(ctx, j.next)()
+	return j.next.ConsumeTraces(ctx, td)
+}
+
+// A later delivery of a log is judged as soon as the last message of the one before was.
+func TestTurnOfADelivery(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		entered := make(chan struct{}, 1)
+		var judged []bool // the later delivery, while the backend has each message
+		r, n := with(t, func([]string) error {
+			synctest.Wait()
+			judged = append(judged, len(entered) > 0)
+			return nil
+		})
+		r.traces = judging{n}
+		var line turns.Line
+		ctx := turns.With(t.Context(), line.Begin([]int{1}))
+		later := turns.With(t.Context(), line.Begin([]int{1}))
+		go func() {
+			turns.Enter(later, n)
+			entered <- struct{}{}
+		}()
+		require.NoError(t, r.Deliver(&counted{to: 2*spans.MaxMessageSpans + 1}).Send(ctx))
+		assert.Equal(t, []bool{false, false, true}, judged)
+	})
 }
 
 // A message of one run has the run in its metadata, for the message key; a message of several runs has none.
