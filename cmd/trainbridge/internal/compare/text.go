@@ -101,7 +101,7 @@ func (d *document) figuresSentence(apart bool) string {
 // workSentence says how the work of steps differs, and whether the throughput does.
 func (d *document) workSentence() string {
 	what := strings.TrimSuffix(d.of(d.workOf.name), "/s")
-	text := d.sf(" A step of B has %s %s", "，B 的每步 %[2]s 为 %[1]s", human.Change(d.work), what)
+	text := d.sf(" A step of B has %s %s", "，B 每步的 %[2]s 较 A %[1]s", human.Change(d.work), what)
 	if d.workOf.differs() {
 		return text + d.sf(", and %s are %s (%s).", "，%s %s（%s）", d.of(d.workOf.name), d.of(direction(d.workOf)), human.Change(d.workOf.ratio.value))
 	}
