@@ -37,6 +37,9 @@ const (
 	ClassWarning  Class = "warning"            // jobs usually survive
 	ClassWaiting  Class = "waiting"            // a process waits, or waits no longer; jobs usually go on
 
+	// ClassSlowing is of what holds steps up for a while: the report explains slow steps by such lines.
+	ClassSlowing Class = "slowing"
+
 	// ClassStalled is of no line: step_join makes the event when steps stop coming.
 	ClassStalled Class = "run_stalled"
 
@@ -49,7 +52,11 @@ const (
 
 // Fatal says whether something failed.
 func (c Class) Fatal() bool {
-	return c != ClassWarning && c != ClassWaiting && c != ClassStalled && c != ClassRAS && c != ClassBegan && c != ClassEnded && c != ClassExiting
+	switch c {
+	case ClassWarning, ClassWaiting, ClassSlowing, ClassStalled, ClassRAS, ClassBegan, ClassEnded, ClassExiting:
+		return false
+	}
+	return true
 }
 
 // Ends says whether no further step is expected.
@@ -90,6 +97,7 @@ var Claims = []struct {
 	{ClassFatal, "the line"},
 	{ClassWarning, "nothing: jobs go on after such a line"},
 	{ClassWaiting, "what a process waits for, where that is the last word of the log"},
+	{ClassSlowing, "what held steps up, of steps at the same time that took longer; jobs go on"},
 	{ClassStalled, "that no step came for far longer than usual, and of which ranks a collective lacks records; not why"},
 	{ClassBegan, "where a run, or an attempt, begins"},
 	{ClassExiting, "where a program was on its way out"},

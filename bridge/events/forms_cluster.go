@@ -202,6 +202,14 @@ var kernel = []Form{
 		Name: "kernel.nfs_back", Writer: "Linux net/sunrpc/clnt.c", Class: ClassWaiting, Text: "nfs: server ", Pattern: `nfs: server (?P<peer>\S+) OK`, Example: "[12345.678901] nfs: server 10.0.0.5 OK",
 	},
 	{
+		Name: "kernel.link_down", Writer: "Linux mlx5 en_main.c", Class: ClassSlowing, Text: ": Link down", Pattern: `(?P<what>\S+): Link down$`,
+		Example: "mlx5_core 0000:9c:00.0 ens10np0: Link down",
+	},
+	{
+		Name: "kernel.nic_down", Writer: "Linux bnxt_en, ice, ixgbe", Class: ClassSlowing, Text: "NIC Link is Down", Pattern: `(?P<what>\S+?):? NIC Link is Down`,
+		Example: "bnxt_en 0000:3b:00.0 ens3f0np0: NIC Link is Down",
+	},
+	{
 		Name: "kernel.lustre_lost", Writer: "Lustre ptlrpc/import.c", Class: ClassWaiting, Text: "in progress operations using this service will wait", Pattern: `Lustre\S*: (?:\S+ )?(?P<peer>\S+?-\w+-\w+): Connection to (?P<what>\S+)`,
 		Example: "Lustre: scratch-OST0012-osc-ffff9f2b4c5f8000: Connection to scratch-OST0012 (at 10.0.0.5@o2ib) was lost; in progress operations using this service will wait for recovery to complete",
 	},
@@ -229,6 +237,10 @@ var nccl = []Form{
 	{
 		Name: "nccl.ib_async", Writer: "NCCL net_ib.cc", Class: ClassNetwork, Text: "Got async ", Pattern: `NET/IB ?: .*Got async (?:error )?event ?:? ?(?P<what>[^\n]*(?:port error|fatal|catastrophic|access violation)[^\n]*)`,
 		Example: "node0:3468:3905 [4] transport/net_ib.cc:94 NCCL WARN NET/IB : mlx5_0:1 Got async event : port error",
+	},
+	{
+		Name: "nccl.ib_port", Writer: "NCCL net_ib.cc", Since: "2.24", Class: ClassSlowing, Text: "Got non-fatal async event", Pattern: `NET/IB : (?P<what>\S+) Got non-fatal async event: port error`,
+		Example: "node0:3468:3905 [4] transport/net_ib.cc:253 NCCL WARN NET/IB : mlx5_0:1 Got non-fatal async event: port error(10)",
 	},
 	{
 		Name: "nccl.ib_fatal", Writer: "NCCL net_ib.cc", Since: "2.28", Class: ClassNetwork, Text: "async fatal event", Pattern: `(?P<what>async fatal event[^\n]*)`, Example: "[2026-01-05 10:00:00] node0:3468:3905 [4] transport/net_ib.cc:94 NCCL WARN NET/IB : mlx5_0:1 async fatal event: port error",

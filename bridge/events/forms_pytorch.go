@@ -290,4 +290,13 @@ var pytorch = []Form{
 		Name: "pytorch.not_destroyed", Writer: "PyTorch ProcessGroupNCCL.cpp", Since: "2.4", Class: ClassWarning, Text: "before we destruct ProcessGroupNCCL",
 		Example: "[rank0]:[W1128 21:11:49.041188078 ProcessGroupNCCL.cpp:1250] Warning: WARNING: process group has NOT been destroyed before we destruct ProcessGroupNCCL.",
 	},
+	{
+		// TORCH_LOGS=recompiles; the failed guards are on the lines below.
+		Name: "dynamo.recompile", Writer: "PyTorch _dynamo/guards.py", Since: "2.2", Class: ClassSlowing, Text: "Recompiling function ", Pattern: `Recompiling function (?P<process>\S+) in (?P<what>\S+)`,
+		Example: "V0920 13:54:44.535000 3904 torch/_dynamo/guards.py:4760] [0/1] [__recompiles] Recompiling function forward in /app/model.py:4",
+	},
+	{
+		Name: "dynamo.limit", Writer: "PyTorch _dynamo/convert_frame.py", Since: "2.2", Class: ClassSlowing, Text: "torch._dynamo hit config.", Pattern: `torch\._dynamo hit config\.(?P<what>\w+) \((?P<code>\d+)\)`,
+		Example: "W0920 13:54:44.535000 3904 torch/_dynamo/convert_frame.py:906] [0/8] torch._dynamo hit config.recompile_limit (8)",
+	},
 }

@@ -42,12 +42,12 @@ func newParts(_ *filereceiver.Receiver, config component.Config) (filereceiver.P
 // Formats are the formats of run_events: any text.
 func Formats() []string { return []string{"run_events"} }
 
-// detect takes a file in which a line tells of a failure, such as a traceback, or of a wait, after all other receivers: if none of these knows a line of it.
+// detect takes a file in which a line tells of a failure, such as a traceback, of a wait, or of what holds steps up, after all other receivers: if none of these knows a line of it.
 func detect(path string) tail.Detect {
 	s := events.NewScanner(path, nil, time.Time{})
 	return func(text []byte) tail.Reads {
 		for _, e := range s.Line(text) {
-			if e.Class.Fatal() || e.Class == events.ClassWaiting {
+			if e.Class.Fatal() || e.Class == events.ClassWaiting || e.Class == events.ClassSlowing {
 				return tail.ReadsLast
 			}
 		}

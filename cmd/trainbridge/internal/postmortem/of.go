@@ -14,7 +14,7 @@ func Of(job *digest.Ends, files []string, ranks, lastStep, planned int64) End {
 	c := &Case{WorldSize: ranks, LastStep: lastStep, Stepped: lastStep >= 0 || job.Stepped(), Planned: planned, Events: make([]Event, 0, len(job.Events))}
 	for i := range job.Events {
 		switch events.Class(job.Events[i].Class) {
-		case events.ClassStalled, events.ClassRAS: // of a live job, and perhaps past: no word on why
+		case events.ClassSlowing, events.ClassStalled, events.ClassRAS: // of a live job, and perhaps past: no word on why
 			continue
 		}
 		e := eventOf(&job.Events[i])

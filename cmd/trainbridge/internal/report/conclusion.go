@@ -70,7 +70,8 @@ type conclusion struct {
 	accounted bool  // account is set: a log tells of steps with times
 	size      int64 // ranks; 0: not known
 	end       postmortem.End
-	step      int64 // the last step; -1: none
+	held      *disturbance // what held up the slow steps that no part explains; nil: not known
+	step      int64        // the last step; -1: none
 }
 
 // conclude makes the conclusion of a job: it looks for all that can be claimed, and sorts the claims by grade, then cost. p prints the texts.
@@ -205,12 +206,11 @@ func (c *conclusion) causes() {
 			kind: slowWindows, what: c.sf("%s %s, in %s", "%s：%s，共 %s", c.in(took, what), c.in(what, took), c.windows(of.Windows)+c.worker()),
 			cost: of.Time.Sum(), grade: costly, short: c.what(of, digest.Blamed{}), lost: of.Time.Sum(), devices: of.Devices.Sum(), advice: c.advice(of.Part),
 		}
-		if of.Part == spans.PartUnattributed { // nobody is accused
-			cl.grade, cl.advice = remark, c.capital(c.sentence(c.reasons(of)))
-		}
+		seen := c.heldUp(&cl, of, took)
 		for _, d := range of.Dearest[:min(len(of.Dearest), evidences)] {
 			cl.proof = append(cl.proof, proof{fmt.Sprintf("%s (%s)", c.numbered(d.Of.Iteration), human.Seconds(d.Weight)), d.At})
 		}
+		cl.proof = append(cl.proof, seen...)
 		if of.Rank.OK {
 			cl.proof = append(cl.proof, c.latest(of.Rank.N)...)
 		}

@@ -59,15 +59,23 @@ func (c *conclusion) periods(steps []account.Step, run *regimes.Run, ranks float
 		each := c.sf("Each %s step", "每 %s 步有一步", ordinal(p.Every, c.chinese))
 		what := c.sf("%s takes %s instead of %s (%s of %s do): %s more in all, %s", "%s用了 %s 而非 %s（%[4]s / %[5]s）：共多用 %[6]s，%[7]s", each, human.Seconds(p.Usual),
 			human.Seconds(p.Usual-p.Excess/float64(max(1, p.Slow))), human.Thousands(p.Slow), human.Thousands(p.Of), human.Seconds(p.Excess), c.share(p.Excess))
+		advice := c.in("See what the trainer does at this interval: saving, evaluation, logging, garbage collection, the end of an epoch.",
+			"查看训练程序在此间隔做什么：保存、评估、写日志、垃圾回收、一个 epoch 结束。")
 		var seen []proof // the first steps of the period
+		var times []span
 		for i := range steps {
-			if of := &run.Steps[i]; of.State == regimes.Periodic && of.Period == period && len(seen) < evidences {
-				seen = append(seen, c.proofOf(&steps[i], steps[i].Each()))
+			if of := &run.Steps[i]; of.State == regimes.Periodic && of.Period == period {
+				times = append(times, span{steps[i].Start, steps[i].End, steps[i].Each() - of.Usual})
+				if len(seen) < evidences {
+					seen = append(seen, c.proofOf(&steps[i], steps[i].Each()))
+				}
 			}
 		}
+		if held, during, line := c.disturbed(times); held != nil {
+			what, advice, seen = what+","+during, c.of(held.advice), append(seen, line...)
+		}
 		cl := c.lose("period", p.Excess, ranks, what, c.sf("each %s step", "每 %s 步一次的慢步", ordinal(p.Every, c.chinese)),
-			c.in("See what the trainer does at this interval: saving, evaluation, logging, garbage collection, the end of an epoch.",
-				"查看训练程序在此间隔做什么：保存、评估、写日志、垃圾回收、一个 epoch 结束。"), seen...)
+			advice, seen...)
 		cl.lost = max(0, p.Excess-c.slowIn(steps, run, period))
 	}
 }

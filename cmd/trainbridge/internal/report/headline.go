@@ -112,6 +112,8 @@ func (c *conclusion) why() (text string) {
 	switch {
 	case !told && c.twice > 0 && late != nil && strings.HasPrefix(late.kind, "late_"):
 		text += c.sf(". No log of steps says why; those of collectives tell of %s %s", "。训练日志没有说明原因；集合通信日志显示%[2]s：%[1]s", human.Seconds(late.lost), late.short)
+	case !told && c.held != nil:
+		text += c.sf(", %s", "，%s", c.of(c.held.while))
 	case !told:
 		text += c.sf(". %s why", "。%s原因", c.capital(c.doesNotSay()))
 	case unexplained > c.lost/4:

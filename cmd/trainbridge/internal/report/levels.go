@@ -126,7 +126,7 @@ func (l *levels) change(i int) {
 		if lost := steps * (s.Level - l.run.Segments[base].Level); l.worth(lost) {
 			advice := l.in("Check for a throttled device, other processes on the GPUs (nvidia-smi), other jobs on the network or the storage, and memory fragmentation.",
 				"检查是否有降频的设备、网络或存储上的其他任务、显存碎片。")
-			switch meanwhile, what := l.meanwhile(); {
+			switch meanwhile, what := l.meanwhile(s); {
 			case part != "":
 				advice = l.advice(part)
 			case meanwhile != "":
@@ -244,8 +244,12 @@ func (l *levels) grown(before, s *regimes.Segment) (part string, was, is float64
 	return part, was, is
 }
 
-// meanwhile is what the logs say of a GPU with a low clock, or of a slow network, for longer steps that no part explains, and what to do; "": nothing.
-func (l *levels) meanwhile() (text, advice string) {
+// meanwhile is what the logs say of a compiler that gave up, a GPU with a low clock, or a slow network, for longer steps that no part explains, and what to do;
+// "": nothing.
+func (l *levels) meanwhile(s *regimes.Segment) (text, advice string) {
+	if text, advice = l.uncompiled(s); text != "" {
+		return text, advice
+	}
 	if g := l.slowClock(); g != nil {
 		return l.sf(" (%s ran at %s MHz, others at %s MHz)", "（%s 运行在 %s MHz，其他为 %s MHz）", l.who(view.Int{N: g.Rank, OK: true}, ""),
 			human.Thousands(math.Round(g.Least)), human.Thousands(math.Round(g.Others))), l.of(throttled)

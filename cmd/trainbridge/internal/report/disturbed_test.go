@@ -1,0 +1,108 @@
+package report
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// Lines of a network, a file system or a compiler at the time of slow steps say why these took longer; lines beside usual steps too do not.
+func TestDisturbed(t *testing.T) {
+	const nccl = "node05:900:990 [3] transport/net_ib.cc:253 NCCL WARN NET/IB : mlx5_3:1 Got non-fatal async event: "
+	for name, tt := range map[string]struct {
+		slow    []int
+		long    float64 // s more of a slow step
+		line    func(at time.Time) string
+		often   bool // the line is beside each fourth step
+		want    string
+		wantNot string
+	}{
+		"a port": {
+			slow: []int{23, 42, 68}, long: 9, want: "27 s while a network link was down (node05: mlx5_3:1), in 3 steps.", wantNot: "does not say why",
+			line: func(at time.Time) string { return at.Format("[2006-01-02 15:04:05] ") + nccl + "port error(10)" },
+		},
+		"a link": {
+			slow: []int{23, 42, 68}, long: 9, want: "27 s while a network link was down (gpu-21: ens10np0), in 3 steps.", wantNot: "do not say why",
+			line: func(at time.Time) string {
+				return at.Format("Jan _2 15:04:05") + " gpu-21 kernel: mlx5_core 0000:9c:00.0 ens10np0: Link down"
+			},
+		},
+		"a port again in use": {
+			slow: []int{23, 42, 68}, long: 9, want: "27 s that no log explains, in 3 steps.", wantNot: "network link",
+			line: func(at time.Time) string { return at.Format("[2006-01-02 15:04:05] ") + nccl + "port active(9)" },
+		},
+		"a file system": {
+			slow: []int{23, 68}, long: 60, want: "120 s while a file system did not answer (gpu-12: nas01), in 2 steps.", wantNot: "do not say why",
+			line: func(at time.Time) string {
+				return at.Format("Jan _2 15:04:05") + " gpu-12 kernel: nfs: server nas01 not responding, still trying"
+			},
+		},
+		"a compiler, each 20th step": {
+			slow: []int{20, 40, 60, 80}, long: 9, want: "Each 20th step takes", wantNot: "See what the trainer does",
+			line: func(at time.Time) string {
+				return at.Format("V0102 15:04:05.000000") + " 404 torch/_dynamo/guards.py:4239] [0/1] [__recompiles] Recompiling function forward in /app/model.py:31"
+			},
+		},
+		"beside usual steps": {
+			slow: []int{23, 42, 68}, long: 9, often: true, want: "27 s that no log explains, in 3 steps.", wantNot: "compiled again",
+			line: func(at time.Time) string {
+				return at.Format("V0102 15:04:05.000000") + " 404 torch/_dynamo/guards.py:4239] [0/1] [__recompiles] Recompiling function forward in /app/model.py:31"
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			var log, events strings.Builder
+			at := time.Date(2026, 9, 14, 8, 30, 0, 0, time.UTC)
+			for i := 1; i <= 90; i++ {
+				took := 4 + 0.02*float64(i%3)
+				if slow := slices.Contains(tt.slow, i); slow || tt.often && i%4 == 0 {
+					fmt.Fprintln(&events, tt.line(at.Add(2*time.Second)))
+					if slow {
+						took += tt.long
+					}
+				}
+				at = at.Add(time.Duration(took * 1e9))
+				fmt.Fprintf(&log, "{\"step\": %d, \"timestamp\": \"%s\", \"loss\": %.3f, \"step_time_s\": %.3f}\n",
+					i, at.Format("2006-01-02T15:04:05.000Z"), 2+1/float64(i), took)
+			}
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "train.jsonl"), []byte(log.String()), 0o600))
+			file := filepath.Join(dir, "stderr.log")
+			require.NoError(t, os.WriteFile(file, []byte(events.String()), 0o600))
+			require.NoError(t, os.Chtimes(file, at, at))
+			text := reported(t, dir)
+			assert.Contains(t, text, tt.want)
+			assert.NotContains(t, text, tt.wantNot)
+		})
+	}
+}
+
+// A compiler that gave up says why steps take longer from there on.
+func TestUncompiled(t *testing.T) {
+	dir := t.TempDir()
+	var log strings.Builder
+	at := time.Date(2026, 9, 14, 8, 30, 0, 0, time.UTC)
+	for i := 1; i <= 120; i++ {
+		took := 2 + 0.01*float64(i%3)
+		if i >= 70 {
+			took *= 1.4
+		}
+		if i == 70 {
+			fmt.Fprintf(&log, "%s 404 torch/_dynamo/convert_frame.py:1016] [0/8] torch._dynamo hit config.recompile_limit (8)\n", at.Format("W0102 15:04:05.000000"))
+		}
+		at = at.Add(time.Duration(took * 1e9))
+		fmt.Fprintf(&log, "[titan] %s - root - INFO - step: %2d  loss:  %.4f  memory: 61.20GiB(77.29%%)  tps: %.0f  tflops: %.2f  mfu: 30.00%%\n",
+			strings.Replace(at.Format("2006-01-02 15:04:05.000"), ".", ",", 1), i, 2+1/float64(i), 16384/took, 600/took)
+	}
+	file := filepath.Join(dir, "rank0.log")
+	require.NoError(t, os.WriteFile(file, []byte(log.String()), 0o600))
+	require.NoError(t, os.Chtimes(file, at, at))
+	assert.Contains(t, reported(t, dir), "(torch.compile had compiled too often, and gave up)")
+}
