@@ -23,6 +23,42 @@ type Cost struct {
 	Devices Total       // s x waiting ranks; empty if their number is unknown
 	Dearest Top[Blamed] // the windows with the most time
 	reasons []Reason
+	notes   []Noted
+}
+
+// Noted is a further fact about a cause, such as the rank that loaded data.
+type Noted struct {
+	Text string
+	Time Total // s, of the cause in windows with this fact
+}
+
+// mostNotes bounds the facts about a cost; further ones are left out.
+const mostNotes = 16
+
+// note adds the fact about a cause in a window, if any.
+func (c *Cost) note(of *view.Cause) {
+	if of.Note == "" {
+		return
+	}
+	i := slices.IndexFunc(c.notes, func(n Noted) bool { return n.Text == of.Note })
+	if i < 0 {
+		if len(c.notes) == mostNotes {
+			return
+		}
+		i, c.notes = len(c.notes), append(c.notes, Noted{Text: text(of.Note)})
+	}
+	c.notes[i].Time.Add(of.Seconds)
+}
+
+// Note is the fact with the most time, and its share of the time of the cost; "": none.
+func (c *Cost) Note() (text string, share float64) {
+	most := 0.0
+	for i := range c.notes {
+		if sum := c.notes[i].Time.Sum(); sum > most {
+			text, most = c.notes[i].Text, sum
+		}
+	}
+	return text, most / c.Time.Sum()
 }
 
 // Reason is why the logs do not explain a part of the time.
@@ -86,6 +122,7 @@ func (w *Window) causes(s ptrace.Span, b *view.Breakdown, res *resource) {
 		cost.Time.Add(c.Seconds)
 		cost.Devices.Add(c.Cost)
 		cost.because(&c)
+		cost.note(&c)
 		if of := cost.Dearest.add(mostShown, c.Seconds, s, res); of != nil {
 			*of = Blamed{b.Iteration, text(c.Comm), text(c.Operation), text(c.Note)}
 		}

@@ -151,13 +151,16 @@ func (c *conclusion) what(of *digest.Cost, in digest.Blamed) string {
 	}, c.chinese))
 }
 
-// note is the further fact about a cause that the windows that it cost the most have alike; "": none.
+// note is the further fact about a cause that most (2/3) of the cost has; "": none.
 func (c *conclusion) note(of *digest.Cost) string {
-	note := of.Dearest[0].Of.Note
-	if slices.ContainsFunc(of.Dearest, func(d digest.Ranked[digest.Blamed]) bool { return d.Of.Note != note }) {
+	switch note, share := of.Note(); {
+	case !(share >= 2.0/3):
 		return ""
+	case share < 1:
+		return c.in("mostly ", "主要是 ") + note
+	default:
+		return note
 	}
-	return note
 }
 
 // causes adds a claim for each of step_join's causes of slow windows that cost enough (little). If more than mostClaims/2 ranks were waited for, the dearest

@@ -106,3 +106,30 @@ func TestUncompiled(t *testing.T) {
 	require.NoError(t, os.Chtimes(file, at, at))
 	assert.Contains(t, reported(t, dir), "(torch.compile had compiled too often, and gave up)")
 }
+
+// The rank that loads data is told with slow steps, though all ranks load for longer at the first.
+func TestMostlyOneLoader(t *testing.T) {
+	dir := t.TempDir()
+	at := time.Date(2026, 9, 14, 8, 30, 0, 0, time.UTC)
+	logs := make([]strings.Builder, 4)
+	for i := 1; i <= 120; i++ {
+		of := func(rank int) float64 {
+			switch {
+			case i == 1:
+				return 4
+			case rank == 3 && i%11 == 5:
+				return 2
+			}
+			return 0.02
+		}
+		at = at.Add(time.Duration((0.9 + of(3)) * 1e9))
+		for rank := range logs {
+			fmt.Fprintf(&logs[rank], "{\"rank\": %d, \"step\": %d, \"ts\": %.3f, \"loss\": %.3f, \"data_time\": %.4f, \"step_time\": %.4f}\n",
+				rank, i, float64(at.UnixMilli())/1e3, 2+1/float64(i), of(rank), 0.9+of(3)+0.005*float64(i%3))
+		}
+	}
+	for rank := range logs {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("rank%d.jsonl", rank)), []byte(logs[rank].String()), 0o600))
+	}
+	assert.Contains(t, reported(t, dir), "loading data (mostly by rank 3), in 12 steps.")
+}

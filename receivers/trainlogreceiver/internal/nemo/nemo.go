@@ -2,7 +2,9 @@
 //
 //	Training epoch 0, iteration 45/99 | lr: 6.897e-06 | global_batch_size: 128 | global_step: 45 | reduced_train_loss: 11.96 | train_step_timing in s: 6.08
 //
-// Numbers have four significant digits. Iterations count from 0 and are kept as printed. Lines without a prefix have no time. Unless every step is logged, the
+//	[NeMo I 2026-02-17 17:58:40 nemo_logging:393] Global Checkpoint Save : Rank: 0 : Iteration: 24 : Start time: 1771351120.135s : Save duration: 25.537s
+//
+// The second is of a checkpoint (one_logger_callback.py, via nvidia-resiliency-ext), behind the step; its stamp is of the end. Numbers have four significant digits. Iterations count from 0 and are kept as printed. Lines without a prefix have no time. Unless every step is logged, the
 // printer averages over the steps since the line before, so a duration is a mean. "Validation: iteration 3/8" is progress and no record: the result is in the
 // next training lines, as val_loss.
 package nemo
@@ -26,6 +28,10 @@ var (
 	textName       = []byte("text")
 	iterationName  = []byte("iteration")
 	globalStepName = []byte("global_step")
+
+	savedMark    = []byte("Global Checkpoint Save : Rank: 0 : ") // all ranks save, and print
+	durationMark = []byte("Save duration: ")
+	checkpoint   = []byte("checkpoint")
 )
 
 // Parse fills rec with the record in b; rec must be empty. found false and no reason: b is a line of another format. A reason: the line is malformed. The
@@ -33,7 +39,7 @@ var (
 func Parse(b []byte, rec *record.Record) (found bool, reason string) {
 	start := bytes.Index(b, trainingMark)
 	if start < 0 {
-		return false, ""
+		return saved(b, rec), ""
 	}
 	head, fields, hasFields := bytes.Cut(b[start+len(trainingMark):], fieldMark)
 	epochText, position, ok := bytes.Cut(head, iterationMark)
@@ -61,6 +67,23 @@ func Parse(b []byte, rec *record.Record) (found bool, reason string) {
 		set(field, iteration, rec)
 	}
 	return true, ""
+}
+
+// saved reads the duration of a checkpoint, as a part of the step before. false: another line.
+func saved(b []byte, rec *record.Record) bool {
+	start := bytes.Index(b, savedMark)
+	if start < 0 {
+		return false
+	}
+	_, text, ok := bytes.Cut(b[start:], durationMark)
+	text, _, unit := bytes.Cut(text, []byte("s"))
+	seconds, number := decimal.Float(text)
+	if !ok || !unit || !number || !(seconds >= 0) {
+		return false
+	}
+	rec.Source, rec.Kind, rec.Stamp = Source, record.Side, record.LastStamp(b[:start])
+	rec.Stages = append(rec.Stages, record.Stage{Name: checkpoint, Seconds: seconds})
+	return true
 }
 
 // set puts one "key: value" into its field, or keeps an unknown one under its name. iteration is the one printed first.

@@ -36,6 +36,10 @@ func TestParse(t *testing.T) {
 		"    Training epoch 0, iteration 0/9 | lr: 0 | global_batch_size: 1 | global_step: 0 | train_step_timing in s: 2.193":    `step mean iteration=0 iterations=9 epoch=0 duration=2.193 lr=0 batch=1`,
 		"Training epoch 0, iteration 1/9 | mtp_1 loss: 2.5 | note: a: b | peft: None | reduced_train_lo":                         `step mean iteration=1 iterations=9 epoch=0 extra:mtp_1 loss=2.5 extra:note: a="b" extra:peft="None" extra:text="reduced_train_lo"`,
 
+		"[NeMo I 2026-02-17 17:58:40 nemo_logging:393] Global Checkpoint Save : Rank: 0 : Iteration: 24 : Start time: 1771351120.135s : Save duration: 25.537s": `side stamp="2026-02-17 17:58:40" stage:checkpoint=25.537`,
+		"[NeMo I 2026-02-17 17:58:40 nemo_logging:393] Global Checkpoint Save : Rank: 3 : Iteration: 24 : Start time: 1771351120.135s : Save duration: 25.537s": "",
+		"Global Checkpoint Save : Rank: 0 : Iteration: 24 : Start time: 1771351120.135s : Save duration: x":                                                     "",
+
 		"Training epoch 0, iteration 4":           "!bad_iteration",
 		"Training epoch 0, iteration 4/":          "!bad_iteration",
 		"Training epoch 0, iteration x/9 | lr: 1": "!bad_iteration",
