@@ -45,6 +45,14 @@ type Reading struct {
 // Sample is the beginning of a line for display, without secrets.
 func (r *Reading) Sample(text []byte) string { return r.sample(text) }
 
+// Zone is the zone assumed for a file's stamps without one.
+func (r *Reading) Zone(f *File) *time.Location {
+	if r.zone == nil {
+		return time.Local
+	}
+	return r.zone(f)
+}
+
 // Run is a job and its files.
 type Run struct {
 	ID    string // ml.run.id

@@ -203,6 +203,7 @@ func (p *page) unreadBriefly(read *offline.Reading) string {
 		case f.Receiver != "":
 		case f.Err != nil:
 			unread++
+		case isTable(f): // levels.slowGPUs reads it
 		default:
 			foreign++
 		}

@@ -72,6 +72,8 @@ type conclusion struct {
 	end       postmortem.End
 	held      *disturbance // what held up the slow steps that no part explains; nil: not known
 	step      int64        // the last step; -1: none
+	smi       []gpuFile    // tables of nvidia-smi, where smiRead is set
+	smiRead   bool
 }
 
 // conclude makes the conclusion of a job: it looks for all that can be claimed, and sorts the claims by grade, then cost. p prints the texts.

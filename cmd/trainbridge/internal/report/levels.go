@@ -118,7 +118,8 @@ func (l *levels) change(i int) {
 		text += l.sf(" (%s: %s instead of %s)", "（%s：%s，此前为 %s）", l.part(part), human.Seconds(is), human.Seconds(was))
 	}
 	seen := l.proofOf(from, from.Each())
-	if base := l.base(i, part); base >= 0 {
+	gpus := l.slowGPUs(before, s)
+	if base := l.base(i, part, gpus != ""); base >= 0 {
 		steps := 0.0
 		for k := s.From; k < s.To; k++ {
 			steps += float64(l.steps[k].Steps)
@@ -127,6 +128,8 @@ func (l *levels) change(i int) {
 			advice := l.in("Check for a throttled device, other processes on the GPUs (nvidia-smi), other jobs on the network or the storage, and memory fragmentation.",
 				"检查是否有降频的设备、网络或存储上的其他任务、显存碎片。")
 			switch meanwhile, what := l.meanwhile(s); {
+			case gpus != "":
+				text, advice = text+gpus, l.of(throttled)
 			case part != "":
 				advice = l.advice(part)
 			case meanwhile != "":
@@ -150,9 +153,9 @@ func (l *levels) change(i int) {
 }
 
 // base is the fastest segment before the i-th whose steps took less than 1/1.1 of the time for the same work on the same ranks; -1: none. As many samples may
-// be more work, of longer sequences, which take longer to compute: not where the part that grew is another. A segment half as long as the longest before, or
-// shorter, is no measure of what is usual.
-func (l *levels) base(i int, part string) int {
+// be more work, of longer sequences, which take longer to compute: not where the part that grew is another, or the clocks of GPUs
+// fell. A segment half as long as the longest before, or shorter, is no measure of what is usual.
+func (l *levels) base(i int, part string, slowGPUs bool) int {
 	computes := part == "" || part == spans.PartCompute || part == spans.PartUnattributed || l.timer(part) && trainers.PartOf(part) == trainers.Computing
 	s, longest, found := &l.run.Segments[i], 0, -1
 	for _, of := range l.run.Segments[:i] {
@@ -161,7 +164,7 @@ func (l *levels) base(i int, part string) int {
 	for n := range l.run.Segments[:i] {
 		of := &l.run.Segments[n]
 		work, by, ok := l.work(of, s)
-		slower := ok && (by != digest.SampleThroughput || !computes) && s.Level >= 1.1*of.Level && math.Abs(work-1) < 0.1
+		slower := ok && (by != digest.SampleThroughput || !computes || slowGPUs) && s.Level >= 1.1*of.Level && math.Abs(work-1) < 0.1
 		if slower && 2*(of.To-of.From) > longest && l.steps[s.From].Ranks == l.steps[of.From].Ranks && (found < 0 || of.Level < l.run.Segments[found].Level) {
 			found = n
 		}
