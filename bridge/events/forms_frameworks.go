@@ -254,6 +254,10 @@ var trainers = []Form{
 		Example: `[2026-01-27, 08:56:08][warn][job-worker-30][status_update][Running to Failed][{"from_state": "Running", "to_state": "Failed", "node": "job-worker-30", "exit reason": "NoHeartBeat"}]`,
 	},
 	{
+		Name: "deepspeed.saving", Writer: "DeepSpeed checkpoint_engine/torch_checkpoint_engine.py", Class: ClassSlowing, Text: " is about to be saved!", Pattern: `Checkpoint (?P<what>\S+) is about to be saved!`,
+		Example: "[2024-05-01 10:00:00,123] [INFO] [logging.py:96:log_dist] [Rank 0] [Torch] Checkpoint global_step50 is about to be saved!",
+	},
+	{
 		Name: "deepspeed.received", Writer: "DeepSpeed launcher/launch.py", Class: ClassSignal, Text: "Main process received ", Pattern: `Main process received (?P<what>SIG\w+)`, Example: "[2024-05-01 10:00:00,123] [INFO] [launch.py:316:sigkill_handler] Main process received SIGTERM, exiting",
 	},
 	{

@@ -152,6 +152,10 @@ func (c *conclusion) gap(of account.State, kind, advice string) {
 	for _, g := range gaps[:min(len(gaps), evidences)] {
 		seen = append(seen, c.at(g.After, g.Seconds(), g.At))
 	}
+	if held, during, line := c.disturbedGaps(gaps); held != nil && of != account.Down {
+		text, short = c.sf("No step for %s%s", "有 %s 没有任何训练步，%s", human.Seconds(lost), during), c.of(held.while)
+		advice, seen = c.of(held.advice), append(seen, line...)
+	}
 	c.lose(kind, lost, c.ranksIn(of), text+where+": "+c.share(lost), short, advice, seen...)
 }
 

@@ -42,6 +42,12 @@ var disturbances = []disturbance{
 		func(e *events.Event) string { return e.Peer },
 	},
 	{
+		[]string{"deepspeed.saving"},
+		both{"while a checkpoint was saved", "此时在保存检查点"},
+		advices[spans.PartCheckpoint],
+		func(*events.Event) string { return "" },
+	},
+	{
 		[]string{"dynamo.recompile"},
 		both{"while torch.compile compiled again", "此时 torch.compile 在重新编译"},
 		both{
@@ -70,19 +76,19 @@ const slack = 1_500_000_000
 // disturbed is the kind of lines that explains most (2/3) of the seconds lost in some spans, as a continuation of their sentence: " while a network link was
 // down (mlx5_3:1 on node05)"; nil: none. Half of the lines or more must be in the spans: what goes on beside usual steps too is no reason. Those before the
 // third step do not count, as in a warm-up.
-func (c *conclusion) disturbed(spans []span) (of *disturbance, text string, seen []proof) {
+func (c *conclusion) disturbed(times []span) (of *disturbance, text string, seen []proof) {
 	whole := 0.0
-	for _, s := range spans {
+	for _, s := range times {
 		whole += s.lost
 	}
 	for i := range disturbances {
 		d := &disturbances[i]
 		held, within, without := 0.0, 0, 0
-		hit := make([]bool, len(spans))
+		hit := make([]bool, len(times))
 		var in []*digest.Event
 		for _, e := range c.eventsOf(d.forms) {
 			found := false
-			for k, s := range spans {
+			for k, s := range times {
 				if e.Time >= s.start-slack && e.Time <= s.end+slack {
 					found, hit[k] = true, true
 				}
@@ -94,7 +100,7 @@ func (c *conclusion) disturbed(spans []span) (of *disturbance, text string, seen
 			within++
 			in = append(in, e)
 		}
-		for k, s := range spans {
+		for k, s := range times {
 			if hit[k] {
 				held += s.lost
 			}
@@ -130,6 +136,15 @@ func (c *conclusion) heldUp(cl *claim, of *digest.Cost, took string) []proof {
 		cl.what, cl.advice = cl.what+","+during, c.of(held.advice)
 	}
 	return seen
+}
+
+// disturbedGaps is disturbed for gaps between steps.
+func (c *conclusion) disturbedGaps(gaps []account.Gap) (*disturbance, string, []proof) {
+	times := make([]span, len(gaps))
+	for i, g := range gaps {
+		times[i] = span{g.Start, g.End, g.Seconds()}
+	}
+	return c.disturbed(times)
 }
 
 // eventsOf are the events of some forms with a time, from the end of the third step on, in order.

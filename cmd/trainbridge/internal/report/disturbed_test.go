@@ -44,6 +44,12 @@ func TestDisturbed(t *testing.T) {
 				return at.Format("Jan _2 15:04:05") + " gpu-12 kernel: nfs: server nas01 not responding, still trying"
 			},
 		},
+		"a checkpoint": {
+			slow: []int{23, 68}, long: 60, want: "120 s while a checkpoint was saved, in 2 steps.", wantNot: "do not say why",
+			line: func(at time.Time) string {
+				return at.Format("[2006-01-02 15:04:05,000]") + " [INFO] [logging.py:96:log_dist] [Rank 0] [Torch] Checkpoint global_step50 is about to be saved!"
+			},
+		},
 		"a compiler, each 20th step": {
 			slow: []int{20, 40, 60, 80}, long: 9, want: "Each 20th step takes", wantNot: "See what the trainer does",
 			line: func(at time.Time) string {
