@@ -42,7 +42,8 @@ func newParts(_ *filereceiver.Receiver, config component.Config) (filereceiver.P
 // Formats are the formats of run_events: any text.
 func Formats() []string { return []string{"run_events"} }
 
-// detect takes a file in which a line tells of a failure, such as a traceback, of a wait, or of what holds steps up, after all other receivers: if none of these knows a line of it.
+// detect takes a file in which a line tells of a failure, such as a traceback, of a wait, or of what holds steps up, after all other receivers: if none of
+// these knows a line of the file.
 func detect(path string) tail.Detect {
 	s := events.NewScanner(path, nil, time.Time{})
 	return func(text []byte) tail.Reads {

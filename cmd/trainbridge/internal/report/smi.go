@@ -64,7 +64,7 @@ type slowGPU struct {
 	why     string
 }
 
-// slowGPUs says which GPUs ran at a lower clock, by a tenth or more, in a segment of longer steps than in the one before, by the tables of nvidia-smi beside the
+// slowGPUs says which GPUs ran at a lower clock, by a tenth or more, in a segment of longer steps than in the one before, by tables of nvidia-smi beside the
 // logs: " (GPU 3 in smi.csv ran at 1,200 MHz instead of 1,755 MHz)"; "": none, or nobody logged clocks.
 func (l *levels) slowGPUs(before, s *regimes.Segment) string {
 	if s.Level < before.Level {
