@@ -3,6 +3,7 @@ package tail
 import (
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -131,6 +132,7 @@ func (w *sweeper) detach(c *capture) (raw *os.File) {
 
 // endCaptures accounts for the births after the streams were looked at, and closes files that are known by now, or were no stream's for too long.
 func (w *sweeper) endCaptures(now time.Time) {
+	moved := w.moved()
 	for base, events := range w.captured {
 		s := w.streams[base]
 		// Without a stream, or with a stream that still compares its rotated files, a later look may take them.
@@ -138,7 +140,7 @@ func (w *sweeper) endCaptures(now time.Time) {
 			continue
 		}
 		if s != nil {
-			w.births(s, events)
+			w.births(s, events, moved)
 		}
 		w.dropCaught(base)
 	}
@@ -155,9 +157,27 @@ func (w *sweeper) dropCaught(base string) {
 	delete(w.captured, base)
 }
 
+// moved are the files that were just renamed to paths of streams, and that no stream had before, with these paths.
+func (w *sweeper) moved() map[fingerprint.ID]string {
+	all := map[fingerprint.ID]string{}
+	for base, events := range w.captured {
+		for _, c := range events {
+			if !c.own || c.born || c.fi == nil {
+				continue
+			}
+			id := fingerprint.IDOf(c.fi)
+			if f := w.files[id]; f == nil || f.birth != birthSeen && !f.stream.metAt.Before(c.at) {
+				all[id] = base
+			}
+		}
+	}
+	return all
+}
+
 // births counts as lost the files that were created at the stream's path and never seen: each creation event is of a captured file that a stream has, of a file
-// found by a look, or of a lost file. Each event stands for one file, so a file takes up one event (birthSeen).
-func (w *sweeper) births(s *Stream, events []capture) {
+// found by a look, of a file renamed to another stream's path in the directory (train.log to train.0.log, with *.log in the globs), or of a lost file. An event
+// stands for one file, so a file takes up one event (birthSeen; out of moved).
+func (w *sweeper) births(s *Stream, events []capture, moved map[fingerprint.ID]string) {
 	defer w.lock(s)()
 	unseen, early := 0, 0 // events without a file so far; those among them that may be of a file already seen at the first look
 	s.births = s.births || slices.ContainsFunc(events, func(c capture) bool { return c.born })
@@ -168,6 +188,12 @@ func (w *sweeper) births(s *Stream, events []capture) {
 		var f *file
 		if c.fi != nil {
 			f = w.files[fingerprint.IDOf(c.fi)]
+			if path, ok := moved[fingerprint.IDOf(c.fi)]; ok && path != s.path {
+				delete(moved, fingerprint.IDOf(c.fi))
+				if f == nil {
+					continue
+				}
+			}
 		}
 		switch {
 		case f == nil, f.stream == s && f.birth == birthSeen:
@@ -184,6 +210,12 @@ func (w *sweeper) births(s *Stream, events []capture) {
 				early--
 			}
 			f.birth = birthSeen
+			unseen--
+		}
+	}
+	for id, path := range moved {
+		if unseen > 0 && path != s.path && filepath.Dir(path) == filepath.Dir(s.path) {
+			delete(moved, id)
 			unseen--
 		}
 	}

@@ -143,6 +143,46 @@ func TestBirthsThatAreNoLosses(t *testing.T) {
 	assert.Zero(t, r.tl.Counts().LostFiles)
 }
 
+// Files that a rotation renames to other names in the globs are read there, and not lost, however late the events of their creation are; a removed file is.
+func TestRotatedIntoTheGlobsIsNoLoss(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		for removed := range 2 {
+			r := newRig(t)
+			r.append("a.log", "0\n")
+			r.step(0)
+			r.step(2 * time.Second)
+			created := func() { r.tl.capture(r.path("a.log"), true) }
+			for i := range 3 {
+				to := fmt.Sprintf("a.%d.log", i)
+				r.rename("a.log", to)
+				r.tl.capture(r.path(to), false)
+				r.append("a.log", fmt.Sprintf("%d\n", i+1))
+				if !late {
+					created()
+				}
+			}
+			for range removed {
+				r.remove("a.log")
+				r.append("a.log", "new\n")
+				created()
+			}
+			for range 3 {
+				if late {
+					created()
+				}
+			}
+			r.step(poll)
+			r.rest()
+			lost := 0
+			if late { // else the removed file was opened
+				lost = removed
+			}
+			assert.EqualValues(t, lost, r.tl.Counts().LostFiles)
+			assert.Len(t, r.out, 4+removed-lost)
+		}
+	}
+}
+
 // A deleted file not read to its end is lost when the process ends.
 func TestDeletedFileAtTheEnd(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.MaxInFlightBytes = minInFlight })
