@@ -362,8 +362,9 @@ func (p *stepJoin) complete(now time.Time, all bool) []closing {
 		r.Settle(now, p.cfg.WaitLimit)
 		first := len(due)
 		var early []closing // incomplete: closed only if there is no room to wait
+		var needs need
 		for _, g := range r.Open() {
-			p.journal.needs[id] = p.journal.needs[id].and(g)
+			needs = needs.and(g)
 			idle := now.Sub(g.Last)
 			if p.resumed.After(g.Last) { // what was written while the process was suspended is still unread
 				idle = now.Sub(p.resumed)
@@ -392,6 +393,7 @@ func (p *stepJoin) complete(now time.Time, all bool) []closing {
 			due = append(due, closing{r, g, partial, false})
 			short -= g.Bytes()
 		}
+		p.journal.needs[id] = needs
 		if short <= 0 || len(early) == 0 {
 			continue
 		}

@@ -110,6 +110,10 @@ func (s *Scratch) Of(start, end int64, pieces []Piece) Breakdown {
 	end = max(end, start)
 	b := Breakdown{Duration: seconds(end - start)}
 	b.Known[Unattributed] = true
+	if len(pieces) == 0 { // most steps of a log without parts
+		b.Time[Unattributed], b.Sum[Unattributed], b.Union[Unattributed] = b.Duration, b.Duration, b.Duration
+		return b
+	}
 
 	var exclusive, sum, union, untimed ns
 	s.spans = s.spans[:0]

@@ -331,3 +331,12 @@ func BenchmarkOf(b *testing.B) {
 		})
 	}
 }
+
+// A window without pieces is unattributed as a whole, and has nothing of the window before.
+func TestNoPieces(t *testing.T) {
+	var s Scratch
+	s.Of(0, 5e9, []Piece{{Kind: Wait, Start: 1e9, End: 2e9, Who: Who{HasRank: true}}, {Kind: Compute, Seconds: 1}})
+	want := Breakdown{Duration: 3}
+	want.Known[Unattributed], want.Time[Unattributed], want.Sum[Unattributed], want.Union[Unattributed] = true, 3, 3, 3
+	assert.Equal(t, want, s.Of(1e9, 4e9, nil))
+}

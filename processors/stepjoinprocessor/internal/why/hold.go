@@ -79,9 +79,10 @@ func (h *History) settle(s *series, all bool) {
 		}
 	}
 	var near []int
+	var v Verdict // on the heap, once
 	for i := s.judged; i < until; i++ {
 		w, step := s.held[i], &run.Steps[i]
-		var v Verdict
+		v = Verdict{}
 		slow := false
 		if step.State != regimes.Unknown {
 			for k := range rare {

@@ -181,6 +181,10 @@ type grouped struct {
 // by adds up parts, the longest of which come first, by the key of their origin, and sorts the sums, the longest first. Parts whose key returns false are left
 // out. named.at is the full origin of the longest part, if that part is most of the sum, else only the key.
 func (g *grouped) by(parts []breakdown.Part, key func(who breakdown.Who) (breakdown.Who, bool)) []named {
+	g.sorted = g.sorted[:0]
+	if len(parts) == 0 {
+		return g.sorted
+	}
 	if g.sums == nil {
 		g.sums, g.first = map[breakdown.Who]named{}, map[breakdown.Who]float64{}
 	}
@@ -198,7 +202,6 @@ func (g *grouped) by(parts []breakdown.Part, key func(who breakdown.Who) (breakd
 		n.seconds += p.Seconds
 		g.sums[who] = n
 	}
-	g.sorted = g.sorted[:0]
 	for who, n := range g.sums {
 		if g.first[who] <= majority*n.seconds { // no single part dominates
 			n.at = who
