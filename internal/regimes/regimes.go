@@ -102,13 +102,11 @@ func Of(sorted []float64) Level {
 // resolution is the unit in the last place of rounded durations, s, such as 0.1 for 2.3, 2.3 and 2.4: a step longer by one unit is not slow. Durations are
 // rounded if the median is one of them, the next larger one occurs twice, their difference is a power of ten, and the median a multiple. 0: not rounded.
 func resolution(sorted []float64, usual float64) float64 {
-	at, found := slices.BinarySearch(sorted, usual)
-	if !found {
+	at := stat.Below(sorted, usual)
+	if at == len(sorted) || sorted[at] != usual {
 		return 0
 	}
-	for at < len(sorted) && sorted[at] == usual {
-		at++
-	}
+	at += stat.Below(sorted[at:], math.Nextafter(usual, math.Inf(1)))
 	if at+1 >= len(sorted) || sorted[at] != sorted[at+1] { // a single larger value may be a slow step
 		return 0
 	}
@@ -182,7 +180,10 @@ type regime struct {
 // newJudge makes the state of Judge: the known steps, and no verdict on any.
 func newJudge(of Attempt) *judge {
 	n := len(of.Seconds)
-	j := &judge{of: of, run: &Run{Steps: make([]Step, n), of: make([]place, n)}, first: make([]bool, n), over: make([]float64, n)}
+	j := &judge{
+		of: of, run: &Run{Steps: make([]Step, n), of: make([]place, n)}, known: make([]int, 0, n), logs: make([]float64, 0, n), first: make([]bool, n),
+		over: make([]float64, n),
+	}
 	nan := math.NaN()
 	for i, s := range of.Seconds {
 		j.run.Steps[i].Usual, j.run.Steps[i].Spread, j.run.Steps[i].Limit = nan, nan, nan
@@ -302,12 +303,12 @@ func (j *judge) byLoad(steps []int) []group {
 	if j.of.Loads == nil {
 		return []group{{steps: steps}}
 	}
+	if !slices.ContainsFunc(steps, func(i int) bool { return j.of.Loads[i] != j.of.Loads[steps[0]] }) {
+		return []group{{steps: steps}}
+	}
 	by := map[Load][]int{} // steps of each load
 	for _, i := range steps {
 		by[j.of.Loads[i]] = append(by[j.of.Loads[i]], i)
-	}
-	if len(by) == 1 {
-		return []group{{steps: steps}}
 	}
 	var out []group         // in order of their first steps: a map has none
 	done := map[Load]bool{} // loads in out
@@ -347,14 +348,20 @@ func (j *judge) compare(r *regime, g *group, all bool) {
 			at++
 		}
 		// The window moves along: from near steps before to near steps behind.
-		for ; to < min(len(g.steps), at+near+1); to++ {
-			x := value(to)
-			p, _ := slices.BinarySearch(window, x)
-			window = slices.Insert(window, p, x)
-		}
-		for ; from < at-near; from++ {
-			p, _ := slices.BinarySearch(window, value(from))
-			window = slices.Delete(window, p, p+1)
+		for until := min(len(g.steps), at+near+1); to < until || from < at-near; {
+			switch {
+			case to < until && from < at-near:
+				replace(window, value(from), value(to))
+				from, to = from+1, to+1
+			case to < until:
+				x := value(to)
+				window = slices.Insert(window, stat.Below(window, x), x)
+				to++
+			default:
+				p := stat.Below(window, value(from))
+				window = slices.Delete(window, p, p+1)
+				from++
+			}
 		}
 		j.run.of[i] = place{of, at}
 		own := 0 // the step itself, if in the window: it is no neighbour
@@ -379,6 +386,18 @@ func (j *judge) compare(r *regime, g *group, all bool) {
 		}
 	}
 	j.run.members = append(j.run.members, *g)
+}
+
+// replace puts x in place of old among values in rising order. Only values between the two move.
+func replace(sorted []float64, old, x float64) {
+	at, to := stat.Below(sorted, old), stat.Below(sorted, x)
+	if to > at {
+		to-- // old leaves
+		copy(sorted[at:to], sorted[at+1:to+1])
+	} else {
+		copy(sorted[to+1:at+1], sorted[to:at])
+	}
+	sorted[to] = x
 }
 
 // tail is the factor by which the limits of the held steps are widened: if twice as many steps are between half the limit and the limit as above, the steps

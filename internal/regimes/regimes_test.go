@@ -479,6 +479,24 @@ func FuzzJudge(f *testing.F) {
 	})
 }
 
+// A window after each replacement is what sorting makes of its values, also of equal ones.
+func TestReplace(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for n := 1; n < 40; n++ {
+		values := make([]float64, n) // in order of time
+		for i := range values {
+			values[i] = float64(rng.IntN(n))
+		}
+		window := slices.Sorted(slices.Values(values))
+		for range 3 * n {
+			x := float64(rng.IntN(n))
+			replace(window, values[0], x)
+			values = append(values[1:], x)
+			require.Equal(t, slices.Sorted(slices.Values(values)), window)
+		}
+	}
+}
+
 // The time of any attempt grows with its steps alone.
 func BenchmarkJudge(b *testing.B) {
 	for name, f := range map[string]func(int) float64{

@@ -87,7 +87,7 @@ func quantileRank(n int, q float64) int { return min(max(int(math.Ceil(q*float64
 // versa.
 func MAD(sorted []float64, median float64) float64 {
 	n := len(sorted)
-	hi, _ := slices.BinarySearch(sorted, median) // index of the first value above or at the median
+	hi := Below(sorted, median) // index of the first value above or at the median
 	half := n/2 + 1
 	from, to := max(0, half-hi), min(half, n-hi) // bounds of the number of close values from hi on
 	for from < to {
@@ -111,6 +111,19 @@ func MAD(sorted []float64, median float64) float64 {
 		hi--
 	}
 	return farthest(lo, hi)/2 + d/2
+}
+
+// Below is the number of values below x. slices.BinarySearch takes twice as long, as NaN may be among its values.
+func Below(sorted []float64, x float64) int {
+	from, to := 0, len(sorted)
+	for from < to {
+		if middle := (from + to) / 2; sorted[middle] < x {
+			from = middle + 1
+		} else {
+			to = middle
+		}
+	}
+	return from
 }
 
 // Sigma is the standard deviation estimated from the median and the MAD of values, robust against outliers.

@@ -89,3 +89,12 @@ func TestSelect(t *testing.T) {
 		Select(values, rank)
 	}
 }
+
+// The values below x, also of several equal ones.
+func TestBelow(t *testing.T) {
+	values := []float64{1, 2, 2, 2, 5}
+	for x, want := range map[float64]int{0: 0, 1: 0, 1.5: 1, 2: 1, 3: 4, 5: 4, 6: 5, math.Inf(1): 5} {
+		assert.Equal(t, want, Below(values, x), "%v", x)
+	}
+	assert.Zero(t, Below(nil, 1))
+}
