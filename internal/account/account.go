@@ -192,12 +192,15 @@ func attemptOf(steps []Step) regimes.Attempt {
 // one.
 func (l *Ledger) lead() []Step {
 	covered, typical := map[log]int64{}, map[log]int{}
-	for i := range l.steps {
-		of := log{l.steps[i].Source, l.steps[i].Synthetic}
-		covered[of] += int64(l.steps[i].Steps)
-		if l.steps[i].Typical {
-			typical[of] = 1
+	for i := 0; i < len(l.steps); { // mostly the next step is of the same log
+		of, n := log{l.steps[i].Source, l.steps[i].Synthetic}, int64(0)
+		for ; i < len(l.steps) && of == (log{l.steps[i].Source, l.steps[i].Synthetic}); i++ {
+			n += int64(l.steps[i].Steps)
+			if l.steps[i].Typical {
+				typical[of] = 1
+			}
 		}
+		covered[of] += n
 	}
 	clock := func(of log) int {
 		if of.synthetic {
@@ -241,6 +244,7 @@ type builder struct {
 	at       int64            // ns: end of the accounted time
 	last     *Step            // last accounted step
 	done     map[int64]int64  // by number: when each step was done first, ns
+	highest  int64            // number in done
 	attempts map[int32]int32  // the last attempt of each writer
 	logged   map[int32]logged // last accounted step of each writer
 	pause    int              // index of the first of the ledger's pauses not accounted for
@@ -288,7 +292,10 @@ func (t *builder) paused(of State, from, until int64) {
 // step accounts for a record: a copy of a step already accounted for, the continuation of the last step, or a new step, possibly the first of a run or of an
 // attempt.
 func (t *builder) step(s *Step) {
-	done, again := t.done[s.Number]
+	done, again := int64(0), s.Number <= t.highest // mostly a new number, which need not be looked up
+	if again {
+		done, again = t.done[s.Number]
+	}
 	other := t.a.Clock && t.last != nil && s.Start-t.at >= otherRun // an unrelated run begins
 	again = again && s.Number >= 0 && !other
 	switch {
@@ -365,6 +372,7 @@ func (t *builder) count(s *Step) {
 		for n := s.Number; n > s.Number-int64(numbers); n-- {
 			t.done[n] = s.End
 		}
+		t.highest = max(t.highest, s.Number)
 	}
 }
 
@@ -544,6 +552,7 @@ func (t *builder) apart(to int64) {
 		t.pause++
 	}
 	clear(t.done)
+	t.highest = 0
 	t.at, t.behind, t.saved = to, [2]float64{}, 0
 }
 
