@@ -81,7 +81,7 @@ func SignalName(n int64) string {
 func (e *Event) set(name, v string) {
 	switch v = strings.TrimSpace(v); name {
 	case "rank":
-		e.Ranks = append(e.Ranks, list(v)...)
+		e.Ranks = append(e.Ranks, list(strings.Join(strings.Fields(v), ","))...)
 	case "tasks":
 		for _, m := range taskName.FindAllStringSubmatch(v, -1) {
 			e.Ranks = append(e.Ranks, number(m[1], -1))
@@ -143,7 +143,7 @@ func number(s string, none int64) int64 {
 	return none
 }
 
-// list reads a list of ranks, "0, 2" or "0-3,7", up to most ranks. A part that does not begin with a number is left out; of a range without an end, the
+// list reads a list of ranks, "0,2" or "0-3,7", up to most ranks. A part that does not begin with a number is left out; of a range without an end, the
 // beginning counts.
 func list(s string) (all []int64) {
 	const most = 1 << 16 // a damaged range must not fill the memory

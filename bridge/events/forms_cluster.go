@@ -115,6 +115,14 @@ var slurm = []Form{
 		Example: "Warning  Preempted  12s  default-scheduler  Preempted by default/high-priority on node node1",
 	},
 	{
+		Name: "kubernetes.shutdown", Writer: "kubelet nodeshutdown", Since: "1.20", Class: ClassCancelled, Text: "imminent node shutdown", Pattern: `(?P<what>[Pp]od was terminated in response to imminent node shutdown)`,
+		Example: "Message:  Pod was terminated in response to imminent node shutdown.",
+	},
+	{
+		Name: "kubernetes.spot", Writer: "aws-node-termination-handler", Class: ClassCancelled, Text: "Interruption event received", Pattern: `(?P<what>(?:Spot Interruption|ASG Lifecycle Termination|Scheduled Maintenance) event received\.[^\n]{0,80})`,
+		Example: "Warning  SpotInterruption  node/node-1  Spot Interruption event received. Instance will be interrupted at 2025-11-13T09:33:20Z",
+	},
+	{
 		Name: "kubernetes.tainted", Writer: "kube-controller-manager", Class: ClassCancelled, Text: "TaintManagerEviction", Example: "Normal  TaintManagerEviction  2m  taint-eviction-controller  Marking for deletion Pod default/train-worker-3",
 	},
 	{
@@ -193,6 +201,14 @@ var kernel = []Form{
 	},
 	{
 		Name: "kernel.hung_task", Writer: "Linux kernel/hung_task.c", Class: ClassFrozen, Text: " blocked for more than ", Pattern: `task (?P<process>.+):(?P<pid>\d+) blocked for more than (?P<what>\d+ seconds)`, Example: "Jun 17 20:18:08 node1 kernel: INFO: task python3:78808 blocked for more than 120 seconds.",
+	},
+	{
+		Name: "kernel.link_down", Writer: "Linux, mlx5_core", Class: ClassWaiting, Text: "Link down", Pattern: `mlx5_core (?P<bus>[0-9a-f:.]+\d) (?P<what>\S+: Link down)`,
+		Example: "[Thu Nov 13 09:30:01 2025] mlx5_core 0000:5e:00.0 ibp94s0: Link down",
+	},
+	{
+		Name: "kernel.link_up", Writer: "Linux, mlx5_core", Class: ClassWaiting, Text: "Link up", Pattern: `mlx5_core (?P<bus>[0-9a-f:.]+\d) (?P<what>\S+: Link up)`,
+		Example: "[Thu Nov 13 09:30:09 2025] mlx5_core 0000:5e:00.0 ibp94s0: Link up",
 	},
 	{
 		Name: "kernel.nfs", Writer: "Linux net/sunrpc/clnt.c", Class: ClassWaiting, Text: " not responding, ", Pattern: `nfs: server (?P<peer>\S+) not responding, (?:still trying|timed out)`,

@@ -146,6 +146,11 @@ var jax = []Form{
 		Example: "/job:jax_worker/replica:0/task:37 has been set to ERROR in coordination service: UNAVAILABLE: Task /job:jax_worker/replica:0/task:37 heartbeat timeout.",
 	},
 	{
+		Name: "jax.unhealthy", Writer: "XLA coordination_service.cc", Since: "0.4.36", Class: ClassGone, Text: "tasks are unhealthy (stopped sending heartbeats)", Open: true,
+		Pattern: `tasks are unhealthy \(stopped sending heartbeats\):(?:(?P<tasks>(?:\s+/job:\S+/task:\d+)+)|\s+(?P<rank>\d+(?:[\s,]+\d+)*)(?:\s|$))`,
+		Example: "UNAVAILABLE: The following tasks are unhealthy (stopped sending heartbeats): 2 The tasks have crashed.",
+	},
+	{
 		Name: "jax.restarted", Writer: "XLA coordination_service.cc", Class: ClassGone, Text: " unexpectedly tried to connect with a different", Pattern: `/task:(?P<rank>\d+) unexpectedly tried to connect with a different incarnation`,
 		Example: "/job:jax_worker/replica:0/task:1 unexpectedly tried to connect with a different incarnation. It has likely restarted.",
 	},
@@ -298,5 +303,9 @@ var trainers = []Form{
 	},
 	{
 		Name: "deepspeed.success", Writer: "DeepSpeed launcher/launch.py", Class: ClassEnded, Text: " exits successfully.", Example: "[2024-05-01 12:33:44,123] [INFO] [launch.py:347:main] Process 3127 exits successfully.",
+	},
+	{
+		Name: "loop.sigterm", Writer: "training loops", Class: ClassSignal, Text: "SIGTERM", Pattern: `(?i:\b(?:received|caught|got|handling)(?: signal)?:?) (?P<what>SIGTERM)\b`,
+		Example: "2025-11-13 09:31:21 WARNING received SIGTERM, saving checkpoint and exiting",
 	},
 }

@@ -39,6 +39,14 @@ var launchers = []Form{
 		Example: "INFO:torch.distributed.elastic.agent.server.api:[default] Worker group FAILED. 3/3 attempts left; will restart worker group",
 	},
 	{
+		Name: "torchrun.meeting", Writer: "torchrun agent/server/api.py", Class: ClassWaiting, Text: "Rendezvous'ing worker group",
+		Example: "I1113 09:20:01.114000 41200 torch/distributed/elastic/agent/server/api.py:677] [default] Rendezvous'ing worker group",
+	},
+	{
+		Name: "torchrun.met", Writer: "torchrun agent/server/api.py", Class: ClassWaiting, Text: "Rendezvous complete for workers",
+		Example: "I1113 09:20:04.114000 41200 torch/distributed/elastic/agent/server/api.py:525] [default] Rendezvous complete for workers. Result:",
+	},
+	{
 		Name: "torchrun.gone", Writer: "torchrun rendezvous/dynamic_rendezvous.py", Class: ClassTeardown, Text: "failed to shutdown the rendezvous",
 		Example: "WARNING:torch.distributed.elastic.rendezvous.dynamic_rendezvous:The node 'node0_12_0' has failed to shutdown the rendezvous 'none' due to an error of type RendezvousConnectionError.",
 	},

@@ -11,6 +11,10 @@ var python = []Form{
 		Example: "OSError: [Errno 122] Disk quota exceeded",
 	},
 	{
+		Name: "python.stale", Writer: "OSError", Class: ClassException, Text: "[Errno 116] Stale file handle",
+		Example: "OSError: [Errno 116] Stale file handle: '/data/shard-00311.tar'",
+	},
+	{
 		Name: "python.torch_save", Writer: "PyTorch inline_container.cc", Class: ClassCheckpoint, Text: "PytorchStreamWriter failed", Pattern: `(?P<what>PytorchStreamWriter failed[^\n]{0,80})`,
 		Example: "RuntimeError: PytorchStreamWriter failed writing file data/12: file write failed",
 	},
@@ -65,6 +69,16 @@ var python = []Form{
 	{
 		Name: "python.threads", Writer: "libstdc++", Class: ClassException, Text: "Resource temporarily unavailable", Pattern: `(?P<what>(?:thread|fork|pthread_create|clone)[^\n]*Resource temporarily unavailable)`,
 		Example: "[2025-03-04 19:28:30,014 E 27497 27497] logging.cc:113: Unhandled exception: boost::system::system_error. what(): thread: Resource temporarily unavailable [system:11]",
+	},
+	{
+		Name: "python.arguments", Writer: "CPython argparse.py", Class: ClassException, Text: ": error: ",
+		Pattern: `^[\w./-]+(?: \w+)?: error: (?P<what>(?:unrecognized arguments|the following arguments are required|ambiguous option|argument \S+): [^\n]+|one of the arguments [^\n]+ is required)`,
+		Example: "train.py: error: unrecognized arguments: --learning-rat 3e-4",
+	},
+	{
+		// No line has the text: the Scanner makes the event of the line some way behind an import that failed (Scanner.Line).
+		Name: "python.went_on", Writer: "any", Class: ClassWaiting, Text: "(the log goes on behind an import that failed)",
+		Example: "(the log goes on behind an import that failed)",
 	},
 	{
 		Name: "python.exit_functions", Writer: "CPython atexit", Class: ClassExiting, Text: "Error in atexit._run_exitfuncs", Example: "Error in atexit._run_exitfuncs:",

@@ -45,7 +45,7 @@ var (
 	dmesgStamp  = regexp.MustCompile(`^\[[A-Z][a-z]{2} ([A-Z][a-z]{2}) +(\d{1,2}) (\d{2}):(\d{2}):(\d{2}) (\d{4})\]`)
 	fullStamp   = regexp.MustCompile(`(\d{4})-(\d{2})-(\d{2})[T _-](\d{2}:\d{2}:\d{2})([.,]\d+)?(Z|[+-]\d{2}:?\d{2})?`)
 	ncclHost    = regexp.MustCompile(`(?:^|[\s\]|])([A-Za-z0-9][\w.-]*):(\d+):(\d+) \[(\d+)\] `)
-	kernelHost  = regexp.MustCompile(`^\S+ (\S+) kernel: `)
+	kernelHost  = regexp.MustCompile(`^(?:\S+ )?([A-Za-z0-9][\w.-]*) kernel: `) // the stamp before may be taken off
 	podWord     = regexp.MustCompile(`\bpod/([\w.-]+)|\bdeletion Pod [\w-]+/([\w.-]+)`)
 	rankWord    = regexp.MustCompile(`\[rank(\d+)\]|\bRankID:(\d+)`)
 	groupWord   = regexp.MustCompile(`\[((?:PG [^\]]*? ?)?)Rank (\d+)\]`)

@@ -22,7 +22,12 @@ type Scanner struct {
 	failed      failed             // by torchrun
 	spawned     failed             // by torch.multiprocessing
 	pod         string             // of kubectl describe's lines; "": none yet
-	out         []Event            // of the current Line or Flush
+	ignored     struct {           // the last line with ignoredText: the traceback on the next line ends nothing
+		key  key
+		line int64
+	}
+	imported int64   // number of the line of the last import that failed; 0: none, or the log went on
+	out      []Event // of the current Line or Flush
 }
 
 // pending is an event that continues on the following lines.
@@ -43,9 +48,10 @@ type failed struct {
 const (
 	// mostOfForm bounds the events of one form in a log: of a warning that comes a million times, the first thousand are evidence enough, and the rest costs
 	// little. Events that waited for further lines are not counted.
-	mostOfForm = 1000
-	openLines  = 24 // most lines of an event
-	openMost   = 64 // most pending events, and most tracebacks
+	mostOfForm  = 1000
+	importLines = 10 // behind an import that failed, after which a program counts as going on
+	openLines   = 24 // most lines of an event
+	openMost    = 64 // most pending events, and most tracebacks
 )
 
 var shared = sync.OnceValue(func() *filter { return newFilter(Forms) })
@@ -80,6 +86,13 @@ func (s *Scanner) Line(text []byte) []Event {
 	var found hits
 	hit, trace := shared().find(text, &found)
 	hit = hit && found.without(&s.enough)
+	if !hit && !trace && s.imported > 0 && s.lines-s.imported >= importLines {
+		s.imported = 0
+		p := s.of(text)
+		e := s.begin(wentOn, &p)
+		s.emit(&e, p.text)
+		return s.out
+	}
 	if !hit && !trace && !s.Busy() {
 		return nil
 	}

@@ -16,6 +16,7 @@ type traceback struct {
 	lines       int   // lines so far, with a surcharge for foreign lines
 	indent      int   // of its frames
 	headless    bool  // its first lines are not in the log
+	ignored     bool  // the interpreter went on, as after an error in a destructor
 	done        bool  // the exception was emitted; what is indented below is still of the traceback
 }
 
@@ -39,7 +40,10 @@ func begins(text []byte) bool { return bytes.Contains(text, tracebackText) }
 const frameText = `File "`
 
 // traceTexts are the texts of lines of a traceback: the first line, a frame, also where the first line is not in the log, and Ray's call before frames.
-var traceTexts = []string{string(tracebackText), frameText, "() (pid="}
+var traceTexts = []string{string(tracebackText), frameText, "() (pid=", ignoredText}
+
+// ignoredText begins the line before the traceback of an error in a destructor or a callback, after which CPython goes on (PyErr_WriteUnraisable).
+const ignoredText = "Exception ignored "
 
 const (
 	failedLines  = 6    // of torchrun's summary, between the rank and its traceback
@@ -59,6 +63,9 @@ var headless = &Form{
 	Name: "python.headless", Writer: "CPython traceback.py", Class: ClassException, Text: frameText,
 	Example: "  File \"/job/train.py\", line 7, in main …",
 }
+
+// wentOn is the form of a line that shows that a program did without an import.
+var wentOn = &Form{Name: "python.went_on", Writer: "any", Class: ClassWaiting, Text: "(the log goes on behind an import that failed)"}
 
 // beginTrace begins the traceback of a process. An older one of the process is over.
 func (s *Scanner) beginTrace(p *place) {
@@ -87,7 +94,7 @@ func (s *Scanner) beginTrace(p *place) {
 	if s.spawned.line > 0 && s.spawned.line == s.lines-1 {
 		where.local = s.spawned.rank
 	}
-	s.traces[k] = &traceback{where: where, line: s.lines, time: p.time}
+	s.traces[k] = &traceback{where: where, line: s.lines, time: p.time, ignored: s.ignored.line == s.lines-1 && s.ignored.key == k}
 }
 
 // inTrace takes a line that is part of the traceback of its process: the first line, a frame or a line below a frame, an empty line, the exception at the end,
@@ -99,6 +106,9 @@ func (s *Scanner) inTrace(p *place, found *hits, hit bool) (taken bool) {
 		return true
 	}
 	k := p.key()
+	if bytes.HasPrefix(p.text, []byte(ignoredText)) {
+		s.ignored.key, s.ignored.line = k, s.lines
+	}
 	t := s.traces[k]
 	if t == nil {
 		if t = s.beginHeadless(p); t == nil {
@@ -164,6 +174,10 @@ func (t *traceback) endsWith(m [][]byte, hit bool) bool {
 // endTrace emits the event of a traceback at its exception, text, of which m has the type and the message. Where the line is of a form as well, the event is of
 // that form, with what the traceback says.
 func (s *Scanner) endTrace(t *traceback, p *place, text []byte, m [][]byte, found *hits, hit bool) {
+	defer t.close()
+	if t.ignored && !bytes.HasSuffix(m[1], []byte("Interrupt")) { // an interrupt ends the program, whatever it hits
+		return
+	}
 	t.where.text = text
 	form := uncaught
 	if t.headless {
@@ -171,6 +185,9 @@ func (s *Scanner) endTrace(t *traceback, p *place, text []byte, m [][]byte, foun
 	}
 	e := s.begin(form, &t.where)
 	e.Line, e.Exception, e.What = t.line, string(m[1]), clip(string(m[2]))
+	if IsImport(e.Exception) {
+		s.imported = s.lines
+	}
 	if e.Time == 0 {
 		e.Time = p.time
 	}
@@ -196,7 +213,10 @@ func (s *Scanner) endTrace(t *traceback, p *place, text []byte, m [][]byte, foun
 		}
 		s.emit(&e, text)
 	}
-	// Kept for notes that are indented below the exception.
+}
+
+// close keeps a traceback behind its exception for notes that are indented below.
+func (t *traceback) close() {
 	t.first = Frame{}
 	t.done = true
 	t.lines = 0
@@ -243,7 +263,7 @@ func (s *Scanner) ofRank(p *place, line []byte) {
 
 // emitTrace emits the event of a traceback that ended without its exception, if there was a frame. Without its first line too, frames say nothing.
 func (s *Scanner) emitTrace(t *traceback) {
-	if t.done || t.last.File == "" || t.headless {
+	if t.done || t.last.File == "" || t.headless || t.ignored {
 		return
 	}
 	e := s.begin(uncaught, &t.where)
@@ -270,6 +290,11 @@ func endsLikeException(name []byte) bool {
 		}
 	}
 	return false
+}
+
+// IsImport says whether a type of exception is that of an import, which programs try and do without.
+func IsImport(exception string) bool {
+	return exception == "ImportError" || exception == "ModuleNotFoundError"
 }
 
 // clip bounds the message of an exception.

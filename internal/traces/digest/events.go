@@ -24,7 +24,8 @@ type Ends struct {
 	Events     []Event // in no order
 	EventsLeft int64   // number of events beyond mostEvents
 
-	latest   latest // of all logs
+	ranks    map[int64]string // the ranks with steps, each with its first log; at most mostStepping
+	latest   latest           // of all logs
 	latestOf map[string]*latest
 	summary  *summary // the latest; nil: no log has one
 }
@@ -121,6 +122,7 @@ func (d *Ends) stepped(s ptrace.Span, res *resource, madeUp bool) {
 	if res.file == "" || res.offset < 0 {
 		return
 	}
+	d.ranked(s, res)
 	of := d.latestOf[res.file]
 	if of == nil {
 		if d.latestOf == nil {
@@ -132,6 +134,27 @@ func (d *Ends) stepped(s ptrace.Span, res *resource, madeUp bool) {
 	of.note(&of.offsets, res.offset)
 	of.note(&of.times, int64(s.StartTimestamp()))
 }
+
+// mostStepping bounds the ranks with steps.
+const mostStepping = 20_000
+
+// ranked takes note of the rank of a step.
+func (d *Ends) ranked(s ptrace.Span, res *resource) {
+	rank := res.Rank
+	if v, ok := s.Attributes().Get(spans.AttrRank); ok {
+		rank = view.IntOf(v)
+	}
+	if !rank.OK || len(d.ranks) >= mostStepping || d.ranks[rank.N] != "" {
+		return
+	}
+	if d.ranks == nil {
+		d.ranks = make(map[int64]string)
+	}
+	d.ranks[rank.N] = res.file
+}
+
+// Ranks are the ranks with steps, each with its log; empty: the logs tell no ranks. Not to be changed.
+func (d *Ends) Ranks() map[int64]string { return d.ranks }
 
 // Tell notes in a ledger that the job was ended from outside: later steps are of another attempt.
 func (d *Ends) Tell(l *account.Ledger) {

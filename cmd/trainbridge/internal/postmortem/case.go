@@ -15,8 +15,9 @@ import (
 type Event struct {
 	events.Event
 	At     digest.At
-	wentOn bool // steps came after it
-	order  int  // place among all events of the case, in the order of Case.sorted
+	wentOn bool  // steps came after it
+	moved  int64 // ns added to its time, since its log's clock is of another zone
+	order  int   // place among all events of the case, in the order of Case.sorted
 }
 
 // Case is everything known of the end of a job.
@@ -28,6 +29,7 @@ type Case struct {
 	Planned   int64                  // steps of the job; 0: unknown
 	Finished  *digest.At             // the trainer's record of the whole run, which ends it; nil: none, or steps came after
 	Groups    []flightrecorder.Group // from the dumps of ranks; empty without dumps
+	Stepping  map[int64]string       // the ranks with steps in the logs, each with its log; empty: no log tells ranks
 }
 
 // End is how a run ended.
@@ -59,6 +61,7 @@ type Evidence struct {
 // The kinds of ends beside the classes of events.
 const (
 	KindSilent        = "silent"          // the log just stops
+	KindWaiting       = "waiting"         // for other ranks or nodes, before the first step
 	KindHealthy       = "healthy"         // training logged its end
 	KindAfterEnd      = "after_end"       // errors behind the end of training
 	KindSIGKILL       = "sigkill"         // of ClassSignal
@@ -69,7 +72,7 @@ const (
 
 // Failed reports whether the run ended in an error, by its logs.
 func (e *End) Failed() bool {
-	return e.Kind != KindSilent && e.Kind != KindHealthy && e.Kind != KindAfterEnd
+	return e.Kind != KindSilent && e.Kind != KindWaiting && e.Kind != KindHealthy && e.Kind != KindAfterEnd
 }
 
 // sorted returns the events in the order of happening, and numbers the events: within a log by lines, between logs by times. An event without a time takes the

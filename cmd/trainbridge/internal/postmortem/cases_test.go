@@ -160,6 +160,8 @@ func TestFinished(t *testing.T) {
 		{"no record", "train.log", step + step, "silent"},
 		{"more steps", "train.log", step + whole + step + step, "silent"},
 		{"an error after", "train.log", step + whole + "Traceback (most recent call last):\n  File \"a.py\", line 1, in f\nKeyError: 'x'\n", "exception"},
+		{"the end of a worker's thread after", "train.log", step + whole + "Exception in thread QueueFeederThread:\nTraceback (most recent call last):\n" +
+			"  File \"/usr/lib/python3.11/multiprocessing/connection.py\", line 178, in close\nOSError: [Errno 9] Bad file descriptor\n", "after_end"},
 		{"a document", "trainer_state.json", state + `, {"step": 20, "train_runtime": 38.6, "train_loss": 1.5, "epoch": 1.0}]}`, "healthy"},
 		{"a document of a run that goes on", "trainer_state.json", state + `]}`, "silent"},
 	} {

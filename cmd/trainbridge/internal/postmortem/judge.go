@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"math"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -18,6 +19,7 @@ func Judge(c *Case) End {
 	j := &judge{Case: c, all: c.sorted()}
 	j.lastAttempt()
 	j.raised()
+	j.optional()
 	j.recovered()
 	j.strangers()
 	// The run went on after an event with later steps: the event says nothing of the end. An end of training stays, because errors behind the end are judged by
@@ -96,14 +98,31 @@ func (j *judge) raised() {
 	}
 }
 
-// backOf are the forms of waits that a later line may end, with the form of that line.
-var backOf = map[string]string{"kernel.nfs": "kernel.nfs_back", "kernel.lustre_lost": "kernel.lustre_back"}
+// optional drops imports that failed if the same log went on and no other error is told: programs try what they can do without, and print the traceback.
+func (j *judge) optional() {
+	imports := func(e *Event) bool { return e.Class == events.ClassException && events.IsImport(e.Exception) }
+	last := make(map[string]int) // order of the log's line that shows that the program went on, by log
+	for _, e := range j.all {
+		switch {
+		case e.Form.Name == "python.went_on":
+			last[e.At.File] = e.order
+		case !imports(e) && weight(e) > 0, e.Class == events.ClassTeardown:
+			return
+		}
+	}
+	j.all = slices.DeleteFunc(j.all, func(e *Event) bool { return imports(e) && last[e.At.File] > e.order })
+}
 
-// recovered drops waits of the kernel for a file server that answered later, by the same log.
+// backOf are the forms of waits that a later line may end, with the form of that line.
+var backOf = map[string]string{
+	"kernel.nfs": "kernel.nfs_back", "kernel.lustre_lost": "kernel.lustre_back", "kernel.link_down": "kernel.link_up", "torchrun.meeting": "torchrun.met",
+}
+
+// recovered drops waits of the kernel for a file server that answered later, and links that came up again, by the same log.
 func (j *judge) recovered() {
 	back := func(e *Event) bool {
 		return slices.ContainsFunc(j.all, func(o *Event) bool {
-			return o.order > e.order && o.At.File == e.At.File && o.Form.Name == backOf[e.Form.Name] && o.Peer == e.Peer
+			return o.order > e.order && o.At.File == e.At.File && o.Form.Name == backOf[e.Form.Name] && o.Peer == e.Peer && o.Bus == e.Bus
 		})
 	}
 	j.all = slices.DeleteFunc(j.all, func(e *Event) bool { return backOf[e.Form.Name] != "" && back(e) })
@@ -217,6 +236,11 @@ func (j *judge) afterEnd() (End, bool) {
 	if j.Finished != nil && !slices.ContainsFunc(j.causes(), func(e *Event) bool { return !kernel(e) }) {
 		return j.silent(), true
 	}
+	if j.Finished != nil {
+		if after := j.afterRecord(); len(after) > 0 {
+			return behind(append([]Evidence{{*j.Finished, recordText}}, j.lines(after)...), after[0]), true
+		}
+	}
 	ended := j.of(events.ClassEnded, events.ClassExiting)
 	if len(ended) == 0 {
 		return End{}, false
@@ -238,11 +262,35 @@ func (j *judge) afterEnd() (End, bool) {
 	if len(after) == 0 {
 		return End{}, false
 	}
+	return behind(j.lines(append([]*Event{last}, after...)), after[0]), true
+}
+
+// behind is the end of a run whose errors all came behind the end of training.
+func behind(evidence []Evidence, first *Event) End {
 	return End{
-		Kind: KindAfterEnd, Certain: true, Evidence: j.lines(append([]*Event{last}, after...)),
-		Sentence: "Training had ended before the first error: " + clean(after[0].Text) + ".",
+		Kind: KindAfterEnd, Certain: true, Evidence: evidence[:min(len(evidence), maxEvidence)],
+		Sentence: "Training had ended before the first error: " + clean(first.Text) + ".",
 		Advice:   "The results are those of a finished run; destroy the process group before the program exits.",
-	}, true
+	}
+}
+
+// ofLibrary are files of CPython's library in which threads and processes that are ended fail.
+var ofLibrary = regexp.MustCompile(`/python[\d.]*/(?:(?:multiprocessing|concurrent|asyncio)/\S+|threading|weakref|tempfile|shutil)\.py$`)
+
+// afterRecord are the errors of a run if all stand behind the trainer's record of the whole run, in the same log, and are of the program's clean-up; nil:
+// some error is not, or may have cost results: a failed save, a process that a launcher saw fail.
+func (j *judge) afterRecord() (all []*Event) {
+	for _, e := range j.causes() {
+		cleanUp := e.Class == events.ClassException && ofLibrary.MatchString(e.Last.File) || e.Class == events.ClassPeer || e.Class == events.ClassNCCL
+		switch {
+		case kernel(e):
+		case !cleanUp || e.Class == events.ClassSummary || e.At.File != j.Finished.File || e.At.Offset <= j.Finished.Offset:
+			return nil
+		default:
+			all = append(all, e)
+		}
+	}
+	return all
 }
 
 // done is the rule for a line about complete training, or about a program that is exiting.
@@ -320,7 +368,7 @@ func (j *judge) firstCause() (End, bool) {
 	}
 	best := all[0]
 	for _, e := range all[1:] {
-		if (weight(e) > weight(best) || explains(e, best)) && !j.longAfter(best, e) && !follows(best, e) {
+		if (weight(e) > weight(best) || explains(e, best)) && !j.longAfter(best, e) && !follows(best, e) || sender(e, best) {
 			best = e
 		}
 	}
@@ -334,6 +382,11 @@ func explains(b, a *Event) bool {
 		return true
 	}
 	return a.Class == events.ClassCheckpoint && !diskFull(a) && (b.Class == events.ClassCheckpoint || b.Class == events.ClassDisk) && diskFull(b)
+}
+
+// sender reports whether b says who ended a process that received SIGTERM, as a shows. Kubernetes' events may lack the time.
+func sender(b, a *Event) bool {
+	return a.Class == events.ClassSignal && a.Signal == 15 && b.Class == events.ClassCancelled && strings.HasPrefix(b.Form.Name, "kubernetes.")
 }
 
 // diskFull reports whether a line says that a file system, or a quota, has no room.
@@ -560,6 +613,10 @@ func (j *judge) xid(e *Event) End {
 		Sentence: "The driver reports " + what + j.where(e) + ": " + cmp.Or(strings.TrimRight(e.What, ". "), clean(e.Text)) + ".",
 		Advice:   "Look the number up in NVIDIA's Xid catalogue; drain the node if the hardware is at fault.",
 	}
+	if e.moved != 0 {
+		hours := strconv.FormatFloat(math.Abs(float64(e.moved))/3600e9, 'g', 4, 64)
+		end.Sentence = strings.TrimSuffix(end.Sentence, ".") + " (by a clock " + hours + when(e.moved > 0, " h behind", " h ahead") + ")."
+	}
 	if e.Form.Name == "kernel.amdgpu" {
 		end.Advice = "Look at the lines around in the kernel log; drain the node if the GPU is reset again."
 	}
@@ -670,6 +727,9 @@ func (j *judge) network(e *Event) End {
 	}
 	end.Sentence += ": " + cmp.Or(strings.TrimRight(e.What, ". "), clean(e.Text)) + "."
 	end.Advice = "Look at the link between both ends: cable, switch port, GID, firewall; the end that reports is seldom the one that failed."
+	if down := j.linkDown(e); down != nil {
+		end.Sentence += " The kernel's log " + when(down.Host != "", "of "+down.Host+" ", "") + "says before: mlx5_core " + down.Bus + " " + down.What + "."
+	}
 	if inUse.MatchString(e.Text) {
 		end.Sentence = strings.Replace(end.Sentence, "The network failed", "A port is in use", 1)
 		end.Sentence = strings.Replace(end.Sentence, " reports a failure of the network", " cannot listen on a port in use", 1)
@@ -679,6 +739,23 @@ func (j *judge) network(e *Event) End {
 		end.Advice = "Set NCCL_SOCKET_IFNAME to an interface that the host has (ip addr)."
 	}
 	return end
+}
+
+// linkDown is the last line of a kernel about a link that went down in the ten minutes before a failure of the network, and was not up again; nil: none.
+func (j *judge) linkDown(e *Event) (down *Event) {
+	const before = int64(600e9)
+	at := e.Time
+	for _, o := range j.all { // NCCL's lines may lack a time: the next event of the log has one
+		if at == 0 && o.order > e.order && o.At.File == e.At.File {
+			at = o.Time
+		}
+	}
+	for _, o := range j.all {
+		if o.Form.Name == "kernel.link_down" && o.Time != 0 && at >= o.Time-soon && at-o.Time < before {
+			down = o
+		}
+	}
+	return down
 }
 
 // goneWords are the sentences of forms that say more than that a process is gone, or less.
@@ -1047,7 +1124,19 @@ func (j *judge) exception(e *Event) End {
 		end.Sentence += ", at " + at
 	}
 	end.Sentence += "."
+	end.Advice = adviceOn[e.Form.Name]
 	return end
+}
+
+// adviceOn is what to do about the exceptions of a form.
+var adviceOn = map[string]string{
+	"python.disk_full":   "Free space on that file system, or save elsewhere: until then a restart fails at the next save.",
+	"python.disk_quota":  "Free space, or have the quota raised: until then a restart fails at the next save.",
+	"python.stale":       "Look at the file server and its mounts: the file was replaced or removed, or the server started anew. A restart opens the files again.",
+	"python.torch_load":  "That file is damaged or incomplete, and a restart fails alike: load an older checkpoint.",
+	"python.safetensors": "That file is damaged or incomplete, and a restart fails alike: load an older checkpoint.",
+	"python.arguments":   "Mend the command line; a restart fails alike.",
+	"cuda.driver_old":    "Take an image with an older CUDA, or a newer driver on that host; a restart there fails alike.",
 }
 
 // timeout describes ranks that gave up waiting in a collective. Who was behind is told by dumps, or by the watchdogs' lines if all ranks of the job have
@@ -1101,6 +1190,9 @@ func (j *judge) timeout(e *Event) End {
 		}
 		if silent := j.quiet(waiting, group); absent != "" {
 			end.Sentence += absent
+		} else if mute := j.mute(waiting); len(mute) > 0 {
+			end.Sentence += "; " + human.Ranks(mute) + when(len(mute) == 1, ", with steps before, is", ", with steps before, are") +
+				" silent" + j.inLog(mute) + ": behind, gone, or frozen"
 		} else if silent >= 0 {
 			end.Sentence += "; " + human.Ranks([]int64{silent}) + " alone is silent: behind, gone, or without a log here"
 		} else {
@@ -1175,6 +1267,32 @@ func (j *judge) quiet(waiting []int64, group string) int64 {
 	return size - 1
 }
 
+// mute are the ranks that had steps and did not tell of the wait that most of the others, at least two, told of, sorted; empty: none, or no minority. As with
+// quiet that is a hint, and names nobody as the cause.
+func (j *judge) mute(waiting []int64) (all []int64) {
+	for r := range j.Stepping {
+		if !slices.Contains(waiting, r) {
+			all = append(all, r)
+		}
+	}
+	if len(waiting) < 2 || 2*len(all) >= len(j.Stepping) {
+		return nil
+	}
+	slices.Sort(all)
+	return all
+}
+
+// inLog is " (in LOG)" where the steps of all these ranks, and of no others, are in a single log of several; else "".
+func (j *judge) inLog(ranks []int64) string {
+	log := j.Stepping[ranks[0]]
+	for r, of := range j.Stepping {
+		if slices.Contains(ranks, r) != (of == log) {
+			return ""
+		}
+	}
+	return " (" + filepath.Base(log) + ")"
+}
+
 // closing are the forms in which launchers end the processes that are left after the failure of one.
 var closing = []string{"torchrun.closing", "deepspeed.killing", "composer.closing"}
 
@@ -1216,7 +1334,7 @@ func (j *judge) silent() End {
 	if j.Finished != nil {
 		return End{
 			Kind: KindHealthy, Certain: true, Sentence: "The log says that training is done.",
-			Evidence: []Evidence{{*j.Finished, "the trainer's record of the whole run"}},
+			Evidence: []Evidence{{*j.Finished, recordText}},
 		}
 	}
 	end := End{Kind: KindSilent, Sentence: "The log just stops: the job was killed, or still runs."}
@@ -1263,11 +1381,20 @@ func (j *judge) frozen(e *Event) End {
 
 // starting is the rule for logs whose last words are of ranks that wait for the others before the first step, in PyTorch's store based barrier.
 func (j *judge) starting() (End, bool) {
+	if j.Stepped {
+		return End{}, false
+	}
+	if meeting := slices.IndexFunc(j.all, func(e *Event) bool { return e.Form.Name == "torchrun.meeting" }); meeting >= 0 {
+		return End{
+			Kind: KindWaiting, Time: j.all[meeting].Time, Evidence: j.evidence(j.all[meeting]), Advice: startAdvice,
+			Sentence: "torchrun waits for other nodes before the first step: the rendezvous is not complete, by the last words of the log.",
+		}, true
+	}
 	i := len(j.all) - 1
 	for i >= 0 && j.all[i].Form.Name != "pytorch.store_waiting" {
 		i--
 	}
-	if i < 0 || j.Stepped {
+	if i < 0 {
 		return End{}, false
 	}
 	e := j.all[i]
@@ -1279,7 +1406,7 @@ func (j *judge) starting() (End, bool) {
 		return End{}, false
 	}
 	end := End{
-		Kind: string(events.ClassTimeout), Heard: came, Of: size, Time: e.Time, Evidence: j.evidence(e),
+		Kind: KindWaiting, Heard: came, Of: size, Time: e.Time, Evidence: j.evidence(e),
 		Sentence: "Ranks wait before the first step for others to start (" + e.Op + "): " + human.Thousands(came) + " of " + human.Thousands(size) + " have come",
 		Advice:   startAdvice,
 	}
@@ -1343,6 +1470,9 @@ func (j *judge) finish(end *End) {
 	}
 }
 
+// recordText stands for the line of a trainer's record of the whole run.
+const recordText = "the trainer's record of the whole run"
+
 // maxEvidence bounds the lines of an end.
 const maxEvidence = 8
 
@@ -1351,7 +1481,7 @@ func (j *judge) evidence(first *Event) []Evidence {
 	list := []*Event{first}
 	seen := map[string]bool{first.Form.Name: true}
 	for _, e := range j.all {
-		if e.order > first.order && !seen[e.Form.Name] && e.Class != events.ClassWarning {
+		if e.order > first.order && !seen[e.Form.Name] && e.Class != events.ClassWarning && e.Form.Name != "python.went_on" {
 			seen[e.Form.Name] = true
 			list = append(list, e)
 		}

@@ -2,6 +2,7 @@ package postmortem
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -42,6 +43,9 @@ func TestJudge(t *testing.T) { //nolint:funlen // a table
 	const async = "[rank0]:[E612 09:48:20.456945123 ProcessGroupNCCL.cpp:612] [Rank 0] Collective WorkNCCL(SeqNum=15, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=10000) raised " +
 		"the following async exception: NCCL error: remote process exited or there was a network error, NCCL version 2.28.9\n"
 	const killed = "E612 09:48:21.013000 2074 torch/distributed/elastic/multiprocessing/api.py:986] failed (exitcode: -9) local_rank: 1 (pid: 2159) of binary: /opt/venv/bin/python3\n"
+	const missing = "Traceback (most recent call last):\n  File \"utils.py\", line 44, in <module>\n    import apex\nModuleNotFoundError: No module named 'apex'\n"
+	const completion = "2025-11-13 09:30:00 step 300\nnode01:6123:6333 [2] transport/net_ib.cc:2244 NCCL WARN NET/IB: Got completion from peer 10.0.0.1<48811> with status=12 " +
+		"opcode=129 len=1048576 vendor err 129 (Recv)\n2025-11-13 09:30:24 CRITICAL Fatal Python error: Aborted\n"
 	for _, c := range []struct {
 		name, log, kernel string
 		kind              string
@@ -98,6 +102,32 @@ func TestJudge(t *testing.T) { //nolint:funlen // a table
 			log: "(APIServer pid=83023) ERROR 02-23 18:49:03 [serving_chat.py:1343] vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue. See stack trace (above) for the root cause.\n",
 		},
 		{name: "a task of JAX without heartbeats (coordination_service.cc)", kind: "process_gone", ranks: []int64{37}, says: "The process of rank 37 disappeared", log: "UNAVAILABLE: Task /job:jax_worker/replica:0/task:37 heartbeat timeout.\n"},
+		{
+			name: "tasks of JAX without heartbeats, a line each (coordination_service.cc, 2025)", kind: "process_gone", ranks: []int64{2, 5}, says: "The process of ranks 2, 5 disappeared",
+			log: "F client.h:80] Terminating process because the JAX distributed service detected fatal errors. absl::Status: UNAVAILABLE: The following tasks are unhealthy (stopped sending heartbeats):\n2\n5\n" +
+				"The tasks have crashed. Check the task logs for an earlier error, or scheduler events (e.g. preemption, eviction) to debug further.\n",
+		},
+		{name: "an error in a destructor ends nothing (PyErr_WriteUnraisable)", kind: "silent", says: "just stops", log: "Exception ignored in: <function LLM.__del__ at 0x7f12>\nTraceback (most recent call last):\n" +
+			"  File \"core_client.py\", line 5, in shutdown\nAttributeError: 'NoneType' object has no attribute 'close'\n"},
+		{
+			name: "an import that a program does without", kind: "silent", says: "just stops",
+			log: missing + strings.Repeat("> building data sets\n", 12),
+		},
+		{name: "an import that ended the program", kind: "exception", says: "No module named 'apex'", log: missing + "> goodbye\n"},
+		{name: "a wrong argument (argparse.py)", kind: "exception", says: "failed: unrecognized arguments: --learning-rat 3e-4", log: "usage: train.py [-h] [--lr LR]\ntrain.py: error: unrecognized arguments: --learning-rat 3e-4\n"},
+		{
+			name: "Kubernetes says who sent SIGTERM (kubelet, nodeshutdown)", kind: "cancelled", hosts: []string{"trainer-0"}, says: "imminent node shutdown",
+			log: "2025-11-13 09:31:21 WARNING received SIGTERM, saving checkpoint and exiting\n", kernel: "60s  Warning  NodeShutdown  pod/trainer-0  Pod was terminated in response to imminent node shutdown.\n",
+		},
+		{
+			name: "the kernel saw a link go down (mlx5_core)", kind: "network", hosts: []string{"node01", "10.0.0.1"}, says: "The kernel's log says before: mlx5_core 0000:5e:00.0 ibp94s0: Link down",
+			log: completion, kernel: "[Thu Nov 13 09:30:01 2025] mlx5_core 0000:5e:00.0 ibp94s0: Link down\n",
+		},
+		{
+			name: "a link that came up again", kind: "network", hosts: []string{"node01", "10.0.0.1"}, says: "vendor err 129 (R….",
+			log:    completion,
+			kernel: "[Thu Nov 13 09:30:01 2025] mlx5_core 0000:5e:00.0 ibp94s0: Link down\n[Thu Nov 13 09:30:09 2025] mlx5_core 0000:5e:00.0 ibp94s0: Link up\n",
+		},
 		{
 			name: "a task of JAX that began anew (coordination_service.cc)", kind: "process_gone", ranks: []int64{1}, says: "a new one took its place",
 			log: "E coordination_service.cc:962] /job:jax_worker/replica:0/task:1 unexpectedly tried to connect with a different incarnation. It has likely restarted.\n" +
@@ -184,6 +214,45 @@ func TestJudge(t *testing.T) { //nolint:funlen // a table
 	}
 }
 
+// TestMute: ranks with steps and without a word of the wait that all others tell of are a hint, and none is named.
+func TestMute(t *testing.T) {
+	var log strings.Builder
+	stepping := make(map[int64]string)
+	for r := range int64(8) {
+		stepping[r] = "node" + strconv.FormatInt(r/2, 10) + ".log"
+		if r/2 != 2 {
+			fmt.Fprintf(&log, "[rank%d]:[E612 09:48:20.456945123 ProcessGroupNCCL.cpp:685] [Rank %d] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=31, OpType=ALLREDUCE, "+
+				"NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600037 milliseconds before timing out.\n", r, r)
+		}
+	}
+	of := &Case{LastStep: 30, Stepped: true, Stepping: stepping}
+	of.scan("job.log", []byte(log.String()))
+	end := Judge(of)
+	assert.Contains(t, end.Sentence, "as ranks 0–3, 6, 7 say; ranks 4, 5, with steps before, are silent (node2.log): behind, gone, or frozen.")
+	assert.Empty(t, end.Ranks)
+	stepping[8], stepping[9], stepping[10], stepping[11], stepping[12], stepping[13] = "a", "a", "a", "a", "a", "a"
+	assert.Contains(t, Judge(of).Sentence, "no log says which rank was behind", "as many are silent as have told")
+}
+
+// TestClocks: the kernel's log of a host may have a clock of another zone; the process that both logs name says so.
+func TestClocks(t *testing.T) {
+	const job = "2025-11-13 09:40:03 step 200\nE1113 09:40:11.000000 41200 torch/distributed/elastic/multiprocessing/api.py:874] failed (exitcode: 1) local_rank: 5 (pid: 41215) of binary: python3\n"
+	for _, c := range []struct{ name, kernel, kind, says string }{
+		{"eight hours behind", "[Thu Nov 13 01:40:01 2025] NVRM: Xid (PCI:0000:5d:00): 79, pid=41215, name=python3, GPU has fallen off the bus.\n", "xid", "(by a clock 8 h behind)"},
+		{"three days before", "[Mon Nov 10 01:40:01 2025] NVRM: Xid (PCI:0000:5d:00): 79, pid=41215, name=python3, GPU has fallen off the bus.\n", "xid", "fallen off the bus"},
+		{"some time before", "[Thu Nov 13 01:33:01 2025] NVRM: Xid (PCI:0000:5d:00): 79, pid=41215, name=python3, GPU has fallen off the bus.\n", "xid", "fallen off the bus"},
+	} {
+		of := &Case{LastStep: 200}
+		of.scan("job.log", []byte(job))
+		of.scan("dmesg", []byte(c.kernel))
+		of.setClocks()
+		end := Judge(of)
+		assert.Equal(t, c.kind, end.Kind, c.name)
+		assert.Contains(t, end.Sentence, c.says, c.name)
+		assert.Equal(t, strings.Contains(c.says, "clock"), strings.Contains(end.Sentence, "clock"), c.name)
+	}
+}
+
 // TestKernelBeside: what the kernel's log says beside a job's own: file servers that do not answer (net/sunrpc/clnt.c, Lustre's ptlrpc/import.c), and
 // processes of others.
 func TestKernelBeside(t *testing.T) {
@@ -236,6 +305,7 @@ func TestStarting(t *testing.T) {
 		return b.String()
 	}
 	const passed = "Rank 0: Completed store-based barrier for key:store_based_barrier_key:1 with 4 nodes.\n"
+	const meeting = "I1113 09:20:01.114000 41200 torch/distributed/elastic/agent/server/api.py:677] [default] Rendezvous'ing worker group\n"
 	const vain = "RuntimeError: Timed out initializing process group in store based barrier on rank: 1, for key: store_based_barrier_key:1 (world_size=4, worker_count=3, timeout=0:30:00)\n"
 	for _, c := range []struct {
 		name, log string
@@ -243,10 +313,12 @@ func TestStarting(t *testing.T) {
 		kind      string
 		says      string
 	}{
-		{"one is missing", waits(2, 0) + waits(3, 0, 1, 3), false, "collective_timeout", "3 of 4 have come; rank 2 has no line of it"},
-		{"logs of ranks are missing", waits(3, 0, 1), false, "collective_timeout", "3 of 4 have come."},
+		{"one is missing", waits(2, 0) + waits(3, 0, 1, 3), false, KindWaiting, "3 of 4 have come; rank 2 has no line of it"},
+		{"logs of ranks are missing", waits(3, 0, 1), false, KindWaiting, "3 of 4 have come."},
 		{"all came", waits(3, 0, 1, 3) + passed, false, KindSilent, "just stops"},
 		{"steps", waits(3, 0, 1, 3), true, KindSilent, "just stops"},
+		{"nodes, in torchrun's rendezvous (agent/server/api.py)", meeting, false, KindWaiting, "the rendezvous is not complete"},
+		{"all nodes came", meeting + "[default] Rendezvous complete for workers. Result:\n", false, KindSilent, "just stops"},
 		{"in vain", waits(3, 0, 1, 3) + vain, false, "collective_timeout", "as rank 1 says; rank 2 has no line of it"},
 	} {
 		of := &Case{LastStep: -1, Stepped: c.stepped}

@@ -17,15 +17,50 @@ func Of(job *digest.Ends, files []string, ranks, lastStep, planned int64) End {
 		case events.ClassSlowing, events.ClassStalled, events.ClassRAS: // of a live job, and perhaps past: no word on why
 			continue
 		}
-		e := eventOf(&job.Events[i])
-		e.wentOn = job.WentOn(&job.Events[i])
-		c.Events = append(c.Events, e)
+		c.Events = append(c.Events, eventOf(&job.Events[i]))
 	}
+	c.setClocks()
+	for i := range c.Events {
+		e := &c.Events[i]
+		e.wentOn = job.WentOn(&digest.Event{At: e.At, Time: e.Time})
+	}
+	c.Stepping = job.Ranks()
 	if at, ok := job.Finished(); ok {
 		c.Finished = &at
 	}
 	c.Groups = groups(files)
 	return Judge(c)
+}
+
+// setClocks moves the times of a kernel's log whose clock is of another zone, such as UTC beside the trainer's local time: by the whole quarters of an hour
+// after which the log's line about a process stands within two minutes of the launcher's line about the same process.
+func (c *Case) setClocks() {
+	const quarter, near, most = int64(900e9), int64(120e9), 15 * int64(3600e9)
+	reaped := make(map[int64]int64) // time of the launcher's line, by process
+	for i := range c.Events {
+		if e := &c.Events[i]; e.Class == events.ClassSummary && e.PID != 0 && e.Time != 0 {
+			reaped[e.PID] = e.Time
+		}
+	}
+	moved := make(map[string]int64) // ns, by log
+	for i := range c.Events {
+		e := &c.Events[i]
+		at, ok := reaped[e.PID]
+		if !ok || !kernel(e) || e.Time == 0 {
+			continue
+		}
+		by := at - e.Time
+		whole := (by+quarter/2+most)/quarter*quarter - most
+		if apart := by - whole; whole != 0 && whole >= -most && whole <= most && apart > -near && apart < near {
+			moved[e.At.File] = whole
+		}
+	}
+	for i := range c.Events {
+		if e := &c.Events[i]; kernel(e) && e.Time != 0 && moved[e.At.File] != 0 {
+			e.Time += moved[e.At.File]
+			e.moved = moved[e.At.File]
+		}
+	}
 }
 
 // maxDump bounds the size of a dump, By. The recorder's default of 2,000 entries takes 2 MB with their stack frames.

@@ -33,7 +33,7 @@ func (c *conclusion) died() {
 	if c.end.Remark != "" {
 		c.claims = append(c.claims, claim{kind: "kernel", cost: math.NaN(), grade: remark, what: c.in(c.end.Remark, "内核日志："+c.end.Remark)})
 	}
-	if !c.end.Failed() {
+	if !c.end.Failed() && c.end.Kind != postmortem.KindWaiting {
 		return
 	}
 	cl := claim{kind: "end", what: c.in(c.end.Sentence, chineseEnd(&c.end)), cost: math.NaN(), grade: ended, advice: c.end.Advice}
@@ -73,6 +73,7 @@ var chineseEnds = map[string]struct{ what, advice string }{
 		"收集所有 rank 的 Flight Recorder 转储（TORCH_NCCL_TRACE_BUFFER_SIZE、TORCH_NCCL_DUMP_ON_TIMEOUT）：它们能说明谁落后。",
 	},
 	string(events.ClassPeer):     {"连接被对端关闭；谁先退出，日志未说明", "查看其他 rank 的日志：最先退出者写明了原因。"},
+	postmortem.KindWaiting:       {"第一步之前在等待其他 rank 或节点", "检查所有 rank 的进程是否已启动、首个 rank 的地址是否一致，并查看它们的日志。"},
 	postmortem.KindSIGKILL:       {"进程被 SIGKILL 杀死；由谁杀死，日志未说明", "查看主机内核日志中的 OOM killer 与调度系统。"},
 	postmortem.KindSIGTERM:       {"进程被 SIGTERM 终止；由谁发出，日志未说明", "查看主机内核日志与调度系统。"},
 	postmortem.KindNotUnderstood: {"运行以无法理解的错误结束", ""},
