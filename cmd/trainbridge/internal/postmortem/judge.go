@@ -1183,21 +1183,7 @@ func (j *judge) timeout(e *Event) End {
 			end.Sentence += " of " + human.Thousands(j.WorldSize)
 		}
 		end.Sentence += when(len(waiting) == 1, " says", " say")
-		absent := ""
-		if e.Form.Name == "pytorch.store_barrier" {
-			_, _, missing := j.barrier()
-			absent = absentFrom(missing)
-		}
-		if silent := j.quiet(waiting, group); absent != "" {
-			end.Sentence += absent
-		} else if mute := j.mute(waiting); len(mute) > 0 {
-			end.Sentence += "; " + human.Ranks(mute) + when(len(mute) == 1, ", with steps before, is", ", with steps before, are") +
-				" silent" + j.inLog(mute) + ": behind, gone, or frozen"
-		} else if silent >= 0 {
-			end.Sentence += "; " + human.Ranks([]int64{silent}) + " alone is silent: behind, gone, or without a log here"
-		} else {
-			end.Sentence += "; no log says which rank was behind"
-		}
+		end.Sentence += j.unheard(e, waiting, group)
 	}
 	end.Sentence += "."
 	end.Advice = "Collect the Flight Recorder's dumps of all ranks (TORCH_NCCL_TRACE_BUFFER_SIZE, TORCH_NCCL_DUMP_ON_TIMEOUT): they say which rank is behind."
@@ -1265,6 +1251,22 @@ func (j *judge) quiet(waiting []int64, group string) int64 {
 		}
 	}
 	return size - 1
+}
+
+// unheard continues a sentence about ranks that waited with those that did not tell of the wait.
+func (j *judge) unheard(e *Event, waiting []int64, group string) string {
+	if e.Form.Name == "pytorch.store_barrier" {
+		if _, _, missing := j.barrier(); len(missing) > 0 {
+			return absentFrom(missing)
+		}
+	}
+	if mute := j.mute(waiting); len(mute) > 0 {
+		return "; " + human.Ranks(mute) + ", with steps before, " + when(len(mute) == 1, "is", "are") + " silent" + j.inLog(mute) + ": behind, gone, or frozen"
+	}
+	if silent := j.quiet(waiting, group); silent >= 0 {
+		return "; " + human.Ranks([]int64{silent}) + " alone is silent: behind, gone, or without a log here"
+	}
+	return "; no log says which rank was behind"
 }
 
 // mute are the ranks that had steps and did not tell of the wait that most of the others, at least two, told of, sorted; empty: none, or no minority. As with
