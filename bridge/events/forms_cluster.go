@@ -203,11 +203,7 @@ var kernel = []Form{
 		Name: "kernel.hung_task", Writer: "Linux kernel/hung_task.c", Class: ClassFrozen, Text: " blocked for more than ", Pattern: `task (?P<process>.+):(?P<pid>\d+) blocked for more than (?P<what>\d+ seconds)`, Example: "Jun 17 20:18:08 node1 kernel: INFO: task python3:78808 blocked for more than 120 seconds.",
 	},
 	{
-		Name: "kernel.link_down", Writer: "Linux, mlx5_core", Class: ClassWaiting, Text: "Link down", Pattern: `mlx5_core (?P<bus>[0-9a-f:.]+\d) (?P<what>\S+: Link down)`,
-		Example: "[Thu Nov 13 09:30:01 2025] mlx5_core 0000:5e:00.0 ibp94s0: Link down",
-	},
-	{
-		Name: "kernel.link_up", Writer: "Linux, mlx5_core", Class: ClassWaiting, Text: "Link up", Pattern: `mlx5_core (?P<bus>[0-9a-f:.]+\d) (?P<what>\S+: Link up)`,
+		Name: "kernel.link_up", Writer: "Linux, mlx5_core", Class: ClassWaiting, Text: ": Link up", Pattern: `mlx5_core (?P<bus>[0-9a-f:.]+\d) (?P<what>\S+): Link up`,
 		Example: "[Thu Nov 13 09:30:09 2025] mlx5_core 0000:5e:00.0 ibp94s0: Link up",
 	},
 	{
@@ -218,7 +214,7 @@ var kernel = []Form{
 		Name: "kernel.nfs_back", Writer: "Linux net/sunrpc/clnt.c", Class: ClassWaiting, Text: "nfs: server ", Pattern: `nfs: server (?P<peer>\S+) OK`, Example: "[12345.678901] nfs: server 10.0.0.5 OK",
 	},
 	{
-		Name: "kernel.link_down", Writer: "Linux mlx5 en_main.c", Class: ClassSlowing, Text: ": Link down", Pattern: `(?P<what>\S+): Link down$`,
+		Name: "kernel.link_down", Writer: "Linux mlx5 en_main.c", Class: ClassSlowing, Text: ": Link down", Pattern: `(?:mlx5_core (?P<bus>[0-9a-f:.]+\d) )?(?P<what>\S+): Link down$`,
 		Example: "mlx5_core 0000:9c:00.0 ens10np0: Link down",
 	},
 	{
