@@ -130,7 +130,7 @@ func (d *delivery) Send(ctx context.Context) error {
 		}
 	}
 	d.traces.done = true
-	turns.Of(ctx).Over() // no component judges points by those before
+	turns.Of(ctx).Over() // no component judges points by earlier points
 	if d.r.metrics != nil && !d.metrics.done {
 		if err := d.sendMetrics(ctx); err != nil {
 			return err
@@ -175,7 +175,7 @@ func (d *delivery) sendTraces(ctx context.Context) error {
 
 // sendMessage sends the message of spans that is next (progress). total is the number of spans of the delivery.
 func (d *delivery) sendMessage(ctx context.Context, td ptrace.Traces, total int) error {
-	n := td.SpanCount() // before a consumer takes it
+	n := td.SpanCount() // before a consumer takes the data
 	err := d.r.sendTraces(ctx, td)
 	partial, isPartial := refusal.AsPartial(err)
 	switch {
@@ -484,7 +484,7 @@ func (d *delivery) sendMetrics(ctx context.Context) error {
 		// A batch counts the same whatever its number of points: a point's share of the delivery is that of these batches, divided by their points.
 		share := float64(end-d.metrics.batches) / float64(len(d.batches)) / float64(max(md.DataPointCount(), 1))
 		for _, m := range cutPoints(md)[d.metrics.messages:] {
-			n := m.DataPointCount() // before a consumer takes it
+			n := m.DataPointCount() // before a consumer takes the data
 			err := d.r.sendMetrics(ctx, m)
 			partial, isPartial := refusal.AsPartial(err)
 			switch {

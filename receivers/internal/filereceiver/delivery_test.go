@@ -175,7 +175,7 @@ func TestRunUnderWay(t *testing.T) {
 	assert.Equal(t, map[string]int{"b": 1, "of another run": 1}, n.got)
 }
 
-// Deliveries of a log that owe the span of a run keep their order: a later one that comes first waits, and not with the right to send the span.
+// Deliveries of a log that owe the span of a run keep their order: a later delivery that comes first waits, and not with the right to send the span.
 func TestRunInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var sent [][]string
@@ -195,7 +195,7 @@ func TestRunInTurn(t *testing.T) {
 	})
 }
 
-// judging is a next component that judges by what came before.
+// judging is a next component that judges by earlier records.
 type judging struct{ *next }
 
 func (j judging) ConsumeTraces(ctx context.Context, td ptrace.Traces) error {
@@ -203,7 +203,7 @@ func (j judging) ConsumeTraces(ctx context.Context, td ptrace.Traces) error {
 	return j.next.ConsumeTraces(ctx, td)
 }
 
-// A later delivery of a log is judged as soon as the last message of the one before was.
+// A later delivery of a log is judged as soon as the last message of the earlier delivery was.
 func TestTurnOfADelivery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		entered := make(chan struct{}, 1)

@@ -125,7 +125,7 @@ func (r *runs) due(ctx context.Context, by *Receiver, messages []spans.Message) 
 	if len(r.owes(by, messages)) == 0 {
 		return nil, func() {}, nil
 	}
-	turns.Of(ctx).Wait(ctx, r) // else an earlier delivery of the log would wait here, and this delivery, with the turn, for that one to be judged
+	turns.Of(ctx).Wait(ctx, r) // else an earlier delivery of the log would wait here, and this delivery, with the turn, for the earlier to be judged
 	select {
 	case r.turn <- struct{}{}:
 	case <-ctx.Done():

@@ -728,7 +728,8 @@ func (j *judge) network(e *Event) End {
 	end.Sentence += ": " + cmp.Or(strings.TrimRight(e.What, ". "), clean(e.Text)) + "."
 	end.Advice = "Look at the link between both ends: cable, switch port, GID, firewall; the end that reports is seldom the one that failed."
 	if down := j.linkDown(e); down != nil {
-		end.Sentence += " The kernel's log " + when(down.Host != "", "of "+down.Host+" ", "") + "says before: mlx5_core " + down.Bus + " " + down.What + ": Link down."
+		of := when(down.Host != "", "of "+down.Host+" ", "")
+		end.Sentence += " The kernel's log " + of + "says before: mlx5_core " + down.Bus + " " + down.What + ": Link down."
 	}
 	if inUse.MatchString(e.Text) {
 		end.Sentence = strings.Replace(end.Sentence, "The network failed", "A port is in use", 1)

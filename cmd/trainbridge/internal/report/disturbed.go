@@ -153,8 +153,8 @@ func (c *conclusion) eventsOf(forms []string) (out []*digest.Event) {
 	if len(c.account.Course) > 0 && len(c.account.Course[0]) > 2 {
 		from = c.account.Course[0][2].End
 	}
-	for i := range c.job.Ends.Events {
-		if e := &c.job.Ends.Events[i]; e.Time > from && slices.Contains(forms, e.Form) {
+	for i := range c.job.Events {
+		if e := &c.job.Events[i]; e.Time > from && slices.Contains(forms, e.Form) {
 			out = append(out, e)
 		}
 	}

@@ -64,30 +64,37 @@ func TestDisturbed(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			var log, events strings.Builder
-			at := time.Date(2026, 9, 14, 8, 30, 0, 0, time.UTC)
-			for i := 1; i <= 90; i++ {
-				took := 4 + 0.02*float64(i%3)
-				if slow := slices.Contains(tt.slow, i); slow || tt.often && i%4 == 0 {
-					fmt.Fprintln(&events, tt.line(at.Add(2*time.Second)))
-					if slow {
-						took += tt.long
-					}
-				}
-				at = at.Add(time.Duration(took * 1e9))
-				fmt.Fprintf(&log, "{\"step\": %d, \"timestamp\": \"%s\", \"loss\": %.3f, \"step_time_s\": %.3f}\n",
-					i, at.Format("2006-01-02T15:04:05.000Z"), 2+1/float64(i), took)
-			}
-			require.NoError(t, os.WriteFile(filepath.Join(dir, "train.jsonl"), []byte(log.String()), 0o600))
-			file := filepath.Join(dir, "stderr.log")
-			require.NoError(t, os.WriteFile(file, []byte(events.String()), 0o600))
-			require.NoError(t, os.Chtimes(file, at, at))
+			dir := disturbedJob(t, tt.slow, tt.long, tt.often, tt.line)
 			text := reported(t, dir)
 			assert.Contains(t, text, tt.want)
 			assert.NotContains(t, text, tt.wantNot)
 		})
 	}
+}
+
+// disturbedJob writes 90 steps of 4 s, some of them longer by long seconds, and a log with a line at each of these, or at each fourth step, too.
+func disturbedJob(t *testing.T, slowSteps []int, long float64, often bool, line func(at time.Time) string) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	var log, events strings.Builder
+	at := time.Date(2026, 9, 14, 8, 30, 0, 0, time.UTC)
+	for i := 1; i <= 90; i++ {
+		took := 4 + 0.02*float64(i%3)
+		if slow := slices.Contains(slowSteps, i); slow || often && i%4 == 0 {
+			fmt.Fprintln(&events, line(at.Add(2*time.Second)))
+			if slow {
+				took += long
+			}
+		}
+		at = at.Add(time.Duration(took * 1e9))
+		fmt.Fprintf(&log, "{\"step\": %d, \"timestamp\": \"%s\", \"loss\": %.3f, \"step_time_s\": %.3f}\n",
+			i, at.Format("2006-01-02T15:04:05.000Z"), 2+1/float64(i), took)
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "train.jsonl"), []byte(log.String()), 0o600))
+	file := filepath.Join(dir, "stderr.log")
+	require.NoError(t, os.WriteFile(file, []byte(events.String()), 0o600))
+	require.NoError(t, os.Chtimes(file, at, at))
+	return dir
 }
 
 // A compiler that gave up says why steps take longer from there on.
