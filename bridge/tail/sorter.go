@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io/fs"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -297,6 +298,30 @@ func (s *Sorter) Owner(path string) (of component.ID, ok bool) {
 		return of, false
 	}
 	return owner.set.ID, true
+}
+
+// Understands returns the reader of a type that calls a line of a file its own, of the lines that may be; ok is false if there is none. All lines are looked at.
+// The Tailers are those of NewOnce.
+func (s *Sorter) Understands(path string, of component.Type, may func(text []byte) bool) (reader component.ID, ok bool) {
+	s.mu.Lock()
+	i := slices.IndexFunc(s.members, func(m *Tailer) bool {
+		return m.set.ID.Type() == of && (m.sweeper.names(path) || m.sweeper.shared.Match(path)) && !m.sweeper.exclude.Match(path)
+	})
+	var member *Tailer
+	if i >= 0 {
+		member = s.members[i]
+	}
+	s.mu.Unlock()
+	if member == nil {
+		return reader, false
+	}
+	detect := member.set.Detect(path)
+	var buf []byte
+	_, _, _ = member.sniff(path, 0, math.MaxInt64, true, &buf, func(text []byte) bool {
+		ok = may(text) && detect(text) == ReadsOwn
+		return !ok
+	})
+	return member.set.ID, ok
 }
 
 // Unsorted says how many files no receiver has understood so far, with their lines, and names the maxMute of them with the most lines. Files that were not

@@ -371,7 +371,7 @@ var configTests = map[string]struct {
 		yaml: "receivers:\n  tq_trace: {include_by_content: ['DIR/**'], storage: s}\n  train_log: {include_by_content: ['DIR/**'], storage: s}\n" + idle + end,
 		// The records of own.jsonl need settings of fields, the records of zmq.log a receiver of their own.
 		findings: []string{"links", "not_understood"},
-		files:    []string{"notes.txt", "tq/a.err tq_trace", "train/a.jsonl train_log", "train/own.jsonl train_log", "zmq.log"},
+		files:    []string{"driver.log tq_trace train_log", "notes.txt", "tq/a.err tq_trace", "train/a.jsonl train_log", "train/own.jsonl train_log", "zmq.log"},
 	},
 	"by name": {
 		yaml: "receivers:\n  train_log/own: {include: ['DIR/train/own.jsonl'], fields: {error: {metric: ml.train.loss}}, storage: s}\n" +
@@ -389,6 +389,11 @@ var configTests = map[string]struct {
 		findings: []string{"no_file", "read_twice"},
 		files:    []string{"train/a.jsonl train_log"},
 		code:     1,
+	},
+	"verl's driver by both": {
+		yaml:     "receivers:\n  tq_trace: {include: ['DIR/driver.log'], storage: s}\n  train_log: {include: ['DIR/driver.log'], storage: s}\n" + end,
+		findings: []string{"no_model"}, // and not read_twice
+		files:    []string{"driver.log tq_trace train_log"},
 	},
 	"by the wrong one": {
 		yaml:     "receivers:\n  tq_trace: {include: ['DIR/train/a.jsonl'], storage: s}\n" + end,
@@ -410,6 +415,7 @@ func TestConfig(t *testing.T) {
 	dir := logs(t, map[string]string{
 		"tq/a.err": tq("a1b2c3d4", "") + detail, "train/a.jsonl": step, "train/own.jsonl": strings.ReplaceAll(step, "loss", "error"),
 		"zmq.log": fmt.Sprintf(zmqHead, "IPC") + zmqRow + zmqSummary, "notes.txt": "Nothing of interest.\n",
+		"driver.log": tq("a1b2c3d4", "") + detail + "2026-01-05 09:30:09,000 step:1 - actor/pg_loss:0.1 - timing_s/gen:2.5 - timing_s/step:4.5\n",
 	})
 	require.NoError(t, os.Symlink(filepath.Join(dir, "zmq.log"), filepath.Join(dir, "train", "link.jsonl")))
 	for name, tt := range configTests {
@@ -425,7 +431,7 @@ func TestConfig(t *testing.T) {
 				findings = append(findings, f.Name)
 			}
 			for _, f := range d.Files {
-				files = append(files, strings.TrimSpace(strings.TrimPrefix(f.Path, dir+"/")+" "+f.Receiver))
+				files = append(files, strings.TrimSpace(strings.TrimPrefix(f.Path, dir+"/")+" "+f.Receiver+" "+f.Also))
 			}
 			assert.Equal(t, tt.findings, findings, out)
 			assert.Equal(t, tt.files, files, out)

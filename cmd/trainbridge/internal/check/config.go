@@ -185,7 +185,7 @@ func (t *tailing) match(pattern string, passed map[string]string, kernel kernelf
 	return files, links, nil
 }
 
-// shared reports files that the includes of two receivers name. For the reading, the first receiver keeps such a file.
+// shared reports files that the includes of two receivers name, unless one file may have the lines of both. For the reading, the first receiver keeps such a file.
 func (c *account) shared(all []*tailing) {
 	by := make(map[string]component.ID) // the first receiver of each file
 	var seen []place
@@ -194,6 +194,9 @@ func (c *account) shared(all []*tailing) {
 	for _, t := range all {
 		t.Include = slices.DeleteFunc(t.Include, func(f string) bool {
 			first, twice := by[f]
+			if twice && offline.Mixes(first, t.ID) {
+				return false
+			}
 			if twice {
 				n++
 				seen = append(seen, place{File: f})

@@ -38,7 +38,7 @@ func (c *account) text(out io.Writer) error {
 			continue
 		}
 		listed++
-		fmt.Fprintf(&b, "%s: %s, %s\n", reading.Clean(f.Name), f.Receiver, amounts(f.Lines, f.Records, total(f.ignored), total(f.rejected)))
+		fmt.Fprintf(&b, "%s: %s, %s\n", reading.Clean(f.Name), f.Readers(), amounts(f.Lines, f.Records, total(f.ignored), total(f.rejected)))
 		lines(&b, "ignored", f.ignored)
 		lines(&b, "rejected", f.rejected)
 	}
@@ -138,6 +138,7 @@ type document struct {
 type documentFile struct {
 	Path     string           `json:"path"`
 	Receiver string           `json:"receiver,omitempty"` // left out: no receiver understands the file
+	Also     string           `json:"also,omitempty"`     // the receiver of a second kind of lines
 	Size     int64            `json:"bytes"`
 	Lines    int64            `json:"lines"`
 	Records  int64            `json:"records"`
@@ -167,7 +168,7 @@ func (c *account) json(out io.Writer) error {
 		return out
 	}
 	for _, f := range c.files {
-		d.Files = append(d.Files, documentFile{f.Name, f.Receiver, f.Size, f.Lines, f.Records, of(f.ignored), of(f.rejected)})
+		d.Files = append(d.Files, documentFile{f.Name, f.Receiver, f.Also, f.Size, f.Lines, f.Records, of(f.ignored), of(f.rejected)})
 	}
 	enc := json.NewEncoder(out)
 	enc.SetEscapeHTML(false)

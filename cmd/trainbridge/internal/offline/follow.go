@@ -62,7 +62,7 @@ func Follow(ctx context.Context, in *Input, opt Options, to Sink) (err error) {
 			globs = in.globs()
 		}
 		for _, f := range readers() {
-			r, err := opt.follower(ctx, f, i, globs, j.run, p.first.Traces, to.Metrics)
+			r, err := opt.follower(ctx, f, i, known.mixed(f.Type(), j.files), globs, j.run, p.first.Traces, to.Metrics)
 			if err != nil {
 				return err
 			}
@@ -87,11 +87,12 @@ func Follow(ctx context.Context, in *Input, opt Options, to Sink) (err error) {
 	return nil
 }
 
-// follower makes a receiver of a job's files, which reads each file that the receiver is the first to understand. i tells the receivers of jobs apart.
+// follower makes a receiver of a job's files, which reads its own files, and each other that the receiver is the first to understand. i tells the receivers of
+// jobs apart.
 func (o *Options) follower(
-	ctx context.Context, f reader, i int, globs []any, run string, traces consumer.Traces, metrics consumer.Metrics,
+	ctx context.Context, f reader, i int, own, globs []any, run string, traces consumer.Traces, metrics consumer.Metrics,
 ) (component.Component, error) {
-	conf := map[string]any{"include_by_content": globs}
+	conf := map[string]any{"include": own, "include_by_content": globs}
 	o.identify(conf, run)
 	cfg, err := configure(f, conf)
 	if err != nil {

@@ -55,6 +55,8 @@ type Options struct {
 	follow bool                     // logs are still written
 	alone  bool                     // the job has one log, of train_log
 	owner  func(file string) string // the receiver of a file, "" for none; nil: found out by the files' content
+
+	reading *Reading // with owner: which files have a second receiver
 }
 
 // withLog are the options with a logger, which drops everything if none was given.
@@ -169,6 +171,7 @@ func Read(ctx context.Context, in *Input, opt Options, to Sink) (*Reading, error
 			<-done
 		}()
 	}
+	defer out.join()
 	for _, j := range jobs {
 		out.Runs = append(out.Runs, Run{ID: j.run, Files: j.files})
 		err := readJob(ctx, j, opt, to, out, func(o *tail.Once) {
@@ -238,8 +241,11 @@ func zoneSources(
 		own, byContent := among(r.Include, files), among(r.Shared, files) // read in any case, and read if understood
 		// With the files sorted before, each receiver gets only its own files.
 		if opt.owner != nil {
-			byContent = slices.DeleteFunc(byContent, func(f string) bool { return opt.owner(f) != r.ID.String() })
+			others := func(f string) bool { return opt.owner(f) != r.ID.String() }
+			own, byContent = slices.DeleteFunc(own, others), slices.DeleteFunc(byContent, others)
 		}
+		also := opt.also(files, r.ID)
+		own = append(own, also...)
 		if len(own)+len(byContent) == 0 && (opt.Receivers != nil || opt.owner != nil) {
 			continue
 		}
@@ -262,7 +268,11 @@ func zoneSources(
 			c.Collector = "" // values of the files are the same on every host
 		}
 		set := receiver.Settings{ID: r.ID, TelemetrySettings: telemetry(opt.Log), BuildInfo: component.NewDefaultBuildInfo()}
-		o, scope, done, err := factories[at].Once(set, cfg, settings, opt.Positions, to.detail(r.ID.Type()), to.Traces, to.Metrics, to.GPUs)
+		watched := settings
+		if len(also) > 0 {
+			watched.Watch = opt.second(also, settings.Watch)
+		}
+		o, scope, done, err := factories[at].Once(set, cfg, watched, opt.Positions, to.detail(r.ID.Type()), to.Traces, to.Metrics, to.GPUs)
 		if err != nil {
 			return nil, release, err
 		}
@@ -359,6 +369,7 @@ func (r *Reading) sort(in *Input, opt Options) error {
 		if of, ok := sorter.Owner(f.Path); ok {
 			f.Receiver = of.String()
 			r.Bytes += f.Size
+			f.mix(of, sorter)
 			continue
 		}
 		f.Err = readable(f.Path)
@@ -391,14 +402,15 @@ func readJob(ctx context.Context, j job, opt Options, to Sink, out *Reading, met
 	settings := tail.Settings{Sorter: new(tail.Sorter), Pace: new(tail.Pace), Watch: watch}
 	first := p.first
 	first.NoParts, first.GPUs = to.NoParts, gpusBetween(opt, to.GPUs)
-	if !slices.ContainsFunc(j.files, func(f string) bool { return out.by[f].Receiver != out.by[j.files[0]].Receiver }) { // else shifts compares their times
+	other := func(f string) bool { return out.by[f].Receiver != out.by[j.files[0]].Receiver || out.by[f].Also != "" }
+	if !slices.ContainsFunc(j.files, other) { // else shifts compares their times
 		first.OnlyEvents = to.OnlyEvents
 	}
 	seen := new(extents)
 	if opt.Positions {
 		first.Traces = seen.before(first.Traces)
 	}
-	opt.owner = func(file string) string { return out.by[file].Receiver }
+	opt.owner, opt.reading = func(file string) string { return out.by[file].Receiver }, out
 	all, release, err := sources(j.files, j.run, opt, settings, first)
 	if err != nil {
 		release()

@@ -64,6 +64,7 @@ type File struct {
 	Path     string
 	Name     string // for the user
 	Receiver string // "": no receiver understands the file
+	Also     string // of two kinds of logs in one file (mixed): the receiver of the second; "": the file is of one kind
 	Size     int64  // bytes
 	Binary   bool   // not read further
 	Err      error  // of a file without a receiver: why not even its first byte can be read
@@ -72,8 +73,18 @@ type File struct {
 	Lines, Records    int64
 	Ignored, Rejected map[string]*Reason
 
+	again   int64   // lines that the receiver Also has read …
+	also    int64   // … and its records
 	counted []place // places whose line is known, in order
 	clocks  *clocks // of its lines that are no records; nil: not a training log
+}
+
+// Readers are the receivers of the file, for display.
+func (f *File) Readers() string {
+	if f.Also != "" {
+		return f.Receiver + ", " + f.Also
+	}
+	return f.Receiver
 }
 
 // Why a file has no receiver.
@@ -148,6 +159,30 @@ func (r *Reading) watch(path string) LineWatch {
 		r.line(f, text, begin, v, reason)
 		if f.clocks != nil {
 			f.clocks.line(text, v)
+		}
+	}
+}
+
+// watchAlso is watch for the second receiver of a file of two kinds of logs. The first receiver counts all lines, and ignores those of the second.
+func (r *Reading) watchAlso(path string) LineWatch {
+	f := r.File(path)
+	return func(_ []byte, _ int64, v tail.Verdict, _ string) {
+		f.again++
+		if v == tail.Record {
+			f.also++
+		}
+	}
+}
+
+// join adds the records of second receivers to the counts of their files, once everything is read: lines count once.
+func (r *Reading) join() {
+	for _, f := range r.Files {
+		r.Lines -= f.again
+		f.Records += f.also
+		if why := f.Ignored["not_tq"]; why != nil {
+			if why.Lines -= f.also; why.Lines <= 0 {
+				delete(f.Ignored, "not_tq")
+			}
 		}
 	}
 }

@@ -419,6 +419,7 @@ type Verdict struct {
 type File struct {
 	File     string            `json:"file"`
 	Receiver string            `json:"receiver,omitempty" doc:"Who understands it; absent: nobody."`
+	Also     string            `json:"also,omitempty" doc:"Who understands lines of a second kind: the output of verl has steps and TransferQueue."`
 	Binary   bool              `json:"binary,omitempty" doc:"It was not looked at."`
 	Size     int64             `json:"bytes"`
 	Lines    int64             `json:"lines" doc:"records + ignored + rejected."`

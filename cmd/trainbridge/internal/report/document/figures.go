@@ -370,6 +370,6 @@ func (r reader) files() []File {
 		return out
 	}
 	return all(r.read.Files, func(f *offline.File) File {
-		return File{f.Name, f.Receiver, f.Binary, f.Size, f.Lines, f.Records, reasons(f.Ignored), reasons(f.Rejected)}
+		return File{f.Name, f.Receiver, f.Also, f.Binary, f.Size, f.Lines, f.Records, reasons(f.Ignored), reasons(f.Rejected)}
 	})
 }

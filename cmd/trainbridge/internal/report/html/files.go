@@ -48,7 +48,7 @@ func (c *composer) files(read *offline.Reading) section {
 		return n
 	}
 	for _, f := range read.Files[:min(len(read.Files), 1000)] {
-		as, why := f.Receiver, ""
+		as, why := f.Readers(), ""
 		switch f.Unread() {
 		case offline.UnreadBinary:
 			as = c.t("binary", "二进制")

@@ -1,0 +1,75 @@
+package offline
+
+import (
+	"bytes"
+	"slices"
+
+	"go.opentelemetry.io/collector/component"
+
+	"github.com/trainbridge/trainbridge/bridge/tail"
+)
+
+var tqTrace = component.MustNewType("tq_trace")
+
+// mix finds the second receiver of a file with two kinds of logs, which is the output of verl's driver: verl's own steps between lines of TransferQueue that Ray
+// forwards from the workers. The receiver of TransferQueue is the first, whichever line comes first.
+func (f *File) mix(owner component.ID, sorter *tail.Sorter) {
+	switch owner.Type() {
+	case tqTrace:
+		if also, ok := sorter.Understands(f.Path, trainLog, isVerlStep); ok {
+			f.Also = also.String()
+		}
+	case trainLog:
+		if first, ok := sorter.Understands(f.Path, tqTrace, isTQ); ok {
+			f.Receiver, f.Also = first.String(), owner.String()
+		}
+	}
+}
+
+// Mixes says whether one file may have lines of both receivers.
+func Mixes(a, b component.ID) bool {
+	return a.Type() == tqTrace && b.Type() == trainLog || a.Type() == trainLog && b.Type() == tqTrace
+}
+
+// isVerlStep says whether a line may be a step of verl's console logger: "step:12 - actor/loss:0.5 - …" (verl/utils/tracking.py).
+func isVerlStep(text []byte) bool {
+	_, rest, ok := bytes.Cut(text, []byte("step:"))
+	number := bytes.TrimLeft(rest, "0123456789")
+	return ok && len(number) < len(rest) && bytes.HasPrefix(number, []byte(" - "))
+}
+
+func isTQ(text []byte) bool { return bytes.Contains(text, []byte("[TQ-TRACE]")) }
+
+// mixed are the files of a job, or all where the job has no list, with two kinds of logs of which a receiver reads one.
+func (r *Reading) mixed(of component.Type, job []string) []any {
+	var files []string
+	for _, f := range r.Files {
+		if f.Also != "" && (of == tqTrace || of == trainLog) && (len(job) == 0 || slices.Contains(job, f.Path)) {
+			files = append(files, f.Path)
+		}
+	}
+	return globs(files)
+}
+
+// also are the files of which a receiver is the second.
+func (o *Options) also(files []string, id component.ID) (also []string) {
+	if o.reading == nil {
+		return nil
+	}
+	for _, f := range files {
+		if file := o.reading.File(f); file != nil && file.Also == id.String() {
+			also = append(also, f)
+		}
+	}
+	return also
+}
+
+// second is watch, but for the files of which the receiver is the second.
+func (o *Options) second(also []string, watch func(path string) LineWatch) func(path string) LineWatch {
+	return func(path string) LineWatch {
+		if slices.Contains(also, path) {
+			return o.reading.watchAlso(path)
+		}
+		return watch(path)
+	}
+}
