@@ -36,7 +36,7 @@ func ValueNumber(v pcommon.Value) float64 {
 	return math.NaN()
 }
 
-// Points are the points of a gauge or a sum, none for other metrics.
+// Points returns the data points of a gauge or a sum, and an empty slice for other metrics.
 func Points(m pmetric.Metric) pmetric.NumberDataPointSlice {
 	switch m.Type() {
 	case pmetric.MetricTypeGauge:

@@ -180,8 +180,8 @@ func (pl *placer) take(p *place) {
 	}
 }
 
-// when finds a stamp in the first 160 bytes of a line. The writers' formats are tried in turn: with a full date, of dmesg -T, of syslog, of glog (PyTorch's
-// C++), of vLLM. The answer is in ns since the epoch; 0: none.
+// when finds a time stamp in the first 160 bytes of a line, in ns since the epoch; 0: none. Formats are tried in this order: full date, dmesg -T, syslog, glog
+// (PyTorch's C++), vLLM. A full date is kept in pl.full: date infers the year of stamps without a year from the full date.
 func (pl *placer) when(text []byte) int64 {
 	head := text[:min(len(text), 160)]
 	if m := fullStamp.FindSubmatch(head); m != nil {

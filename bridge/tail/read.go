@@ -220,7 +220,7 @@ func (s *Stream) readChunk(f *file, buf *[]byte, limit int) (more bool, err erro
 			return s.passNULs(f, buf, len(data), atEOF)
 		}
 		if len(data) > s.t.cfg.MaxLineBytes+2 && f.enc.Rows() { // 2: \r\n
-			return s.passRow(f, data)
+			return s.skipRecord(f, data)
 		}
 		if len(data) > s.t.cfg.MaxLineBytes+2 {
 			s.tally.lines++
@@ -411,10 +411,11 @@ func (s *Stream) passNULs(f *file, buf *[]byte, n int, atEOF bool) (more bool, e
 	return true, nil
 }
 
-// passRow moves head over a record longer than any line: a picture, mostly. data, the bytes at head, may be a part of the record. The record is passed once it
-// was written whole.
-func (s *Stream) passRow(f *file, data []byte) (more bool, err error) {
+// skipRecord moves head past a record longer than MaxLineBytes (usually an image) in a binary file, in a file of W&B to the next block. data holds the bytes
+// from head on, perhaps only part of the record. A record not yet fully written stays. more: call again, as head moved or decompression must catch up.
+func (s *Stream) skipRecord(f *file, data []byte) (more bool, err error) {
 	to := f.head + f.enc.Past(data, f.head)
+	// The end of the skipped bytes: shows that all are there, and is remembered to recognise the file.
 	last := make([]byte, min(to, fingerprint.TailBytes))
 	n, err := f.src.ReadAt(last, to-int64(len(last)))
 	switch {
@@ -422,7 +423,7 @@ func (s *Stream) passRow(f *file, data []byte) (more bool, err error) {
 		return true, nil
 	case err != nil && !errors.Is(err, io.EOF):
 		return false, err
-	case n < len(last): // the end is not written yet
+	case n < len(last): // the record is not fully written yet
 		return false, nil
 	}
 	s.tally.lines++

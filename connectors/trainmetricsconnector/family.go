@@ -103,15 +103,16 @@ type groupKey[K key[K]] struct {
 // begin empties the cache: indexes of resources are those of a batch.
 func (gs *groups[K, S]) begin() { clear(gs.found[:]) }
 
-// find finds or makes the group of an observation by its labels, and the family's series in the group. Without room for first, the metric that a new group is
-// certain to need, the group is the overflow. over are the overflow's series, for a single metric without room (slot).
+// find returns the group of observation o with labels key, made if new, and the family's series in the group. Without room for the metric first, which every
+// new group needs, find returns the overflow group. over is the family's series in the overflow group: slot uses over when a single metric of g finds no room.
+// The two groups used last are cached (found).
 func (gs *groups[K, S]) find(s *store, o *observation, in *scratch, key K, first metricID) (g *group, series, over *S) {
 	f := &gs.found[gs.last]
 	if !f.is(o.resource, key) {
 		gs.last ^= 1 // the other entry
 		f = &gs.found[gs.last]
 		if !f.is(o.resource, key) {
-			g := gs.look(s, in.resources[o.resource], key, first)
+			g = gs.look(s, in.resources[o.resource], key, first)
 			s.change(g) // also of a known group: each batch misses the cache once, as the cache is empty when a batch begins
 			*f = foundGroup[K, S]{g, seriesOf[S](g, gs.family), o.resource, key}
 			gs.over = seriesOf[S](&s.overflow, gs.family)

@@ -57,7 +57,7 @@ func (s spool) add(packer *zstd.Encoder, td ptrace.Traces) (n int64, err error) 
 	frame := packer.EncodeAll(text, make([]byte, frameHead))
 	binary.BigEndian.PutUint32(frame, uint32(len(frame)-frameHead))
 	binary.BigEndian.PutUint32(frame[4:], crc32.ChecksumIEEE(frame[frameHead:]))
-	if err := os.MkdirAll(s.dir, 0o777); err != nil { //nolint:gosec // less the umask, as the lake
+	if err := os.MkdirAll(s.dir, 0o777); err != nil { //nolint:gosec // subject to the umask, like the lake's own files
 		return 0, err
 	}
 	file, err := os.OpenFile(s.file, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o666) //nolint:gosec // likewise

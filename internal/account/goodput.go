@@ -14,11 +14,16 @@ func (a *Account) Goodput() float64 {
 	return min(1, a.Productive/a.Wall)
 }
 
-// Google is the goodput of Google's ml-goodput-measurement 0.2.3, 0..1: GoodputCalculator.get_job_goodput of goodput.py, / 100. Its events are job_start and
-// job_end at the first and the last line, and step_start of each step. An evaluation is an eval_step, a custom badput event; a checkpoint has its save time. A
-// step lasts until the next one starts; steps before the resumed step count, and the last step counts until the end. The first step of each attempt counts no
-// longer than the mean of the others. A step saved several times has the mean of its save times. NaN: no log has a clock or a time, the log has several
-// runs, steps without numbers, too many or jumping ones (google.add), or leaves out most; or the result is not within 0..1.
+// Google is the goodput of Google's ml-goodput-measurement 0.2.3, 0..1: GoodputCalculator.get_job_goodput of goodput.py, / 100.
+//
+// Events: job_start and job_end at the first and the last line, and step_start of each step. An evaluation is an eval_step, a custom badput event; a checkpoint
+// has its save time.
+//
+// Rules: a step lasts until the next step starts. Steps before the resumed step count, and the last step counts until the end. The first step of each attempt
+// counts no longer than the mean of the others. A step saved several times has the mean of its save times.
+//
+// NaN: no log has a clock or a time; the log has several runs; steps have no numbers, are too many, or jump back and forth (google.add); most numbers are not
+// logged; or the result is not within 0..1.
 func (a *Account) Google() float64 {
 	if !a.Clock || a.Wall <= 0 || len(a.Apart) > 0 {
 		return math.NaN()
@@ -39,8 +44,9 @@ func (a *Account) Google() float64 {
 	}
 	whole := clock(a.End) - clock(a.Start)
 	productive := g.end(clock(a.End)) - a.saves()
-	leavesOut := g.holes > g.steps/2                       // most numbers are not logged
-	if leavesOut || productive < 0 || productive > whole { // the library has an error for the latter
+	leavesOut := g.holes > g.steps/2 // most numbers are not logged
+	// The library reports an error for productive > whole.
+	if leavesOut || productive < 0 || productive > whole {
 		return math.NaN()
 	}
 	return productive / whole

@@ -196,13 +196,13 @@ func (bd *builder) proxy(c *Collective) {
 }
 
 // rank adds the span of a rank below the root, and below the rank its phases (waiting, transferring) and its details (channels, proxies). The span of the rank
-// that came last begins with the first rank: its lateness is a phase too (see around).
+// that came last begins with the first rank: its lateness is a phase too (see lastRankSpan).
 func (bd *builder) rank(c *Collective, p *part) {
 	id, res := c.rankID(p), bd.resource(c, p)
 	start, end := p.start, p.end
 	last := c.phased() && p == &c.parts[c.latest]
 	if last {
-		start, end = c.around(p)
+		start, end = c.lastRankSpan(p)
 	}
 	s := bd.Add(res, spans.Span{
 		Trace: c.trace, ID: id, Parent: c.id, Name: p.name, Is: spans.KindRank, Kind: ptrace.SpanKindInternal, State: c.state, Start: start, End: end,
@@ -211,7 +211,7 @@ func (bd *builder) rank(c *Collective, p *part) {
 	m := s.Attributes()
 	if last {
 		m.PutBool(spans.AttrNCCLLast, true)
-		if c.placed { // a report on records needs the record's own duration: the span begins earlier, and may end later (see around)
+		if c.placed { // a report on records needs the record's own duration: the span begins earlier, and may end later (see lastRankSpan)
 			m.PutDouble(spans.AttrNCCLDuration, seconds(p.end-p.start))
 		}
 	}
@@ -262,12 +262,16 @@ const Ahead = 1000
 // scatter is the largest distance of the ranks' ends by one clock, ns.
 const scatter = 100_000
 
-// around is the time of the last rank's row, Unix ns, from the first rank's arrival on: all wait for this rank. Drawn from its own arrival the row would be the
-// shortest, at the bottom, and the longest path of the trace (Jaeger's goes back from the latest end) would be the path of a waiting rank. An end within
-// scatter of the collective's is the collective's, and so is a start within scatter, or earlier.
-func (c *Collective) around(p *part) (start, end int64) {
+// lastRankSpan is where the span of the last rank to arrive is drawn, Unix ns. It starts Ahead before the first rank's arrival, not at the rank's own:
+// otherwise the span would be the shortest bar, at the bottom, and Jaeger's critical path (traced back from the latest end) would run through a rank that only
+// waited.
+//
+// A first arrival less than scatter after the collective's start, or before the collective's start, snaps to that start; an end less than scatter before the
+// collective's end snaps to that end.
+func (c *Collective) lastRankSpan(p *part) (start, end int64) {
 	start, end = p.start-c.lateMax, p.end
-	// By one clock, the two differ by scatter only. A report on records (placed) computes the rank's own start from the span's, which must stay exact.
+	// On one clock the two starts differ by less than scatter. Not with placed: a report on records recovers the rank's own start from this span, so the start
+	// must stay exact.
 	if start-c.start < scatter && !c.placed {
 		start = c.start
 	}

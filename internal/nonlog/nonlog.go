@@ -50,7 +50,7 @@ func Of(rel, pattern string, isDir bool) (name string, end int) {
 		if to == len(rel) && !isDir { // the file
 			break
 		}
-		if name := rel[from:to]; directorySet[name] && !spells(pattern, name) {
+		if name := rel[from:to]; directorySet[name] && !hasSegment(pattern, name) {
 			return name, to
 		}
 		from = to + 1
@@ -68,8 +68,8 @@ func Of(rel, pattern string, isDir bool) (name string, end int) {
 	return "", 0
 }
 
-// spells says whether a pattern has the name of a directory.
-func spells(pattern, name string) bool {
+// hasSegment reports whether name is one of the pattern's slash-separated segments: then the user asked for that directory by name.
+func hasSegment(pattern, name string) bool {
 	for part := range strings.SplitSeq(pattern, "/") {
 		if part == name {
 			return true

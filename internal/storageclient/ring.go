@@ -27,8 +27,9 @@ func (r *Ring) key() string           { return r.Name + "ring" }
 func (r *Ring) chunkKey(i int) string { return r.Name + "ring-chunk-" + strconv.Itoa(i%2) }
 func (r *Ring) partKey(i int) string  { return r.Name + "ring-part-" + strconv.Itoa(i) }
 
-// Add stores a batch of n records together with more operations, without waiting for the disk: as a part, or, after ringParts parts or Keep records, the chunk
-// as a whole. A chunk with Keep records is finished, and the chunk before the last goes. After an error the batch is not in the ring.
+// Add stores a batch of n records and the operations more in one write, without waiting for the disk. The batch is written as a part; after ringParts parts, or
+// when the chunk has Keep records, the whole chunk is written instead and replaces its parts. A chunk with Keep records is finished, and the chunk before is
+// deleted. After an error the ring is unchanged.
 func (r *Ring) Add(ctx context.Context, to storage.Client, batch []byte, n int, more ...*storage.Operation) error {
 	next := *r // takes effect once stored
 	next.recent = append(next.recent, batch...)
@@ -45,6 +46,7 @@ func (r *Ring) Add(ctx context.Context, to storage.Client, batch []byte, n int, 
 		next.parts = 0
 		if next.n >= next.Keep {
 			next.chunk, next.recent, next.n = next.chunk+1, nil, 0
+			// Keys alternate between two chunks: the next chunk's key still holds the chunk before the finished chunk.
 			ops = append(ops, storage.DeleteOperation(r.chunkKey(next.chunk)))
 		}
 	}

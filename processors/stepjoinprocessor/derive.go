@@ -437,10 +437,10 @@ func (d *deriver) parts(g *facts.Group, w *facts.Window) (factor float64) {
 	return 1
 }
 
-// stepOf is the span of the step that contains a part, by way of the parts around the part.
+// stepOf is the span of the step that contains a part, found by walking up the enclosing parts.
 func (d *deriver) stepOf(l *facts.Leaf) pcommon.SpanID {
 	parent := l.Parent
-	for range 8 { // deeper than any trainer nests, and an end for a cycle
+	for range 8 { // deeper than any trainer nests, and stops a cycle
 		up := d.parents[parent]
 		if up.IsEmpty() {
 			return parent

@@ -419,16 +419,16 @@ const mostClosed = 2048
 // lastClosed bounds the groups closed, in Shutdown, between two looks at the time left.
 const lastClosed = 256
 
-// closeGroups makes the spans of groups, which then wait in p.unsent, together with passes that came after their group was closed. last: no group follows, so
-// that all breakdowns held for a verdict get theirs. p.mu is held.
+// closeGroups makes the spans of the groups in due and queues them in p.unsent, and draws passes of RPCs that arrived after their group was closed (Run.Late).
+// last: no group follows, so every breakdown still waiting for a verdict gets one. p.mu is held.
 func (p *stepJoin) closeGroups(ctx context.Context, now time.Time, due []closing, last bool) {
 	out := spans.NewBatch(scopeName, p.set.BuildInfo.Version)
 	p.derive.out = out
-	windows, partial := int64(0), int64(0) // groups: each counts once, however many windows the group has
+	closedGroups, partial := int64(0), int64(0) // a group counts once, however many windows the group has
 	defer p.derive.resolver.Forget()
 	for _, c := range due {
 		g := c.group
-		// Passes without a clock, and nothing with a time; and no root is promised, which must be sent.
+		// Only passes without a clock: nothing to place them by yet. Not with a promised root, which must be sent in any case.
 		awaitsStep := len(g.Unplaced) > 0 && g.End == 0 && !g.Promised
 		// Closed now, the passes would not get the step's time.
 		if c.early && awaitsStep {
@@ -436,8 +436,8 @@ func (p *stepJoin) closeGroups(ctx context.Context, now time.Time, due []closing
 			c.run.Drop(g)
 			continue
 		}
-		windows++
-		placed := g.End != 0 // before Arrived, which gives times of arrival
+		closedGroups++
+		placed := g.End != 0 // before Arrived, which may set End from arrival times
 		c.run.Arrived(g)
 		c.run.Sort()
 		if c.partial != "" {
@@ -466,7 +466,7 @@ func (p *stepJoin) closeGroups(ctx context.Context, now time.Time, due []closing
 	for _, m := range out.Messages() {
 		p.unsent = append(p.unsent, m.Traces)
 	}
-	p.telemetry.ProcessorStepJoinWindows.Add(ctx, windows)
+	p.telemetry.ProcessorStepJoinWindows.Add(ctx, closedGroups)
 	p.telemetry.ProcessorStepJoinPartial.Add(ctx, partial)
 	p.telemetry.ProcessorStepJoinJoined.Add(ctx, p.derive.counts.joined)
 	p.telemetry.ProcessorStepJoinAmbiguous.Add(ctx, p.derive.counts.ambiguous)

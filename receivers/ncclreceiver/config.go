@@ -77,7 +77,7 @@ var (
 // Unmarshal refuses durations without a unit.
 func (c *Config) Unmarshal(conf *confmap.Conf) error { return duration.Unmarshal(conf, c) }
 
-// Validate returns an error for each key with a wrong value, or in contradiction to another key, with advice. The collector calls Validate at its start.
+// Validate returns an error for each key that is invalid or contradicts another key; each error says the fix. The collector calls Validate at startup.
 func (c *Config) Validate() error {
 	_, err := c.Location()
 	errs := []error{err}

@@ -202,7 +202,7 @@ func (p *places) note(s ptrace.Span, res *resource, of view.Kind, block int64) (
 	return true
 }
 
-// number is the place of a file in files.
+// number is the index of file in files; a new file is added.
 func (p *places) number(file string) int32 {
 	n, ok := p.known[file]
 	if !ok {

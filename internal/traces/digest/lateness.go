@@ -2,8 +2,8 @@ package digest
 
 import "go.opentelemetry.io/collector/pdata/pcommon"
 
-// columns is how many columns of time the matrix of lateness has at most.
-const columns = 128
+// maxColumns is how many columns of time the matrix of lateness has at most.
+const maxColumns = 128
 
 // Lateness is the lateness of a rank, by columns of time common to all ranks: see Collectives.Columns.
 type Lateness []Late
@@ -40,8 +40,8 @@ func (d *Collectives) Columns() (start, width int64, n int) {
 	return d.clock.first * d.clock.width, d.clock.width, int(d.clock.n)
 }
 
-// add notes in a rank's row how late, in s, the rank was at a time in ns. The columns of all ranks' rows begin together: if the time is in no column yet,
-// columns are added to all, and if they become too many, those of all are merged.
+// add records in row that its rank was late s late at time at (Unix ns). row must be the Over of one of d.ranks: all rows share their first column, so adding
+// columns in front and merging columns change every row.
 func (a *timeAxis) add(d *Collectives, row *Lateness, at int64, late float64) {
 	if a.width == 0 {
 		a.width = 1e6 // 1 ms
@@ -49,7 +49,7 @@ func (a *timeAxis) add(d *Collectives, row *Lateness, at int64, late float64) {
 	}
 	i := floor(at, a.width)
 	// Too many columns from the first to the last: merge them in pairs.
-	for low, high := min(i, a.first), max(i, a.first+a.n-1); high-low >= columns; {
+	for low, high := min(i, a.first), max(i, a.first+a.n-1); high-low >= maxColumns; {
 		first := floor(a.first, 2)
 		for _, r := range d.ranks.by {
 			r.Over.halve(a.first)
@@ -69,12 +69,12 @@ func (a *timeAxis) add(d *Collectives, row *Lateness, at int64, late float64) {
 		}
 		a.first, a.n = i, a.n+int64(more)
 	}
-	// A row ends with the rank's last value.
+	// Behind the last column: a row has no columns after its rank's last value.
 	a.n = max(a.n, i-a.first+1)
 	for int64(len(*row)) <= i-a.first {
 		*row = append(*row, Late{})
 	}
-	(*row)[i-a.first].plus(Late{1, float32(late), late})
+	(*row)[i-a.first].plus(Late{Count: 1, Max: float32(late), Sum: late})
 }
 
 // halve merges columns in pairs; first is the index of the first, in widths: columns 2i and 2i+1 become column i.

@@ -43,17 +43,18 @@ type opened struct {
 	stamp  []byte         // the object's time, written out where the object has a number
 }
 
-// Peel returns the program's own text of a line and fills pre, as line.Peeler does: Peel also opens envelopes, and envelopes in envelopes. The envelope's time
-// becomes the container's time of pre. In journalctl -o export a line without the message gives an empty text, and no object in the message is opened.
+// Peel returns the program's own text in a line and fills pre. Peel does what line.Peeler does, and also opens envelopes, nested ones too. The envelope's time
+// goes to pre.Container, unless the line has a container's time before the envelope. In journalctl -o export, a line other than the message gives an empty
+// text, and an object inside the message is not opened.
 func (p *Peeler) Peel(b []byte, pre *line.Prefix) []byte {
-	// Cheap: before the first entry of a journal (exp), only lines that begin as its time does (__REALTIME_TIMESTAMP) are looked at.
+	// To stay cheap, until a journal entry was met (exp) only lines beginning with '_' are tried: an entry is recognised by __REALTIME_TIMESTAMP.
 	if len(b) > 0 && b[0] == '_' || p.exp != nil {
 		if text, ok := p.journal(b); ok {
 			b = p.outer.Peel(text, pre)
 			if pre.Container == nil {
 				pre.Container = p.exp.stamp
 			}
-			p.Opened = true // a message may have carriage returns
+			p.Opened = true // the message may contain carriage returns
 			return b
 		}
 	}

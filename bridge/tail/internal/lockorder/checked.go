@@ -26,7 +26,7 @@ func (m *Mutex[L]) TryLock() bool {
 	if !m.mu.TryLock() {
 		return false
 	}
-	m.by = note[L]()
+	m.by = takeUnchecked[L]()
 	return true
 }
 
@@ -66,7 +66,7 @@ func (m *RWMutex[L]) TryRLock() bool {
 	if !m.mu.TryRLock() {
 		return false
 	}
-	note[L]()
+	takeUnchecked[L]()
 	return true
 }
 
@@ -99,8 +99,9 @@ func take[L Level]() (g uintptr) {
 	return g
 }
 
-// note records a level in any order, and returns the goroutine.
-func note[L Level]() (g uintptr) {
+// takeUnchecked is take without the order check: the calling goroutine holds level L from here on. For TryLock and TryRLock, which never wait and so cannot
+// deadlock.
+func takeUnchecked[L Level]() (g uintptr) {
 	var l L
 	g = goroutine()
 	held.Lock()

@@ -106,7 +106,7 @@ func (c *account) missing(err error) {
 	}
 }
 
-// take judges a reading: counts files and lines, and adds the findings of all rules.
+// take evaluates a reading: counts files and lines, and adds the findings of every rule.
 func (c *account) take(in *offline.Input, got *offline.Reading, w *watch) {
 	for _, f := range got.Files {
 		own := &file{File: f, ignored: reasons(got, f, f.Ignored), rejected: reasons(got, f, f.Rejected)}

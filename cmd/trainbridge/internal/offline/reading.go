@@ -313,7 +313,7 @@ type unpacked struct {
 
 func (u *unpacked) Close() error { return errors.Join(u.ReadCloser.Close(), u.file.Close()) }
 
-// readable returns the error of reading a file's first byte: no permission, or no valid gzip. nil: readable, or empty.
+// readable returns the error of reading a file's first byte: no permission, or invalid gzip. nil: readable, or empty.
 func readable(path string) error {
 	src, err := content(path)
 	if err != nil {

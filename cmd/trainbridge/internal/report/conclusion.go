@@ -330,14 +330,15 @@ func (c *conclusion) worst(f *digest.Finding) (out []proof) {
 	return out
 }
 
-// findings adds claims for verdicts that have no other rule: those that the table findings has, and those whose name this version does not know. Left out are
-// verdicts on speed where windows were judged (slow windows have claims by cause; without any, none was slow), and a low bandwidth of few collectives.
+// findings adds a claim for each verdict not covered by another rule: verdicts in the table findings, and verdicts unknown to this version. passedOver leaves
+// out speed verdicts where enough windows were judged (slow windows have claims by cause; without slow windows nothing was slow), low bandwidth in few
+// collectives, and gaps in dumps of flight recorders.
 func (c *conclusion) findings() {
 	for _, f := range c.job.Verdicts.Rows() {
 		known := findings[meant{f.Name, f.Cause}] // grade elsewhere: not in the table
 		_, registered := spans.VerdictNamed(f.Name, f.Cause)
-		toldElsewhere := known.grade == elsewhere && registered
-		if toldElsewhere || len(f.Worst) == 0 || c.passedOver(f) {
+		coveredElsewhere := known.grade == elsewhere && registered
+		if coveredElsewhere || len(f.Worst) == 0 || c.passedOver(f) { // in this order: passedOver reads f.Worst[0]
 			continue
 		}
 		worst := f.Worst[0].Of

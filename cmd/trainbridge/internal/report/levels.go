@@ -198,7 +198,7 @@ func (l *levels) work(before, s *regimes.Segment) (times float64, by digest.Figu
 	return 0, 0, false
 }
 
-// over is the median of a series by step within a segment; NaN: none.
+// over is the median of the series' buckets that lie wholly within a segment; NaN: none.
 func (l *levels) over(of *digest.Series, s *regimes.Segment) float64 {
 	from, to := l.steps[s.From].Number, l.steps[s.To-1].Number
 	if from < 0 || to < 0 {

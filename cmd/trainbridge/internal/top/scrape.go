@@ -140,8 +140,8 @@ func (s *scraper) take(families map[string]*dto.MetricFamily) {
 	s.before = current
 }
 
-// latestOf are the latest values of a step of each run, by run. The iteration is the highest of all series. each calls a function for each series of a metric,
-// with the run.
+// latestOf returns each run's latest step values. The iteration is the highest over all series. each calls a function for each series of a metric, with the
+// run.
 func latestOf(each func(family string, f func(run string, m *dto.Metric)), now time.Time) map[string]*step {
 	latest := map[string]*step{}
 	of := func(run string) *step {
@@ -152,7 +152,7 @@ func latestOf(each func(family string, f func(run string, m *dto.Metric)), now t
 		return latest[run]
 	}
 	each("ml_train_iteration", func(run string, m *dto.Metric) { of(run).n = max(of(run).n, int64(value(m))) })
-	// gauge takes a value of a step; of several series, as of several logs, and several metrics the first.
+	// gauge sets one value of a step; if several series or metrics give the value, the first wins.
 	gauge := func(family string, to func(*step) *float64) {
 		each(family, func(run string, m *dto.Metric) {
 			if p := to(of(run)); math.IsNaN(*p) {

@@ -102,7 +102,7 @@ func (g *Group) narrow() bool {
 	return !g.Promised && len(g.Windows) > 0 && !slices.ContainsFunc(g.Windows, func(w Window) bool { return w.PID == 0 || w.Kind != Function })
 }
 
-// Open are the groups not yet closed, in order of their start. Call Sort before.
+// Open returns the groups not yet closed, by start. Call Sort first.
 func (r *Run) Open() (open []*Group) {
 	for _, l := range r.lists() {
 		for _, g := range l.groups {

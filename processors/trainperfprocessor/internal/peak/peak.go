@@ -23,8 +23,8 @@ type row struct {
 
 var rows = read(table)
 
-// read reads the lines "name|other name,TFLOP/s,source" of the table behind its header, a row for each name, the longest names first. It panics on a malformed
-// table: the table is embedded, and a test reads it.
+// read reads the lines "name|other name,TFLOP/s,source" of the table below its header, a row for each name, the longest names first. It panics on a malformed
+// table: the table is embedded, and checked by a test.
 func read(table string) []row {
 	r := csv.NewReader(strings.NewReader(table))
 	r.Comment = '#'

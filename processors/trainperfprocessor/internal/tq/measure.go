@@ -78,37 +78,38 @@ func addSaturated(a, b uint64) uint64 {
 	return a + b
 }
 
-// function measures and judges one function by its stages, in order of start, and returns the outcome.
+// function measures and judges a function by its stages, given in order of start, and returns an outcome: measured, noStages, incomplete, noDuration,
+// alreadyMeasured, selfMeasured or partlyReported.
 //
 // The shares are sums like the log's own ratios: ΣGET/total and so on. Overlapping stages can sum to more than 1; tq.unattributed.utilization is 1 − wall-clock
 // union, always within 0..1. For a stage with a lost line, the share is FUNCTION_END's, marked as the log's.
 func (j *judge) function(f *function, children []child) int {
 	switch {
 	case f.Judged:
-		return alreadyMeasured
+		return alreadyMeasured // by an earlier train_perf: the span stays unchanged
 	case f.Carried:
-		return j.judgeCarried(f, children)
+		return j.judgeCarried(f, children) // the span carries its shares
 	}
 	start, end := uint64(f.span.StartTimestamp()), uint64(f.span.EndTimestamp())
 	s := spent{complete: !f.Incomplete}
 	s.add(start, end, children)
-	reportedAny := false // FUNCTION_END was seen, which gives the total
+	reportedAny := false // the log gives at least one share, at FUNCTION_END
 	for _, r := range f.Reported {
 		reportedAny = reportedAny || !math.IsNaN(r)
 	}
-	unmeasured := measured // else why no share can be given
+	outcome := measured // another: why no share can be given
 	switch {
 	case end <= start:
-		unmeasured = noDuration
+		outcome = noDuration
 	case !s.complete && !reportedAny:
 		// The end of an incomplete function is only its last known time: shares of the time until then would be invented.
-		unmeasured = incomplete
+		outcome = incomplete
 	case !s.staged() && !reportedAny:
-		unmeasured = noStages
+		outcome = noStages
 	}
-	if unmeasured != measured {
+	if outcome != measured {
 		j.summarize(f, &noShares)
-		return unmeasured
+		return outcome // no share can be given
 	}
 	found := f.find(&s, end-start)
 	j.judgeFunction(f, &found, children)
@@ -118,14 +119,14 @@ func (j *judge) function(f *function, children []child) int {
 	j.summarize(f, &found)
 	j.sheet.Put(f.span)
 	switch {
-	case !s.staged(): // all shares are the log's
-		return noStages
-	case math.IsNaN(found.share[spans.TQGet] + found.share[spans.TQCompute] + found.share[spans.TQPut]): // a share is unknown, by the log too
-		return incomplete
-	case math.IsNaN(found.unattributed): // a share is the log's
-		return partlyReported
+	case !s.staged():
+		return noStages // all shares are the log's
+	case math.IsNaN(found.share[spans.TQGet] + found.share[spans.TQCompute] + found.share[spans.TQPut]):
+		return incomplete // a share is unknown, by the log too
+	case math.IsNaN(found.unattributed):
+		return partlyReported // a share is the log's
 	}
-	return measured
+	return measured // every share is computed from the times of the stages
 }
 
 // find computes the shares from the times of the stages, ns being the function's. In a complete function with stages, a stage without spans took no time. Else,

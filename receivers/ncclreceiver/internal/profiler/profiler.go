@@ -146,7 +146,7 @@ func (p *Parser) Save() []byte {
 	return b
 }
 
-// Restore is as in parse.Parser: the anchor, and the clocks up to the first unreadable one.
+// Restore implements parse.Parser: the anchor, and the clocks up to the first unreadable one.
 func (p *Parser) Restore(state []byte) {
 	c := wire.Cursor{Rest: state}
 	anchor := c.Varint()

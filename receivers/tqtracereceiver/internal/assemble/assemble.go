@@ -427,7 +427,7 @@ type list[T matchable] []entry[T]
 // maxScan bounds the neighbours in a search, so that no log makes it quadratic.
 const maxScan = 256
 
-// upper is the index behind the entries with times ≤ t.
+// upper is the index just after the entries with times ≤ t.
 func (l list[T]) upper(t int64) int {
 	lo, hi := 0, len(l)
 	if hi == 0 || l[hi-1].t <= t {

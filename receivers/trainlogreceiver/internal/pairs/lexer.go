@@ -536,8 +536,9 @@ func (x *lexer) goesOn() bool {
 	return false
 }
 
-// named decides the name of a number and adds the pair. The name is that before a sign, the words before the number, the unit ("10/14 batches", "0.25 s/it"),
-// or none for a position in brackets. Means behind a value, in parentheses, are left out. false: a number without a meaning, as in a sentence.
+// named gives the number q a name and adds the pair. In order: the name before a separator (sign: there was a "=" or ":"), else the words before the number,
+// else the unit ("10/14 batches", "0.25 s/it"), else no name for a position ("[2/20]", see isPosition). A running average in parentheses or brackets after a
+// value, and a percentage, are left out. false: the number has no meaning, as in a sentence.
 func (x *lexer) named(q pair, name []byte, sign bool) bool {
 	if !sign && x.words > 0 {
 		name = x.b[x.from:x.until]
@@ -563,7 +564,7 @@ func (x *lexer) named(q pair, name []byte, sign bool) bool {
 		x.add(q)
 	case x.isPosition(&q):
 		x.position(q)
-	case x.depth > 0 || x.bracket || q.unit == "%": // a mean behind a value, a share
+	case x.depth > 0 || x.bracket || q.unit == "%": // an average after a value, or a percentage: left out
 	default:
 		return false
 	}

@@ -342,7 +342,7 @@ func (p *Parser) print(b []byte, out Out) (v tail.Verdict, reason string, mine b
 		case c.step && (!ok || v < 0 || v != math.Trunc(v)):
 			return tail.Ignored, "", false
 		case !ok && len(p.cells[i]) > 0:
-			if _, ok := minutes(p.cells[i]); !ok {
+			if _, ok := clockSeconds(p.cells[i]); !ok {
 				return tail.Ignored, "", false
 			}
 		case c.step:
@@ -358,16 +358,16 @@ func (p *Parser) print(b []byte, out Out) (v tail.Verdict, reason string, mine b
 	rec := out.Record()
 	p.fill(rec)
 	if i := p.spoken(); i >= 0 && !rec.Has(record.Duration) {
-		s, _ := minutes(p.cells[i])
+		s, _ := clockSeconds(p.cells[i])
 		rec.Set(record.Duration, s)
 		// fill has kept the time as an unknown field.
 		rec.Extra = slices.DeleteFunc(rec.Extra, func(e record.Extra) bool { return bytes.EqualFold(e.Name, []byte("time")) })
 	}
-	if i := p.timed(times); i >= 0 {
+	if i := p.decimalColumn(times); i >= 0 {
 		s, _ := decimal.Float(p.cells[i])
 		seconds, of := p.time.Step(s, step)
 		took(rec, seconds, of)
-	} else if i := p.timed(clocks); i >= 0 {
+	} else if i := p.decimalColumn(clocks); i >= 0 {
 		s, _ := decimal.Float(p.cells[i])
 		seconds, of := p.clock.Step(s, step)
 		took(rec, seconds, of)
@@ -396,8 +396,8 @@ func (p *Parser) plain(cell []byte) []byte {
 	return bytes.ReplaceAll(number, []byte(","), nil)
 }
 
-// minutes reads "00:12", "1:02:03", s. false: another text.
-func minutes(cell []byte) (seconds float64, ok bool) {
+// clockSeconds reads "00:12" or "1:02:03", in s. false: another text.
+func clockSeconds(cell []byte) (seconds float64, ok bool) {
 	seconds, parts := decimal.Sexagesimal(cell, 5)
 	return seconds, parts == 2 || parts == 3
 }
@@ -406,7 +406,7 @@ func minutes(cell []byte) (seconds float64, ok bool) {
 func (p *Parser) spoken() int {
 	for i := range p.columns {
 		if bytes.EqualFold(p.columns[i].name, []byte("time")) {
-			if _, ok := minutes(p.cells[i]); ok {
+			if _, ok := clockSeconds(p.cells[i]); ok {
 				return i
 			}
 		}
@@ -446,7 +446,7 @@ func (p *Parser) drawn(b []byte, out Out) (v tail.Verdict, reason string, mine b
 		rec.Set(record.MemoryReserved, memory*1e9)
 	}
 	rec.Set(record.Iterations, epochs)
-	if s := drawnFor(rest); s > 0 {
+	if s := barSeconds(rest); s > 0 {
 		rec.Set(record.Duration, s)
 	}
 	p.emit(rec, epoch, true, out)
@@ -456,11 +456,12 @@ func (p *Parser) drawn(b []byte, out Out) (v tail.Verdict, reason string, mine b
 // repeated is the reason of a row read before.
 const repeated = "progress_bar"
 
-// drawnFor is the duration of a bar, s: the last word of "━━━ 6/6 4.4it/s 1.4s", and the first in brackets of "|███| 6/6 [00:01<00:00, 4.4it/s]". 0: unknown.
-func drawnFor(b []byte) float64 {
+// barSeconds is the elapsed time printed with a progress bar, in s; 0: unknown: the last word of "━━━ 6/6 4.4it/s 1.4s", or the text between "[" and "<" of
+// "|███| 6/6 [00:01<00:00, 4.4it/s]".
+func barSeconds(b []byte) float64 {
 	if i := bytes.IndexByte(b, '['); i >= 0 {
 		clock, _, _ := bytes.Cut(b[i+1:], []byte("<"))
-		s, _ := minutes(clock)
+		s, _ := clockSeconds(clock)
 		return s
 	}
 	words := bytes.Fields(b)
@@ -468,7 +469,7 @@ func drawnFor(b []byte) float64 {
 		return 0
 	}
 	last := words[len(words)-1]
-	if s, ok := minutes(last); ok {
+	if s, ok := clockSeconds(last); ok {
 		return s
 	}
 	s, _ := decimal.Float(bytes.TrimSuffix(last, []byte("s")))
@@ -481,8 +482,9 @@ var (
 	clocks = []string{"elapsed", "elapsed_time", "elapsed time", "elapsed (s)", "total time"}
 )
 
-// timed is the first column with one of the names and with decimals in the current row; -1: none.
-func (p *Parser) timed(names []string) int {
+// decimalColumn is the index of the first column that has one of the names and, in the current row, a decimal point; -1: none. Whole numbers are skipped: a
+// name such as "time" tells no unit, and only parts of a second show that the unit is s.
+func (p *Parser) decimalColumn(names []string) int {
 	for i := range p.columns {
 		if bytes.IndexByte(p.cells[i], '.') >= 0 && slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(name, string(p.columns[i].name)) }) {
 			return i
