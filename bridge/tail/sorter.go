@@ -300,7 +300,7 @@ func (s *Sorter) Owner(path string) (of component.ID, ok bool) {
 	return owner.set.ID, true
 }
 
-// Understands returns the reader of a type that calls a line of a file its own, of the lines that may be; ok is false if there is none. All lines are looked at.
+// Understands returns the Tailer of a type that calls a line of a file its own, among the lines that may be; ok is false without one. All lines are looked at.
 // The Tailers are those of NewOnce.
 func (s *Sorter) Understands(path string, of component.Type, may func(text []byte) bool) (reader component.ID, ok bool) {
 	s.mu.Lock()

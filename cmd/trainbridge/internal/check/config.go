@@ -185,7 +185,7 @@ func (t *tailing) match(pattern string, passed map[string]string, kernel kernelf
 	return files, links, nil
 }
 
-// shared reports files that the includes of two receivers name, unless one file may have the lines of both. For the reading, the first receiver keeps such a file.
+// shared reports files that the includes of two receivers name, unless a file may have the lines of both. The first receiver keeps a reported file.
 func (c *account) shared(all []*tailing) {
 	by := make(map[string]component.ID) // the first receiver of each file
 	var seen []place

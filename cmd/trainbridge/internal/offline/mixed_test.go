@@ -59,13 +59,7 @@ func TestMixed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := put(t, t.TempDir(), "driver.log", tt.text)
 			if tt.packs {
-				var b bytes.Buffer
-				w := gzip.NewWriter(&b)
-				_, err := w.Write([]byte(tt.text))
-				require.NoError(t, err)
-				require.NoError(t, w.Close())
-				path += ".gz"
-				require.NoError(t, os.WriteFile(path, b.Bytes(), 0o600))
+				path = packed(t, path, tt.text)
 			}
 			r, all := read(t, Options{Run: "job"}, path)
 			got := names(all)
@@ -82,6 +76,18 @@ func TestMixed(t *testing.T) {
 			assert.Equal(t, lines-records, f.Ignored["not_tq"].Lines)
 		})
 	}
+}
+
+// packed is a text compressed beside the path.
+func packed(t *testing.T, path, text string) string {
+	t.Helper()
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	_, err := w.Write([]byte(text))
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	require.NoError(t, os.WriteFile(path+".gz", b.Bytes(), 0o600))
+	return path + ".gz"
 }
 
 // Files of one kind have one receiver, also where words of the other kind are in them.
