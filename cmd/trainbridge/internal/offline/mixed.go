@@ -11,8 +11,8 @@ import (
 
 var tqTrace = component.MustNewType("tq_trace")
 
-// mix finds the second receiver of a file with two kinds of logs: the output of verl's driver has verl's steps between lines of TransferQueue, which Ray forwards
-// from the workers. The receiver of TransferQueue is the first, whichever line comes first.
+// mix finds the second receiver of a file with two kinds of logs: the output of verl's driver has verl's steps between lines of TransferQueue, which Ray
+// forwards from the workers. The receiver of TransferQueue is the first, whichever line comes first.
 func (f *File) mix(owner component.ID, sorter *tail.Sorter) {
 	switch owner.Type() {
 	case tqTrace:
