@@ -351,14 +351,15 @@ func (m *member) silent(st *tail.Status, now time.Time) {
 }
 
 // aliens logs the number of files that include_by_content matches and no receiver understands, with one as an example: when the number has grown since it was
-// logged, and every muteEvery at most.
+// logged, and every muteEvery at most, unless tenfold.
 func (t *reporter) aliens(now time.Time) {
 	some, files, lines := t.unsorted(now)
 	if files != t.alienWas { // still growing, while files are looked at: one line shall count them all
 		t.alienWas = files
 		return
 	}
-	if files <= t.alien || !t.alienAt.IsZero() && now.Sub(t.alienAt) < muteEvery {
+	lately := !t.alienAt.IsZero() && now.Sub(t.alienAt) < muteEvery && files < 10*t.alien // a busy host's first count may be of a small part
+	if files <= t.alien || lately {
 		return
 	}
 	t.alien, t.alienAt = files, now
