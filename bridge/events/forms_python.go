@@ -75,11 +75,7 @@ var python = []Form{
 		Pattern: `^[\w./-]+(?: \w+)?: error: (?P<what>(?:unrecognized arguments|the following arguments are required|ambiguous option|argument \S+): [^\n]+|one of the arguments [^\n]+ is required)`,
 		Example: "train.py: error: unrecognized arguments: --learning-rat 3e-4",
 	},
-	{
-		// No line has the text: the Scanner makes the event of the line some way behind an import that failed (Scanner.Line).
-		Name: "python.went_on", Writer: "any", Class: ClassWaiting, Text: "(the log goes on behind an import that failed)",
-		Example: "(the log goes on behind an import that failed)",
-	},
+	wentOn,
 	{
 		Name: "python.exit_functions", Writer: "CPython atexit", Class: ClassExiting, Text: "Error in atexit._run_exitfuncs", Example: "Error in atexit._run_exitfuncs:",
 	},

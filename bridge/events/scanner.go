@@ -89,7 +89,7 @@ func (s *Scanner) Line(text []byte) []Event {
 	if !hit && !trace && s.imported > 0 && s.lines-s.imported >= importLines {
 		s.imported = 0
 		p := s.of(text)
-		e := s.begin(wentOn, &p)
+		e := s.begin(&wentOn, &p)
 		s.emit(&e, p.text)
 		return s.out
 	}

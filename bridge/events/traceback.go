@@ -64,8 +64,12 @@ var headless = &Form{
 	Example: "  File \"/job/train.py\", line 7, in main …",
 }
 
-// wentOn is the form of a line that shows that a program did without an import.
-var wentOn = &Form{Name: "python.went_on", Writer: "any", Class: ClassWaiting, Text: "(the log goes on behind an import that failed)"}
+// wentOn is the form of a line that shows that a program did without an import. No line has the text: the Scanner makes the event of the line some way behind
+// the failed import (Scanner.Line).
+var wentOn = Form{
+	Name: "python.went_on", Writer: "any", Class: ClassWaiting, Text: "(the log goes on behind an import that failed)",
+	Example: "(the log goes on behind an import that failed)",
+}
 
 // beginTrace begins the traceback of a process. An older one of the process is over.
 func (s *Scanner) beginTrace(p *place) {

@@ -164,7 +164,6 @@ func (t *Tailer) send(group []*lineBatch) {
 	}
 	t.storeArrivals(group)
 	turn := group[0].turn
-	defer turn.Over()
 	ctx := turns.With(t.life, turn)
 	var wait *backoff.ExponentialBackOff
 	for {

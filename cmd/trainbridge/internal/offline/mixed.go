@@ -57,7 +57,7 @@ func (o *Options) also(files []string, id component.ID) (also []string) {
 		return nil
 	}
 	for _, f := range files {
-		if file := o.reading.File(f); file != nil && file.Also == id.String() {
+		if o.reading.File(f).Also == id.String() {
 			also = append(also, f)
 		}
 	}

@@ -52,11 +52,9 @@ type Options struct {
 	Watch     func(path string) LineWatch // sees each line of a file; called by several goroutines
 	Log       *zap.Logger                 // nil: warnings are not wanted
 
-	follow bool                     // logs are still written
-	alone  bool                     // the job has one log, of train_log
-	owner  func(file string) string // the receiver of a file, "" for none; nil: found out by the files' content
-
-	reading *Reading // with owner: which files have a second receiver
+	follow  bool     // logs are still written
+	alone   bool     // the job has one log, of train_log
+	reading *Reading // knows the receivers of files; nil: found out by the files' content
 }
 
 // withLog are the options with a logger, which drops everything if none was given.
@@ -240,13 +238,13 @@ func zoneSources(
 		}
 		own, byContent := among(r.Include, files), among(r.Shared, files) // read in any case, and read if understood
 		// With the files sorted before, each receiver gets only its own files.
-		if opt.owner != nil {
-			others := func(f string) bool { return opt.owner(f) != r.ID.String() }
+		if opt.reading != nil {
+			others := func(f string) bool { return opt.reading.File(f).Receiver != r.ID.String() }
 			own, byContent = slices.DeleteFunc(own, others), slices.DeleteFunc(byContent, others)
 		}
 		also := opt.also(files, r.ID)
 		own = append(own, also...)
-		if len(own)+len(byContent) == 0 && (opt.Receivers != nil || opt.owner != nil) {
+		if len(own)+len(byContent) == 0 && (opt.Receivers != nil || opt.reading != nil) {
 			continue
 		}
 		conf := r.settings()
@@ -278,7 +276,7 @@ func zoneSources(
 		}
 		all = append(all, source{scope, o})
 		releases = append(releases, done)
-		if opt.owner != nil { // the files need no look for their receiver
+		if opt.reading != nil { // the files need no look for their receiver
 			o.Claim(byContent)
 		}
 	}
@@ -410,7 +408,7 @@ func readJob(ctx context.Context, j job, opt Options, to Sink, out *Reading, met
 	if opt.Positions {
 		first.Traces = seen.before(first.Traces)
 	}
-	opt.owner, opt.reading = func(file string) string { return out.by[file].Receiver }, out
+	opt.reading = out
 	all, release, err := sources(j.files, j.run, opt, settings, first)
 	if err != nil {
 		release()

@@ -83,7 +83,7 @@ func (c *conclusion) disturbed(times []span) (of *disturbance, text string, seen
 	}
 	for i := range disturbances {
 		d := &disturbances[i]
-		held, within, without := 0.0, 0, 0
+		held, without := 0.0, 0
 		hit := make([]bool, len(times))
 		var in []*digest.Event
 		for _, e := range c.eventsOf(d.forms) {
@@ -97,7 +97,6 @@ func (c *conclusion) disturbed(times []span) (of *disturbance, text string, seen
 				without++
 				continue
 			}
-			within++
 			in = append(in, e)
 		}
 		for k, s := range times {
@@ -105,13 +104,10 @@ func (c *conclusion) disturbed(times []span) (of *disturbance, text string, seen
 				held += s.lost
 			}
 		}
-		if within == 0 || without > within || 3*held < 2*whole {
+		if len(in) == 0 || without > len(in) || 3*held < 2*whole {
 			continue
 		}
-		for _, e := range in[:min(len(in), 1)] {
-			seen = append(seen, proof{what: name(strings.TrimSpace(e.Text)), At: e.At})
-		}
-		return d, " " + c.of(d.while) + c.whoHeld(d, in), seen
+		return d, " " + c.of(d.while) + c.whoHeld(d, in), []proof{{what: name(strings.TrimSpace(in[0].Text)), At: in[0].At}}
 	}
 	return nil, "", nil
 }
