@@ -209,7 +209,7 @@ func (b *Bridge) shutdown(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// readable says whether a text is fit for a resource unchanged.
+// readable reports whether a text is fit for a resource unchanged.
 func readable(text string) bool {
 	return utf8.ValidString(text) && !strings.ContainsFunc(text, spans.Hidden)
 }

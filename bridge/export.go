@@ -65,7 +65,7 @@ func (e *exporter) stop() {
 	e.stopping = true
 }
 
-// failed is the last error since stop.
+// failed returns the last error since stop.
 func (e *exporter) failed() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -114,7 +114,7 @@ func texts(attrs []attribute.KeyValue) []attribute.KeyValue {
 	return out
 }
 
-// mayNotFit says whether an attribute has to be made fit. Lists are not looked into here: textValue makes each fit.
+// mayNotFit reports whether an attribute has to be made fit. Lists are not looked into here: textValue makes each fit.
 func mayNotFit(a attribute.KeyValue) bool {
 	key, value := string(a.Key), ""
 	switch a.Value.Type() {

@@ -37,13 +37,13 @@ type join struct {
 
 type joinKey struct{}
 
-// joinOf is the trace that a context names for its next root span, nil if none.
+// joinOf returns the trace that a context names for its next root span, nil if none.
 func joinOf(ctx context.Context) *join {
 	j, _ := ctx.Value(joinKey{}).(*join)
 	return j
 }
 
-// traceID is the id of the trace, by the rule of the receivers.
+// traceID returns the id of the trace, by the rule of the receivers.
 func (j *join) traceID(runID string) trace.TraceID {
 	if j.step {
 		return trace.TraceID(spans.StepTraceID(runID, j.iteration))
@@ -59,7 +59,7 @@ func (j *join) in(ctx context.Context) context.Context {
 	return context.WithValue(ctx, joinKey{}, j)
 }
 
-// joined says whether the span is of this trace. The run id is that of the span's provider; an unrecorded span has none, which does not matter to a UUID.
+// joined reports whether the span is of this trace. The run id is that of the span's provider; an unrecorded span has none, which does not matter to a UUID.
 func (j *join) joined(span trace.Span) bool {
 	runID := ""
 	if s, ok := span.(sdktrace.ReadOnlySpan); ok {

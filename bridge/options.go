@@ -140,7 +140,7 @@ func checkCertificates(signal string) error {
 	return nil
 }
 
-// validHeaders says whether the headers in a variable, "key=value,key=value" with values percent-encoded, can be sent as gRPC metadata.
+// validHeaders reports whether the headers in a variable, "key=value,key=value" with values percent-encoded, can be sent as gRPC metadata.
 func validHeaders(text string) bool {
 	for pair := range strings.SplitSeq(text, ",") {
 		if strings.TrimSpace(pair) == "" {

@@ -111,7 +111,7 @@ func withoutEnded(ctx context.Context) context.Context {
 	return ctx
 }
 
-// isCurrent says whether s is the current span of a context.
+// isCurrent reports whether s is the current span of a context.
 func (s *Span) isCurrent(ctx context.Context) bool {
 	return trace.SpanContextFromContext(ctx).SpanID() == s.SpanContext().SpanID()
 }

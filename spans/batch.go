@@ -70,7 +70,7 @@ func NewBatch(scope, version string) *Batch {
 // Keep has the messages say where their spans come from.
 func (b *Batch) Keep() { b.traced = true }
 
-// KeepLinks says whether Link adds links (RunConfig.SpanLinks).
+// KeepLinks reports whether Link adds links (RunConfig.SpanLinks).
 func (b *Batch) KeepLinks(links bool) { b.links = links }
 
 // Edit registers functions that are called with the attributes of each resource, and with each span but parts, complete with its attributes and not yet
@@ -85,7 +85,7 @@ const NoOrigin = -1
 // From sets the origin of the spans added next, in the caller's own numbers.
 func (b *Batch) From(origin int64) { b.origin = origin }
 
-// Len is the number of spans in the current message.
+// Len returns the number of spans in the current message.
 func (b *Batch) Len() int { return b.n }
 
 // Add appends a span and returns it, for the caller's own attributes, links and events, to be set before the next span is added.

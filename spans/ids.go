@@ -57,7 +57,8 @@ func Carried(runID string, ids *logids.IDs) (trace pcommon.TraceID, parent pcomm
 	return trace, parent, true
 }
 
-// IsUUID says whether an id text is the UUID of a trace id as mostly written, with dashes, in lower case: then the text need not be kept beside the trace id.
+// IsUUID reports whether an id text is the UUID of a trace id as mostly written, with dashes, in lower case: then the text need not be kept beside the trace
+// id.
 func IsUUID(text string, id pcommon.TraceID) bool {
 	if len(text) != 36 {
 		return false
@@ -80,7 +81,7 @@ func IsUUID(text string, id pcommon.TraceID) bool {
 	return true
 }
 
-// NoTraceID says whether an id text stands for no id: an empty text, a text that Python, verl or JSON have for none, or only zeros, with dashes or without,
+// NoTraceID reports whether an id text stands for no id: an empty text, a text that Python, verl or JSON have for none, or only zeros, with dashes or without,
 // which OpenTelemetry's loggers print outside a span.
 func NoTraceID(text string) bool {
 	switch text {
@@ -180,7 +181,7 @@ func SpanID(trace pcommon.TraceID, role string, key ...[]byte) pcommon.SpanID {
 	return id
 }
 
-// IDHash is a hash of a span's ids, never 0, the key under which components store verdicts of the span. Without a span, of its trace.
+// IDHash returns a hash of a span's ids, never 0, the key under which components store verdicts of the span. Without a span, of its trace.
 func IDHash(trace pcommon.TraceID, span pcommon.SpanID) uint64 {
 	var key [24]byte
 	copy(key[:], trace[:])
@@ -206,7 +207,7 @@ func (d *Digest) Add(part []byte) {
 	d.hi, d.lo = d.hi*0x9e3779b97f4a7c15+h.Hi, h.Lo
 }
 
-// Key is the hash of the parts added, 16 bytes.
+// Key returns the hash of the parts added, 16 bytes.
 func (d *Digest) Key() []byte {
 	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, d.hi), d.lo)
 }

@@ -41,7 +41,7 @@ type fromEnvironment struct {
 	variables []string // the first that is set counts
 }
 
-// IsJobAttribute says whether PutJob may write the attribute.
+// IsJobAttribute reports whether PutJob may write the attribute.
 func IsJobAttribute(name string) bool {
 	if !strings.HasPrefix(name, "slurm.") && !strings.HasPrefix(name, "k8s.") { // most are not
 		return false
@@ -62,7 +62,7 @@ func PutJob(m pcommon.Map, run string) {
 	put(m, jobAttributes[:])
 }
 
-// JobLabels is what the environment says of a run: what PutJob writes, and all else in OTEL_RESOURCE_ATTRIBUTES; empty where the environment names another
+// JobLabels returns what the environment says of a run: what PutJob writes, and all else in OTEL_RESOURCE_ATTRIBUTES; empty where the environment names another
 // run.
 func JobLabels(run string) map[string]string {
 	labels := make(map[string]string)

@@ -32,17 +32,17 @@ func NCCLRankName(rank int32, host string) string {
 	return string(b)
 }
 
-// IsNCCLRank says whether name is a rank's span name, as NCCLRankName makes, or SpanNCCLRank, of a rank without a number.
+// IsNCCLRank reports whether name is a rank's span name, as NCCLRankName makes, or SpanNCCLRank, of a rank without a number.
 func IsNCCLRank(name string) bool {
 	return name == SpanNCCLRank || len(name) > len(SpanRank) && name[:len(SpanRank)] == SpanRank && ascii.IsDigit(name[len(SpanRank)])
 }
 
-// IsNCCLPhase says whether a span of this name is a phase of a rank: late, wait or transfer.
+// IsNCCLPhase reports whether a span of this name is a phase of a rank: late, wait or transfer.
 func IsNCCLPhase(name string) bool {
 	return name == SpanNCCLTransfer || name == SpanNCCLWait || name == SpanNCCLLate
 }
 
-// IsNCCLPart says whether a span of this name is below the root of a collective: the span of a rank or of a part of a rank.
+// IsNCCLPart reports whether a span of this name is below the root of a collective: the span of a rank or of a part of a rank.
 func IsNCCLPart(name string) bool {
 	switch name {
 	case SpanNCCLChannel, SpanNCCLProxyOp, SpanNCCLProxyStep:

@@ -21,7 +21,7 @@ const (
 	Histogram
 )
 
-// MetricNamed is the registry's metric of a name. It panics on an unknown name: names are constants, and tables of metrics are filled at program start.
+// MetricNamed returns the registry's metric of a name. It panics on an unknown name: names are constants, and tables of metrics are filled at program start.
 func MetricNamed(name string) Metric {
 	m, ok := metrics[name]
 	if !ok {

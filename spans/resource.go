@@ -118,7 +118,7 @@ type Stated struct {
 // Set states a number, which must be finite.
 func (s *Stated) Set(i int, x float64) { s.Has, s.Values[i] = s.Has|1<<i, x }
 
-// Is says whether a number is stated and has a value.
+// Is reports whether a number is stated and has a value.
 func (s *Stated) Is(i int, x float64) bool { return s.Has&(1<<i) != 0 && s.Values[i] == x }
 
 // put writes the stated numbers, whole ones as integers, but for the loss scale, which is a float by nature.

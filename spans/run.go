@@ -45,11 +45,11 @@ var checkpoint = regexp.MustCompile(`^checkpoint-\d+$`)
 // /var/log/containers (kubernetes/kubernetes 16913111 pkg/kubelet/kuberuntime/helpers.go, BuildPodLogsDirectory, and legacy.go). A static pod's uid is a hash.
 var podLogs = regexp.MustCompile(`^[a-z0-9-]+_[a-z0-9.-]+_([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32})$`)
 
-// isOfPod says whether a directory is a container's in the logs of a pod.
+// isOfPod reports whether a directory is a container's in the logs of a pod.
 func isOfPod(dir string) bool { return podLogs.MatchString(filepath.Base(filepath.Dir(dir))) }
 
-// DirectoryRun is the run id of a log file without a named run, made from the directory. A checkpoint directory belongs to the run's directory. All containers
-// of a pod are one run, also when read through the kubelet's links: the directory of the links has the logs of all pods.
+// DirectoryRun returns the run id of a log file without a named run, made from the directory. A checkpoint directory belongs to the run's directory. All
+// containers of a pod are one run, also when read through the kubelet's links: the directory of the links has the logs of all pods.
 func DirectoryRun(path string) string {
 	if to, err := os.Readlink(path); err == nil && filepath.IsAbs(to) && isOfPod(filepath.Dir(to)) {
 		path = to
@@ -85,7 +85,7 @@ var jobVariables = [...]struct {
 	{"MASTER_ADDR", pytorchJobRun("-master-0")},       // kubeflow/training-operator 1417bbc3 pkg/controller.v1/pytorch/envvar.go
 }
 
-// JobVariables are the names of the variables that JobRunID reads, in order.
+// JobVariables returns the names of the variables that JobRunID reads, in order.
 func JobVariables() []string {
 	names := make([]string, len(jobVariables))
 	for i, v := range jobVariables {
@@ -107,8 +107,8 @@ func JobRunID() (run, variable string) {
 	return "", ""
 }
 
-// Collector is the name of this process among the collectors that write metrics of the same runs: TRAINBRIDGE_COLLECTOR, else the host's name. Empty: the host
-// has no name.
+// Collector returns the name of this process among the collectors that write metrics of the same runs: TRAINBRIDGE_COLLECTOR, else the host's name. Empty: the
+// host has no name.
 func Collector() string {
 	name := strings.TrimSpace(os.Getenv("TRAINBRIDGE_COLLECTOR"))
 	if name == "" {
@@ -185,7 +185,7 @@ type RunSpan struct {
 	Time    TimeSource `json:"time"`    // where Start comes from
 }
 
-// Opens is the span of a log's run whose first record begins at a time.
+// Opens returns the span of a log's run whose first record begins at a time.
 func (c RunConfig) Opens(path string, start int64, source TimeSource) RunSpan {
 	by := "run_id"
 	if c.RunID == "" {
@@ -197,8 +197,8 @@ func (c RunConfig) Opens(path string, start int64, source TimeSource) RunSpan {
 // runLength is the length of a run's span. When a run ends nobody knows; Jaeger keeps microseconds, and warns of spans without length.
 const runLength = int64(time.Millisecond)
 
-// IDs are the ids of the span, in the run's own trace. They are a hash of all that AddRun writes: hosts whose collectors met the run elsewhere have spans of
-// their own, and an id never has a second content.
+// IDs returns the ids of the span, in the run's own trace. They are a hash of all that AddRun writes: hosts whose collectors met the run elsewhere have spans
+// of their own, and an id never has a second content.
 func (r RunSpan) IDs() (pcommon.TraceID, pcommon.SpanID) {
 	trace, _ := RunIDs(r.Run)
 	start := binary.BigEndian.AppendUint64(nil, uint64(r.Start))

@@ -32,8 +32,8 @@ func Name[T string | []byte](raw T) string {
 	return clip(s, MaxAttributeBytes)
 }
 
-// Hidden says whether a rune is invisible: a control character (C0, DEL, C1), a change of text direction, a character without width (ZWSP, ZWJ, BOM), or a line
-// end.
+// Hidden reports whether a rune is invisible: a control character (C0, DEL, C1), a change of text direction, a character without width (ZWSP, ZWJ, BOM), or a
+// line end.
 func Hidden(r rune) bool {
 	if r < utf8.RuneSelf { // nearly every rune of every name
 		return r < ' ' || r == 0x7f
@@ -43,7 +43,7 @@ func Hidden(r rune) bool {
 
 const replacement = "\uFFFD"
 
-// shown is a rune of a name, U+FFFD for an invisible one.
+// shown returns a rune of a name, U+FFFD for an invisible one.
 func shown(r rune) rune {
 	if Hidden(r) {
 		return utf8.RuneError
@@ -84,7 +84,7 @@ type Interner struct {
 
 const maxInterned = 4096
 
-// Text is the function Name, without an allocation for a name seen before.
+// Text returns the function Name, without an allocation for a name seen before.
 func (in *Interner) Text(raw []byte) string {
 	if len(raw) == 0 {
 		return ""

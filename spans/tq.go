@@ -23,7 +23,7 @@ var tqStages = [TQStages]string{
 	StageGet, StageCompute, StagePut, StageClientGet, StageClientPut, StageClientGetMeta, StageClientClear, StageFunction,
 }
 
-// String is the attribute's text.
+// String returns the attribute's text.
 func (s TQStage) String() string {
 	if s >= TQStages {
 		return ""
@@ -31,7 +31,7 @@ func (s TQStage) String() string {
 	return tqStages[s]
 }
 
-// TQStageNamed is the stage or client operation of a span name; TQNone for another name, also a function's, which the log chooses.
+// TQStageNamed returns the stage or client operation of a span name; TQNone for another name, also a function's, which the log chooses.
 func TQStageNamed(span string) TQStage {
 	switch span {
 	case SpanTQGet:
@@ -52,7 +52,7 @@ func TQStageNamed(span string) TQStage {
 	return TQNone
 }
 
-// TQStageOf is the stage in the attribute AttrTQStage, TQNone for another text.
+// TQStageOf returns the stage in the attribute AttrTQStage, TQNone for another text.
 func TQStageOf(v pcommon.Value) TQStage {
 	switch ValueText(v) {
 	case StageFunction:

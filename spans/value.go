@@ -7,7 +7,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
-// ValueText is the text of an attribute, empty for another type: spans may come from anyone.
+// ValueText returns the text of an attribute, empty for another type: spans may come from anyone.
 func ValueText(v pcommon.Value) string {
 	if v.Type() != pcommon.ValueTypeStr {
 		return ""
@@ -15,7 +15,7 @@ func ValueText(v pcommon.Value) string {
 	return v.Str()
 }
 
-// AttrText is the text of a named attribute, empty if absent.
+// AttrText returns the text of a named attribute, empty if absent.
 func AttrText(attrs pcommon.Map, name string) string {
 	if v, ok := attrs.Get(name); ok {
 		return ValueText(v)
@@ -23,7 +23,7 @@ func AttrText(attrs pcommon.Map, name string) string {
 	return ""
 }
 
-// ValueNumber is the finite number in an attribute; NaN for another type, or an infinite one.
+// ValueNumber returns the finite number in an attribute; NaN for another type, or an infinite one.
 func ValueNumber(v pcommon.Value) float64 {
 	switch v.Type() {
 	case pcommon.ValueTypeDouble:
@@ -48,7 +48,7 @@ func Points(m pmetric.Metric) pmetric.NumberDataPointSlice {
 	}
 }
 
-// PointNumber is the number in a point, 0 if none.
+// PointNumber returns the number in a point, 0 if none.
 func PointNumber(p pmetric.NumberDataPoint) float64 {
 	if p.ValueType() == pmetric.NumberDataPointValueTypeInt {
 		return float64(p.IntValue())
@@ -56,7 +56,7 @@ func PointNumber(p pmetric.NumberDataPoint) float64 {
 	return p.DoubleValue()
 }
 
-// Finite says whether a number is neither NaN nor infinite.
+// Finite reports whether a number is neither NaN nor infinite.
 func Finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 
 // PutFinite writes a finite number. NaN and infinities, unknown to JSON, break backends that store JSON: they are left out like absent numbers.

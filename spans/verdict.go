@@ -9,7 +9,7 @@ type Verdict struct {
 	Advice   string // advice to the reader
 }
 
-// VerdictNamed is the registry's verdict of a name and a cause; for an unknown or empty cause, the entry of the name.
+// VerdictNamed returns the registry's verdict of a name and a cause; for an unknown or empty cause, the entry of the name.
 func VerdictNamed(name, cause string) (Verdict, bool) {
 	v, ok := verdicts[[2]string{name, cause}]
 	if !ok {

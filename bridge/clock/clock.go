@@ -251,13 +251,13 @@ type Anchor struct {
 // Offset is wall − counter in ns. ok is false before the first Observe or Guess.
 func (a *Anchor) Offset() (ns int64, ok bool) { return a.offset, a.set }
 
-// Guessed says whether the offset is that of Guess: no line of this process carried a wall clock.
+// Guessed reports whether the offset is that of Guess: no line of this process carried a wall clock.
 func (a *Anchor) Guessed() bool { return a.guess }
 
-// Coarse says whether all stamps seen by this process had whole seconds: the offset is up to a second too small.
+// Coarse reports whether all stamps seen by this process had whole seconds: the offset is up to a second too small.
 func (a *Anchor) Coarse() bool { return !a.fine }
 
-// Breaks says whether a line with these times (ns) is of another clock than the lines before: a reboot or an end of the process cut open work off. A counter
+// Breaks reports whether a line with these times (ns) is of another clock than the lines before: a reboot or an end of the process cut open work off. A counter
 // that went back together with the wall clock does not break: the line is only late. false before the first wall clock, as with a guess.
 func (a *Anchor) Breaks(counter, wall int64) bool {
 	d := wall - counter - a.offset
@@ -330,10 +330,10 @@ func (a *Anchors) Get(host string, pid int64) *Anchor {
 	return an
 }
 
-// Len is how many anchors are kept.
+// Len returns how many anchors are kept.
 func (a *Anchors) Len() int { return len(a.byKey) }
 
-// recent are all anchors, the one used last first.
+// recent returns all anchors, the one used last first.
 func (a *Anchors) recent() []*Anchor {
 	all := make([]*Anchor, 0, len(a.byKey))
 	for _, an := range a.byKey {

@@ -62,7 +62,7 @@ const maxForms = 512
 
 func (h *hits) set(form int32) { h[form>>6] |= 1 << (form & 63) }
 
-// without takes forms out, and says whether any is left.
+// without takes forms out, and reports whether any is left.
 func (h *hits) without(other *hits) (left bool) {
 	for i := range h {
 		h[i] &^= other[i]

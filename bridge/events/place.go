@@ -110,11 +110,11 @@ func (pl *placer) of(text []byte) place {
 	return p
 }
 
-// noHost says whether a name before a colon is none of a host: "mlx5", by which rdma-core begins its messages, or the class of an exception.
+// noHost reports whether a name before a colon is none of a host: "mlx5", by which rdma-core begins its messages, or the class of an exception.
 func noHost(name []byte) bool { return string(name) == "mlx5" || endsLikeException(name) }
 
-// Glued is the text in a line behind a record without a line end of its own, such as a progress bar: the beginning of a traceback, an error of a rank, or text
-// that may be of a form. nil: none.
+// Glued returns the text in a line behind a record without a line end of its own, such as a progress bar: the beginning of a traceback, an error of a rank, or
+// text that may be of a form. nil: none.
 func Glued(line []byte) []byte {
 	line = bytes.TrimRight(line, " \t\r")
 	if bytes.HasSuffix(bytes.TrimSuffix(line, []byte(":")), tracebackText) || bytes.Contains(line, []byte("[rank")) {
@@ -133,7 +133,7 @@ func Glued(line []byte) []byte {
 	return nil
 }
 
-// behindBar is the text behind a bar of tqdm with its speed, "… 27/35 [00:12<00:03,  2.08it/s, loss=6.617]"; nil: no bar, or nothing behind it.
+// behindBar returns the text behind a bar of tqdm with its speed, "… 27/35 [00:12<00:03,  2.08it/s, loss=6.617]"; nil: no bar, or nothing behind it.
 func behindBar(line []byte) []byte {
 	remaining := bytes.IndexByte(line, '<') // most records end here
 	if remaining < 0 {
@@ -254,7 +254,7 @@ func (pl *placer) date(year int, month time.Month, day, hour, minute, second, fr
 
 var rankFile = regexp.MustCompile(`(?:^|[_.-])(?:global_?)?rank[_-]?(\d{1,6})(?:[_.-]|$)`)
 
-// pathRank is the rank named by the path of a log: of the job in rank_3.log, rank3.err and rank_3/stderr.log, of the node in torchrun's
+// pathRank returns the rank named by the path of a log: of the job in rank_3.log, rank3.err and rank_3/stderr.log, of the node in torchrun's
 // <log_dir>/<run>/attempt_<n>/<local rank>/stderr.log. -1: the path names none.
 func pathRank(path string) (rank, local int64) {
 	dir, file := filepath.Split(path)

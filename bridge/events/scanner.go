@@ -118,10 +118,10 @@ func (s *Scanner) Line(text []byte) []Event {
 // maxLine bounds the part of a line that is looked at.
 const maxLine = 64 << 10
 
-// Busy says whether events wait for more lines.
+// Busy reports whether events wait for more lines.
 func (s *Scanner) Busy() bool { return len(s.open)+len(s.traces) > 0 }
 
-// Lines is how many lines were looked at.
+// Lines returns how many lines were looked at.
 func (s *Scanner) Lines() int64 { return s.lines }
 
 // Flush ends the events that wait for more lines.
@@ -273,7 +273,7 @@ func (e *Event) header(text []byte) {
 	}
 }
 
-// groupName is the name of a process group as printed by all its ranks: "PG ID 0 PG GUID 0(default_pg) " is "0(default_pg)", "PG 0 " is "0".
+// groupName returns the name of a process group as printed by all its ranks: "PG ID 0 PG GUID 0(default_pg) " is "0(default_pg)", "PG 0 " is "0".
 func groupName(s string) string {
 	s = strings.TrimSpace(s)
 	if _, guid, ok := strings.Cut(s, "GUID "); ok {
@@ -327,7 +327,7 @@ func (s *Scanner) goesOn(p *place, found *hits, hit bool) (taken bool) {
 	return false
 }
 
-// first is the class of the first form whose text a line holds.
+// first returns the class of the first form whose text a line holds.
 func first(found *hits) (of Class) {
 	found.each(func(i int) bool {
 		of = Forms[i].Class

@@ -34,7 +34,7 @@ var (
 	rankError     = regexp.MustCompile(`\[rank\d+\]: (?:[A-Za-z_]\w*\.)*\w+Error: `)
 )
 
-// begins says whether a traceback begins in the line.
+// begins reports whether a traceback begins in the line.
 func begins(text []byte) bool { return bytes.Contains(text, tracebackText) }
 
 const frameText = `File "`
@@ -165,8 +165,8 @@ func (s *Scanner) inTrace(p *place, found *hits, hit bool) (taken bool) {
 	return true
 }
 
-// endsWith says whether a line with the type m[1] and the message m[2] is the exception at the end of a traceback. A type with an unusual name counts where a
-// message follows, unless the line is one of a form (hit) and there was no frame yet. Behind frames without a first line, which warnings print too, the name
+// endsWith reports whether a line with the type m[1] and the message m[2] is the exception at the end of a traceback. A type with an unusual name counts where
+// a message follows, unless the line is one of a form (hit) and there was no frame yet. Behind frames without a first line, which warnings print too, the name
 // must be usual.
 func (t *traceback) endsWith(m [][]byte, hit bool) bool {
 	if t.headless {
@@ -226,7 +226,7 @@ func (t *traceback) close() {
 	t.lines = 0
 }
 
-// indentOf is the number of blanks and tabs before a text.
+// indentOf returns the number of blanks and tabs before a text.
 func indentOf(text []byte) int { return len(text) - len(bytes.TrimLeft(text, " \t")) }
 
 // addTo adds the innermost frame to an event. The exception of a launcher only reports the end of a rank.
@@ -237,7 +237,7 @@ func (t *traceback) addTo(e *Event) {
 	}
 }
 
-// launcher says whether the traceback is of the program that started the ranks.
+// launcher reports whether the traceback is of the program that started the ranks.
 func (t *traceback) launcher() bool {
 	return launcherFile.MatchString(t.first.File) && launcherEnd.MatchString(t.last.File)
 }
@@ -279,12 +279,12 @@ func (s *Scanner) emitTrace(t *traceback) {
 	s.emit(&e, []byte("Traceback … "+t.last.String()))
 }
 
-// looksLikeException says whether a word can be the type of an exception: by a usual ending, or by the dots of a module's name ("queue.Empty").
+// looksLikeException reports whether a word can be the type of an exception: by a usual ending, or by the dots of a module's name ("queue.Empty").
 func looksLikeException(name []byte) bool {
 	return endsLikeException(name) || bytes.Count(name, []byte(".")) > 0
 }
 
-// endsLikeException says whether a word has a usual ending of the types of exceptions.
+// endsLikeException reports whether a word has a usual ending of the types of exceptions.
 func endsLikeException(name []byte) bool {
 	for _, end := range []string{
 		"Error", "Exception", "Interrupt", "Exit", "Warning", "Timeout", "Refused", "Reset", "Died", "Found", "Failed", "Failure", "StopIteration", "Expired",
@@ -296,7 +296,7 @@ func endsLikeException(name []byte) bool {
 	return false
 }
 
-// IsImport says whether a type of exception is that of an import, which programs try and do without.
+// IsImport reports whether a type of exception is that of an import, which programs try and do without.
 func IsImport(exception string) bool {
 	return exception == "ImportError" || exception == "ModuleNotFoundError"
 }

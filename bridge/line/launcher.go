@@ -289,7 +289,7 @@ func (pl *Peeler) peelDated(b []byte, p *Prefix) ([]byte, bool) {
 
 var monthNames = []byte("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec ")
 
-// month is the number of the month at the beginning of b, 0 if none.
+// month returns the number of the month at the beginning of b, 0 if none.
 func month(b []byte) int {
 	i := bytes.Index(monthNames, b[:4])
 	if i < 0 || i%4 != 0 { // each name has four bytes, with the blank
@@ -298,13 +298,13 @@ func month(b []byte) int {
 	return i/4 + 1
 }
 
-// isWeekday says whether b begins with the name of a weekday and a blank.
+// isWeekday reports whether b begins with the name of a weekday and a blank.
 func isWeekday(b []byte) bool {
 	i := bytes.Index([]byte("Mon Tue Wed Thu Fri Sat Sun "), b[:4])
 	return i >= 0 && i%4 == 0
 }
 
-// dayLen is the length of "Aug  3 09:14:23.818029" at the beginning of b, 0 if absent.
+// dayLen returns the length of "Aug  3 09:14:23.818029" at the beginning of b, 0 if absent.
 func dayLen(b []byte) int {
 	if len(b) < 15 || month(b) == 0 || b[4] != ' ' && b[4]-'0' > 3 || b[5]-'0' > 9 || b[6] != ' ' || !isClock(b[7:15]) {
 		return 0
@@ -322,7 +322,7 @@ func isClock(b []byte) bool {
 	return b[2] == ':' && b[5] == ':' && allDigits(b[:2]) && allDigits(b[3:5]) && allDigits(b[6:8])
 }
 
-// ctimeLen is the length of "Mon Aug  3 09:14:22 2026" at the beginning of b, 0 if absent.
+// ctimeLen returns the length of "Mon Aug  3 09:14:22 2026" at the beginning of b, 0 if absent.
 func ctimeLen(b []byte) int {
 	if len(b) < 24 || b[3] != ' ' || !isWeekday(b) || dayLen(b[4:19]) == 0 || b[19] != ' ' || !allDigits(b[20:24]) {
 		return 0
@@ -436,7 +436,8 @@ func (pl *Peeler) peelNamed(b []byte, p *Prefix, first bool) ([]byte, bool) {
 	return rest[1:], true
 }
 
-// isService says whether a word is "trainer-1" or "trainer_1" of compose, "x8m0-algo-1-a1b2" of SageMaker's local mode, or "trainer.1.x8m0@gpu-01" of a swarm.
+// isService reports whether a word is "trainer-1" or "trainer_1" of compose, "x8m0-algo-1-a1b2" of SageMaker's local mode, or "trainer.1.x8m0@gpu-01" of a
+// swarm.
 func isService(b []byte) bool {
 	if bytes.IndexByte(b, '@') > 0 {
 		return bytes.Count(b, []byte(".")) >= 2
@@ -451,7 +452,7 @@ func isService(b []byte) bool {
 	return i < len(b) && i > 1 && (b[i-1] == '-' || b[i-1] == '_') && !ofTraining(b)
 }
 
-// ofTraining says whether a word is a training log's name rather than a host: "epoch1", "val_loss_2", "top5".
+// ofTraining reports whether a word is a training log's name rather than a host: "epoch1", "val_loss_2", "top5".
 func ofTraining(b []byte) bool {
 	for _, w := range [...]string{
 		"epoch", "step", "iter", "loss", "acc", "top", "fold", "stage", "phase", "batch", "layer", "val", "eval", "test", "lr", "fp", "bf", "rank",
@@ -469,7 +470,7 @@ func isHostByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c == '-' || c == '.' || c == '_'
 }
 
-// isHost says whether a text can be a host's name or address.
+// isHost reports whether a text can be a host's name or address.
 func isHost(b []byte) bool {
 	for _, c := range b {
 		if !isHostByte(c) && c != ':' {
@@ -487,8 +488,8 @@ type hosts struct {
 	lines, labelled int
 }
 
-// known says whether a word is a host, and remembers the first 64 words. Before a single value ("top5: 0.93") a word is no evidence, because a table of values
-// has such lines, too: the line, which Peel has counted, does not count.
+// known reports whether a word is a host, and remembers the first 64 words. Before a single value ("top5: 0.93") a word is no evidence, because a table of
+// values has such lines, too: the line, which Peel has counted, does not count.
 func (h *hosts) known(word []byte, singleValue bool) bool {
 	if singleValue {
 		h.lines--

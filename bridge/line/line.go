@@ -346,7 +346,7 @@ func dashes(b []byte) (level, name, rest []byte, ok bool) {
 	return nil, nil, nil, false
 }
 
-// isName says whether a text can be the name of a logger: letters, digits, dots, underscores and hyphens.
+// isName reports whether a text can be the name of a logger: letters, digits, dots, underscores and hyphens.
 func isName(b []byte) bool {
 	for _, c := range b {
 		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '.' && c != '_' && c != '-' {
@@ -356,7 +356,7 @@ func isName(b []byte) bool {
 	return len(b) > 0
 }
 
-// levelLen is the length of the log level at the beginning of b, 0 if none.
+// levelLen returns the length of the log level at the beginning of b, 0 if none.
 func levelLen(b []byte) int {
 	n := 0
 	for n < len(b) && n < 9 && b[n] >= 'A' && b[n] <= 'Z' {
@@ -369,8 +369,8 @@ func levelLen(b []byte) int {
 	return 0
 }
 
-// StampLen is the length of the time at the beginning of b: "2026-02-11 16:40:00" with T or a blank between, an optional fraction after a dot or comma, and an
-// optional zone; or "2026/02/11 16:40:00" (the files of mmengine, mmengine/logging/logger.py). 0: none.
+// StampLen returns the length of the time at the beginning of b: "2026-02-11 16:40:00" with T or a blank between, an optional fraction after a dot or comma,
+// and an optional zone; or "2026/02/11 16:40:00" (the files of mmengine, mmengine/logging/logger.py). 0: none.
 func StampLen(b []byte) int {
 	if len(b) < 19 || b[4] != '-' && b[4] != '/' || b[7] != b[4] || b[10] != ' ' && b[10] != 'T' || b[13] != ':' || b[16] != ':' {
 		return 0
@@ -471,7 +471,7 @@ func stripANSI(out, b []byte, first int) []byte {
 	return append(out, b...)
 }
 
-// escapeLen is the length of the escape at the beginning of b, at least 1.
+// escapeLen returns the length of the escape at the beginning of b, at least 1.
 func escapeLen(b []byte) int {
 	if len(b) < 2 {
 		return 1

@@ -157,7 +157,7 @@ func (w *sweeper) dropCaught(base string) {
 	delete(w.captured, base)
 }
 
-// moved are the files that were just renamed to paths of streams, and that no stream had before, with these paths.
+// moved returns the files that were just renamed to paths of streams, and that no stream had before, with these paths.
 func (w *sweeper) moved() map[fingerprint.ID]string {
 	all := map[fingerprint.ID]string{}
 	for base, events := range w.captured {

@@ -170,7 +170,7 @@ func (c Config) checkDeadLetter() error {
 	return nil
 }
 
-// reads says whether a file of this name would be read, also as a rotated file of a path in the globs.
+// reads reports whether a file of this name would be read, also as a rotated file of a path in the globs.
 func (c Config) reads(path string) bool {
 	read := Config{Include: absolutes(slices.Concat(c.Include, c.IncludeByContent, c.Document)), Exclude: absolutes(c.Exclude)}
 	path = absolute(path)
@@ -199,7 +199,7 @@ func absolute(path string) string {
 	return path
 }
 
-// Includes says whether Include names a file and Exclude does not.
+// Includes reports whether Include names a file and Exclude does not.
 func (c Config) Includes(path string) bool {
 	return glob.New(c.Include).Match(path) && !glob.New(c.Exclude).Match(path)
 }

@@ -259,7 +259,7 @@ func (c *counts) bump(rc *counter, n int64) {
 	c.mu.Unlock()
 }
 
-// bytesRead is the number of bytes read so far.
+// bytesRead returns the number of bytes read so far.
 func (c *counts) bytesRead() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -90,7 +90,7 @@ func (t *Tailer) setAside(b *lineBatch, places []Place) (sample []byte) {
 	return bytes.TrimRight(texts[0], "\r\n")
 }
 
-// parts are the lines of a record: the parts of the batch's pieces within its place, in order, then the lent lines still held.
+// parts returns the lines of a record: the parts of the batch's pieces within its place, in order, then the lent lines still held.
 func (b *lineBatch) parts(p place) (out []piece) {
 	at := int64(0) // bytes of the pieces so far
 	for _, pc := range b.pieces {

@@ -41,15 +41,15 @@ var processDescriptors = sync.OnceValue(func() *descriptors {
 	return newDescriptors(limit.Cur)
 })
 
-// newDescriptors is the budget of a process with a limit of open files: half of the limit, less where other files would have no room, but minOpenFiles at least
-// and maxOpenFiles at most.
+// newDescriptors returns the budget of a process with a limit of open files: half of the limit, less where other files would have no room, but minOpenFiles at
+// least and maxOpenFiles at most.
 func newDescriptors(limit uint64) *descriptors {
 	n := int64(min(limit, 2*maxOpenFiles))
 	n = max(min(n/2, n-otherFiles), minOpenFiles)
 	return &descriptors{most: n, limited: n < maxOpenFiles}
 }
 
-// share is the number of files of some kind that may be open: n, or a part of the budget (for 4, a quarter) if smaller.
+// share returns the number of files of some kind that may be open: n, or a part of the budget (for 4, a quarter) if smaller.
 func (d *descriptors) share(n, part int64) int64 { return max(1, min(n, d.most/part)) }
 
 // take counts an opened file.
@@ -109,7 +109,7 @@ func (d *descriptors) resume() {
 	}
 }
 
-// pressure says whether half of the budget is used, and whether all is used or files wait for their turn.
+// pressure reports whether half of the budget is used, and whether all is used or files wait for their turn.
 func (d *descriptors) pressure() (half, short bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -173,7 +173,7 @@ func (t *Tailer) reopenInTurn(f *file) error {
 	return t.reopen(f)
 }
 
-// mayUnpack says whether another compressed file may be opened for reading.
+// mayUnpack reports whether another compressed file may be opened for reading.
 func (t *Tailer) mayUnpack() bool {
 	most := t.descriptors.share(maxPacked, 8)
 	if t.final {
@@ -182,5 +182,5 @@ func (t *Tailer) mayUnpack() bool {
 	return t.packed.Load() < most
 }
 
-// isShort says whether a file could not be opened because the process, or the system, has too many open.
+// isShort reports whether a file could not be opened because the process, or the system, has too many open.
 func isShort(err error) bool { return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) }

@@ -111,7 +111,7 @@ func (w *sweeper) scanChanged(now time.Time) {
 	}
 }
 
-// backOff is the delay before the next look at something: a tenth of the time it has been idle, between poll and maxIdlePoll.
+// backOff returns the delay before the next look at something: a tenth of the time it has been idle, between poll and maxIdlePoll.
 func backOff(poll, idle time.Duration) time.Duration {
 	return max(poll, min(idle/10, maxIdlePoll))
 }
@@ -278,12 +278,12 @@ func (w *sweeper) met(path string, now time.Time) {
 	w.look(w.newStream(path, now), now)
 }
 
-// wanted says whether the globs ask for a file.
+// wanted reports whether the globs ask for a file.
 func (w *sweeper) wanted(path string) bool {
 	return w.globs.Match(path) && !w.exclude.Match(path)
 }
 
-// isDocument says whether a file of the globs is rewritten whole.
+// isDocument reports whether a file of the globs is rewritten whole.
 func (w *sweeper) isDocument(path string) bool {
 	return w.documents.Match(path) || w.t.set.IsDocument != nil && w.t.set.IsDocument(path)
 }

@@ -16,7 +16,7 @@ type dull struct {
 	seen   [dullShapes]uint8  // lines of the shape so far, at most dullAfter
 }
 
-// is says whether dullAfter lines of the shape of a line were seen before, and counts the line.
+// is reports whether dullAfter lines of the shape of a line were seen before, and counts the line.
 func (d *dull) is(line []byte) bool {
 	text := bytes.TrimLeft(line, " \t")
 	if len(text) < dullLeast || len(text) > dullMost || text[0] == '"' || text[0] == '{' || text[0] == '}' || text[0] == ',' {

@@ -89,8 +89,8 @@ func (f *file) begin() {
 	f.print.Extend(0, b)
 }
 
-// wasCut says whether the file was truncated or rewritten: the bytes before head differ. Of an unread file, the first bytes decide. A closed or compressed file
-// is not looked at: false.
+// wasCut reports whether the file was truncated or rewritten: the bytes before head differ. Of an unread file, the first bytes decide. A closed or compressed
+// file is not looked at: false.
 func (f *file) wasCut() bool {
 	if f.raw == nil || f.compressed {
 		return false
@@ -103,7 +103,7 @@ func (f *file) wasCut() bool {
 	return n < len(b) || !f.tail.Matches(b)
 }
 
-// isGone says whether the file has no name any more although part of the content was not read and accepted: at shutdown such a file is lost.
+// isGone reports whether the file has no name any more although part of the content was not read and accepted: at shutdown such a file is lost.
 func (t *Tailer) isGone(f *file) bool {
 	if f.life == lifeDead || f.life == lifeMissing || f.isRetired() {
 		return false
@@ -116,7 +116,7 @@ func (t *Tailer) isGone(f *file) bool {
 	return err == nil && fingerprint.Links(fi) == 0 && (!f.compressed && fi.Size() > f.head || f.outstanding > 0 || len(f.replay) > 0)
 }
 
-// sameFile says whether src begins as f did and has the same bytes before f's head.
+// sameFile reports whether src begins as f did and has the same bytes before f's head.
 func sameFile(f *file, src io.ReaderAt) bool {
 	same, _ := compare(f, src)
 	return same
@@ -133,7 +133,7 @@ func compare(f *file, src io.ReaderAt) (same, again bool) {
 	return n == len(p) && fingerprint.Hash(fingerprint.Offset, p) == f.tail.Hash(), err == unpack.ErrAgain //nolint:errorlint // ReadAt returns it itself
 }
 
-// beginsAs says whether src begins as f did.
+// beginsAs reports whether src begins as f did.
 func (f *file) beginsAs(src io.ReaderAt) bool {
 	var b [fingerprint.Bytes]byte
 	p := b[:f.print.N]
@@ -144,8 +144,8 @@ func (f *file) beginsAs(src io.ReaderAt) bool {
 	return f.print.Begins(p[:n])
 }
 
-// isStill says whether src, the present content of f's inode, is still f's content. A compressed file is compared at the beginning only: comparing at the head
-// would mean decompressing up to there, and reading on detects a difference anyway.
+// isStill reports whether src, the present content of f's inode, is still f's content. A compressed file is compared at the beginning only: comparing at the
+// head would mean decompressing up to there, and reading on detects a difference anyway.
 func (f *file) isStill(src source) bool {
 	if _, ok := src.(*unpack.Reader); ok {
 		return f.beginsAs(src)
@@ -229,7 +229,7 @@ func (t *Tailer) reopen(f *file) error {
 	return nil
 }
 
-// statAt is the file's stat at f.path; fs.ErrNotExist also if the path names another file now.
+// statAt returns the file's stat at f.path; fs.ErrNotExist also if the path names another file now.
 func (t *Tailer) statAt(f *file) (fs.FileInfo, error) {
 	fi, err := t.stat(f.path)
 	if err == nil && fingerprint.IDOf(fi) != f.id {
@@ -238,7 +238,7 @@ func (t *Tailer) statAt(f *file) (fs.FileInfo, error) {
 	return fi, err
 }
 
-// stat is the stat of a path, or of a link's target where links are followed.
+// stat returns the stat of a path, or of a link's target where links are followed.
 func (t *Tailer) stat(path string) (fs.FileInfo, error) {
 	if t.cfg.FollowSymlinks {
 		return os.Stat(path)
@@ -321,11 +321,11 @@ func (t *Tailer) findIn(dir string, f *file) (*os.File, error) {
 	return nil, nil
 }
 
-// isBlank says whether a closed file has no fingerprint: a later file with the inode looks the same.
+// isBlank reports whether a closed file has no fingerprint: a later file with the inode looks the same.
 func (f *file) isBlank() bool { return f.src == nil && f.head == 0 && f.print.N == 0 }
 
-// mayBe says whether a file with this name and f's inode may be f, whose content is compared later. Where nothing of f is known to compare, only f's own path
-// and the names of rotated files will do: the inode of a removed file is given to a new one.
+// mayBe reports whether a file with this name and f's inode may be f, whose content is compared later. Where nothing of f is known to compare, only f's own
+// path and the names of rotated files will do: the inode of a removed file is given to a new one.
 func (f *file) mayBe(path string) bool {
 	return f.head > 0 || f.print.N > 0 || path == f.path || rotation.IsSuffix(strings.TrimPrefix(path, f.stream.path))
 }
@@ -412,8 +412,8 @@ func (f *file) turn(to life) {
 	f.life = to
 }
 
-// isRetired says whether the file is only remembered.
+// isRetired reports whether the file is only remembered.
 func (f *file) isRetired() bool { return f.life == lifeRetired || f.life == lifeVanished }
 
-// isComplete says whether no further bytes can come: a compressed file is written once.
+// isComplete reports whether no further bytes can come: a compressed file is written once.
 func (f *file) isComplete() bool { return f.compressed && f.life == lifeRead }

@@ -62,7 +62,7 @@ type bond struct {
 	into    *bond  // the bond that absorbed this bond
 }
 
-// root is the bond that has absorbed b, or b.
+// root returns the bond that has absorbed b, or b.
 func (b *bond) root() *bond {
 	for b.into != nil {
 		b = b.into

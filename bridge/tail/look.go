@@ -303,7 +303,7 @@ func (w *sweeper) rest(s *Stream, now time.Time) {
 	w.again(s, now.Add(backOff(w.t.cfg.PollInterval, now.Sub(s.activeAt))))
 }
 
-// isQuiet says whether a stream with an unchanged current file needs no work.
+// isQuiet reports whether a stream with an unchanged current file needs no work.
 func (s *Stream) isQuiet() bool {
 	f := s.current
 	return len(s.files) == 1 && f.head == f.size && f.head > 0 && !f.compressed && f.life == lifeRead && !f.failed && !s.behind && s.held.n == 0
@@ -524,7 +524,7 @@ func (w *sweeper) lookRotated(s *Stream, f *file, now time.Time) {
 	}
 }
 
-// statOf is the stat of a rotated file, open or closed: it may not have been opened yet, or was closed while current, and names were swapped since.
+// statOf returns the stat of a rotated file, open or closed: it may not have been opened yet, or was closed while current, and names were swapped since.
 func (t *Tailer) statOf(f *file) (fs.FileInfo, error) {
 	if f.raw != nil {
 		return f.raw.Stat()

@@ -168,8 +168,8 @@ func (m *model) destroy(f *modelFile) {
 	}
 }
 
-// sight says whether the tailer knows the file under this name, and has read enough to distinguish the next file: more than the preamble. seen is set also if
-// nothing was read, but the number of the first line was seen.
+// sight reports whether the tailer knows the file under this name, and has read enough to distinguish the next file: more than the preamble. seen is set also
+// if nothing was read, but the number of the first line was seen.
 func (m *model) sight(name string) (read, seen bool) {
 	fi, err := os.Stat(m.path(name))
 	if err != nil {
@@ -232,7 +232,7 @@ func (m *model) rotate(name string) {
 	}
 }
 
-// everSeen says whether the tailer has a stream for the path, now or in the store.
+// everSeen reports whether the tailer has a stream for the path, now or in the store.
 func (m *model) everSeen(name string) bool {
 	if m.tl != nil {
 		if s := m.tl.sweeper.streams[m.path(name)]; s != nil && s.known {
@@ -312,7 +312,7 @@ func (m *model) crashAndRestart() {
 	}
 }
 
-// found says whether the checkpoints lead to a file outside the globs.
+// found reports whether the checkpoints lead to a file outside the globs.
 func (m *model) found(name string) bool {
 	raw, fi, err := osfile.Open(m.path(name), false)
 	require.NoError(m.t, err)

@@ -192,7 +192,7 @@ func (t *Tailer) send(group []*lineBatch) {
 	}
 }
 
-// ending says whether the receiver is shutting down: unaccepted batches are then not retried.
+// ending reports whether the receiver is shutting down: unaccepted batches are then not retried.
 func (t *Tailer) ending() bool {
 	select {
 	case <-t.halt:
@@ -336,7 +336,7 @@ func (t *Tailer) newBatch() *lineBatch {
 	return &lineBatch{}
 }
 
-// all is how many record lines go with the batch, at most: a lent line may go with others, too.
+// all returns how many record lines go with the batch, at most: a lent line may go with others, too.
 func (b *lineBatch) all() int64 { return b.records + int64(len(b.lent)) }
 
 // refused counts the record lines of the places of refused records, each place once.

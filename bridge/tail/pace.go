@@ -59,7 +59,7 @@ func (p *Pace) wait(ctx context.Context, t *Tailer) {
 	}
 }
 
-// slowest is the smallest share read of a Tailer.
+// slowest returns the smallest share read of a Tailer.
 func (p *Pace) slowest() float64 {
 	least := 1.0
 	for _, at := range p.at {
@@ -68,12 +68,12 @@ func (p *Pace) slowest() float64 {
 	return least
 }
 
-// shareRead is the share read of a Tailer's files.
+// shareRead returns the share read of a Tailer's files.
 func (t *Tailer) shareRead() float64 {
 	return share(t.size.Load(), t.lag.Load())
 }
 
-// share is the share read of size bytes with lag bytes left.
+// share returns the share read of size bytes with lag bytes left.
 func share(size, lag int64) float64 {
 	if size <= 0 {
 		return 1
@@ -126,7 +126,7 @@ func (q sideBySide) order() {
 	heap.Init(&q)
 }
 
-// share is the share read of the stream's files.
+// share returns the share read of the stream's files.
 func (s *Stream) share() float64 { return share(s.size.Load(), s.lag.Load()) }
 
 // number numbers the streams in the order of their paths. In the order of discovery, a file assigned by its content would be late, depending on the work of

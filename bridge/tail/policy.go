@@ -14,10 +14,10 @@ type policy interface {
 	next(queue []queued, nth int) int
 	// resumes is the number of streams waiting for the budget that resume after a turn.
 	resumes() int
-	// suspends says whether an idle stream drops its handler.
+	// suspends reports whether an idle stream drops its handler.
 	suspends() bool
 
-	// ended says whether nothing can come any more for the lines that a stream holds.
+	// ended reports whether nothing can come any more for the lines that a stream holds.
 	ended(s *Stream) bool
 	// readUntil is the time up to which everything that these lines may wait for was read, Unix ns.
 	readUntil(w *sweeper, s *Stream, now time.Time) int64
@@ -29,7 +29,7 @@ type policy interface {
 
 	// freeze keeps the state of a checkpoint unchanged until thaw.
 	freeze(t *Tailer) (thaw func())
-	// due says whether a changed stream is to be stored now, even if others are not.
+	// due reports whether a changed stream is to be stored now, even if others are not.
 	due(s *Stream, now time.Time) bool
 	// pause is the delay after a checkpoint with so many holes.
 	pause(holes int) time.Duration
@@ -110,7 +110,7 @@ func (joint) suspends() bool { return false }
 // ended is false: the other half may come in another stream.
 func (joint) ended(*Stream) bool { return false }
 
-// readUntil is the time up to which all streams were read: the other half may be in any.
+// readUntil returns the time up to which all streams were read: the other half may be in any.
 func (joint) readUntil(w *sweeper, s *Stream, now time.Time) int64 {
 	return min(now.UnixNano(), s.caughtUp.Load(), w.allCaughtUp(now))
 }

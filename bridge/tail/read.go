@@ -22,8 +22,8 @@ var (
 	errGone      = fmt.Errorf("%w, or is gone", errTruncated)
 )
 
-// drain is a worker's turn on a stream: it reads the files, oldest first, until their end, or until the budget or the turn is used up. again: the stream has
-// more to read and is to have another turn; otherwise an ack, the sweeper or a free descriptor makes the stream ready when there is more.
+// drain returns a worker's turn on a stream: it reads the files, oldest first, until their end, or until the budget or the turn is used up. again: the stream
+// has more to read and is to have another turn; otherwise an ack, the sweeper or a free descriptor makes the stream ready when there is more.
 func (s *Stream) drain(buf *[]byte) (again bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,7 +91,7 @@ func (s *Stream) drain(buf *[]byte) (again bool) {
 	return false
 }
 
-// readable says whether the file may have unread bytes. For a compressed file, unpackedLater decides when.
+// readable reports whether the file may have unread bytes. For a compressed file, unpackedLater decides when.
 func (s *Stream) readable(f *file) bool {
 	switch f.life {
 	case lifeUnread:
@@ -103,8 +103,8 @@ func (s *Stream) readable(f *file) bool {
 	}
 }
 
-// unpackedLater says whether an unread compressed file must wait: for a stable size, or for its turn among the few read at a time. A stream of a Once that has
-// to wait is parked.
+// unpackedLater reports whether an unread compressed file must wait: for a stable size, or for its turn among the few read at a time. A stream of a Once that
+// has to wait is parked.
 func (s *Stream) unpackedLater(f *file) bool {
 	if !f.compressed || !s.readable(f) {
 		return false
@@ -127,7 +127,7 @@ func (s *Stream) unpackedLater(f *file) bool {
 	return true
 }
 
-// standsStill says whether a compressed file is not being written.
+// standsStill reports whether a compressed file is not being written.
 func (t *Tailer) standsStill(f *file) bool { return t.now().Sub(f.grown) >= t.cfg.PollInterval }
 
 // readFailed handles an error of reading a file. A truncated file is left to the sweeper, which looks for a copy; after any other error the file is closed and
@@ -237,7 +237,7 @@ func (s *Stream) readChunk(f *file, buf *[]byte, limit int) (more bool, err erro
 	}
 }
 
-// lastIsDone says whether the bytes after the last line ending count as a whole line all the same: the file is compressed and whole, is read once, has not
+// lastIsDone reports whether the bytes after the last line ending count as a whole line all the same: the file is compressed and whole, is read once, has not
 // grown for pending_timeout, or its writer has gone on to the next file.
 func (s *Stream) lastIsDone(f *file, now time.Time) bool {
 	if u, ok := f.src.(*unpack.Reader); ok {
@@ -249,7 +249,7 @@ func (s *Stream) lastIsDone(f *file, now time.Time) bool {
 	return !f.rotated.IsZero() && s.current != nil && s.current.head > 0 && now.Sub(f.grown) >= rotatedGrace
 }
 
-// isFull says whether the current batch is full, or the handler has read ahead enough for this turn.
+// isFull reports whether the current batch is full, or the handler has read ahead enough for this turn.
 func (s *Stream) isFull() bool { return s.batch.bytes >= s.limit || s.visited >= s.t.maxAhead }
 
 // lines handles the lines of data, at offset base, until the batch is full, and returns the number of bytes consumed. While skip is set, the bytes up to the

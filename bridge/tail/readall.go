@@ -20,7 +20,7 @@ func NewOnce(cfg Config, set Settings, newHandler NewHandler) (*Once, error) {
 	return &Once{t}, t.openCounts()
 }
 
-// Counts are the accounts so far.
+// Counts returns the accounts so far.
 func (o *Once) Counts() Counts { return o.t.Counts() }
 
 // Claim takes files of Config.IncludeByContent whose reader is known: the Sorter sniffs them no more.
@@ -30,7 +30,7 @@ func (o *Once) Claim(paths []string) {
 	}
 }
 
-// Sample is the loggable beginning of a line.
+// Sample returns the loggable beginning of a line.
 func (o *Once) Sample(text []byte) string { return o.t.sample(text) }
 
 // ReadAll is Read of a Once.

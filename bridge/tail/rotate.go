@@ -184,8 +184,8 @@ func (w *sweeper) truncated(s *Stream, f *file, now time.Time) {
 	w.active(s, now)
 }
 
-// successor is the present content of a truncated file, with its descriptor. nil, only for a closed file: the file was rotated, or nothing in its directory
-// has the inode. Where opening fails otherwise, the successor stays closed for now.
+// successor returns the present content of a truncated file, with its descriptor. nil, only for a closed file: the file was rotated, or nothing in its
+// directory has the inode. Where opening fails otherwise, the successor stays closed for now.
 func (w *sweeper) successor(f *file, now time.Time) *file {
 	g := &file{stream: f.stream, id: f.id, path: f.path, rotated: f.rotated, mtime: f.mtime, wrote: f.wrote, grown: now, caughtUp: now, seen: w.scans}
 	switch {
@@ -454,7 +454,7 @@ func sortGenerations(gens []generation, own fs.FileInfo) {
 	})
 }
 
-// copied says whether a file with a rotated name is no generation, but a copy of a file of the stream, possibly compressed, or of the path's present file.
+// copied reports whether a file with a rotated name is no generation, but a copy of a file of the stream, possibly compressed, or of the path's present file.
 // wait: call again.
 func (w *sweeper) copied(s *Stream, path string, raw *os.File, fi fs.FileInfo) (is, wait bool) {
 	if fi.Size() > 0 && sameSoFar(s.path, raw, fi) {
@@ -615,13 +615,13 @@ func (f *file) supersede() {
 	}
 }
 
-// packedAs says whether a compressed file's name without the suffix belongs to a file that is or will be read: the original.
+// packedAs reports whether a compressed file's name without the suffix belongs to a file that is or will be read: the original.
 func (w *sweeper) packedAs(path string, fi fs.FileInfo, packed string) bool {
 	return path != packed && path == unpack.Name(packed) && w.t.packing(packed) != CompressionNone && (w.wanted(path) || w.files[fingerprint.IDOf(fi)] != nil)
 }
 
-// isPacking says whether a compressed file has its original beside it, and must wait for the original's removal. If the contents differ and nothing changes for
-// a while, it is a file of its own.
+// isPacking reports whether a compressed file has its original beside it, and must wait for the original's removal. If the contents differ and nothing changes
+// for a while, it is a file of its own.
 func (w *sweeper) isPacking(path string, fi fs.FileInfo, now time.Time) bool {
 	original, err := w.t.stat(unpack.Name(path))
 	if err != nil || !original.Mode().IsRegular() || !w.packedAs(unpack.Name(path), original, path) {
@@ -644,7 +644,7 @@ func (w *sweeper) isPacking(path string, fi fs.FileInfo, now time.Time) bool {
 	return true
 }
 
-// unpacksTo says whether the decompressed content of packed begins as original does, in the first KiB, as far as both go; also where one cannot be opened.
+// unpacksTo reports whether the decompressed content of packed begins as original does, in the first KiB, as far as both go; also where one cannot be opened.
 func (w *sweeper) unpacksTo(packed, original string) bool {
 	a, _, err := osfile.Open(original, w.t.cfg.FollowSymlinks)
 	if err != nil {
@@ -707,7 +707,7 @@ func (w *sweeper) packedFrom(s *Stream, path string, fi fs.FileInfo, now time.Ti
 	return f, false
 }
 
-// isRemoved says whether a file left its last known path, and is not open under another name.
+// isRemoved reports whether a file left its last known path, and is not open under another name.
 func (w *sweeper) isRemoved(f *file) bool {
 	if f.life == lifeMissing {
 		return true
@@ -720,8 +720,8 @@ func (w *sweeper) isRemoved(f *file) bool {
 	return err != nil
 }
 
-// isCopy says whether a new file may be an unfinished copy of a stream's current file, and must wait: if the original is truncated next, the copy has the old
-// content. If the contents differ, or nothing changes for a while, it is a file of its own.
+// isCopy reports whether a new file may be an unfinished copy of a stream's current file, and must wait: if the original is truncated next, the copy has the
+// old content. If the contents differ, or nothing changes for a while, it is a file of its own.
 func (w *sweeper) isCopy(s *Stream, path string, now time.Time) bool {
 	defer w.lock(s)()
 	f := w.namedNow(s)
@@ -800,7 +800,7 @@ func (w *sweeper) namedNow(s *Stream) *file {
 	return w.files[fingerprint.IDOf(fi)]
 }
 
-// sameSoFar says whether an open file is the beginning of another, by its first and last bytes. An empty file is not known to differ. A file is no copy of
+// sameSoFar reports whether an open file is the beginning of another, by its first and last bytes. An empty file is not known to differ. A file is no copy of
 // itself.
 func sameSoFar(original string, b *os.File, fi fs.FileInfo) bool {
 	if fi.Size() == 0 {

@@ -57,7 +57,7 @@ func (t *Tailer) next(queue *[]queued) *Stream {
 	return s
 }
 
-// isSideBySide says whether the queues are heaps by the share read (sideBySide): of a Once, whose streams are independent.
+// isSideBySide reports whether the queues are heaps by the share read (sideBySide): of a Once, whose streams are independent.
 func (t *Tailer) isSideBySide() bool { return t.final && !t.set.Joint }
 
 // order puts the queues of a Once in order again when files were found, or found to have grown: their shares read have changed.
@@ -116,7 +116,7 @@ func (t *Tailer) park(s *Stream) {
 	t.mu.Unlock()
 }
 
-// unpark makes the first parked stream ready, and says whether one was parked.
+// unpark makes the first parked stream ready, and reports whether one was parked.
 func (t *Tailer) unpark() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -148,7 +148,7 @@ func (t *Tailer) wakeSweeper() {
 	}
 }
 
-// mayHaveMore says whether a stream may take more of a budget that is not used up.
+// mayHaveMore reports whether a stream may take more of a budget that is not used up.
 func (t *Tailer) mayHaveMore(s *Stream) bool {
 	return s.inFlight < t.policy.share(t.cfg.MaxInFlightBytes)
 }

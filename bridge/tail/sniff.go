@@ -145,7 +145,7 @@ func (t *Tailer) receive(n news) {
 	t.wakeSweeper()
 }
 
-// hasNews says whether the sweeper has files to take up.
+// hasNews reports whether the sweeper has files to take up.
 func (t *Tailer) hasNews() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -137,7 +137,7 @@ func (s *Sorter) takeEarly(path string) (early bool) {
 	return early
 }
 
-// settled says whether all files were sniffed once, and the messages of each turn delivered.
+// settled reports whether all files were sniffed once, and the messages of each turn delivered.
 func (s *Sorter) settled() bool {
 	s.looking.Lock()
 	defer s.looking.Unlock()
@@ -155,7 +155,7 @@ const (
 	others              // another Tailer's
 )
 
-// waits says whether the path's file is known and unassigned, and returns the file's id.
+// waits reports whether the path's file is known and unassigned, and returns the file's id.
 func (s *Sorter) waits(path string, now time.Time) (id fingerprint.ID, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -249,7 +249,7 @@ func (s *Sorter) known(path string, fi fs.FileInfo, now time.Time) *kind {
 	return k
 }
 
-// isOther says whether a file cannot be the known file.
+// isOther reports whether a file cannot be the known file.
 func (k *kind) isOther(fi fs.FileInfo) bool {
 	return k.id != fingerprint.IDOf(fi) || fi.Size() < k.size
 }
@@ -371,18 +371,18 @@ func (s *Sorter) Head(path string) (reader *Tailer, first []byte) {
 	return reader, first
 }
 
-// isOwn says whether a file of the globs is this Tailer's for any content.
+// isOwn reports whether a file of the globs is this Tailer's for any content.
 func (w *sweeper) isOwn(path string) bool {
 	return len(w.shared.Globs) == 0 || w.own.Match(path) || w.isDocument(path)
 }
 
-// names says whether Include or Document name a file, also by another path, or its name is a document's. Sorter asks all Tailers.
+// names reports whether Include or Document name a file, also by another path, or its name is a document's. Sorter asks all Tailers.
 func (w *sweeper) names(path string) bool {
 	return w.byName.Match(absolute(path)) || w.shared.Match(path) && w.isDocument(path)
 }
 
-// isMine says whether a file is for this Tailer, by name or by content. Another Tailer's file is checked once per full scan, an unassigned file not at all: the
-// Sorter will inform the Tailer. atOnce: the answer cannot wait.
+// isMine reports whether a file is for this Tailer, by name or by content. Another Tailer's file is checked once per full scan, an unassigned file not at all:
+// the Sorter will inform the Tailer. atOnce: the answer cannot wait.
 func (w *sweeper) isMine(path string, now time.Time, atOnce bool) bool {
 	if w.isOwn(path) {
 		return true
@@ -423,7 +423,7 @@ func (w *sweeper) sortFiles(now time.Time) {
 	}
 }
 
-// isMineStill says whether reading a path with a checkpoint continues. A file formerly this Tailer's by name may be another's by content.
+// isMineStill reports whether reading a path with a checkpoint continues. A file formerly this Tailer's by name may be another's by content.
 func (w *sweeper) isMineStill(c *checkpoint.Stream, now time.Time) bool {
 	if w.isOwn(c.Path) {
 		return true

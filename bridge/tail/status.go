@@ -54,7 +54,7 @@ type Mute struct {
 	Lines int64
 }
 
-// ETA is the estimated time for the unread bytes, at most 31 years (a Duration ends at 292); 0 without such bytes or a known rate.
+// ETA returns the estimated time for the unread bytes, at most 31 years (a Duration ends at 292); 0 without such bytes or a known rate.
 func (s *Status) ETA() time.Duration {
 	if s.Lag == 0 || s.Rate <= 0 {
 		return 0
@@ -62,7 +62,7 @@ func (s *Status) ETA() time.Duration {
 	return time.Duration(min(float64(s.Lag)/s.Rate, 1e9) * float64(time.Second))
 }
 
-// Behind is the time since which bytes have been unread; 0: all is read.
+// Behind returns the time since which bytes have been unread; 0: all is read.
 func (s *Status) Behind(now time.Time) time.Duration {
 	if s.LagSince.IsZero() {
 		return 0

@@ -422,7 +422,7 @@ func (t *Tailer) storeArrivals(group []*lineBatch) {
 	storedAll(streams)
 }
 
-// unstored are the streams of batches with arrivals not yet in the storage.
+// unstored returns the streams of batches with arrivals not yet in the storage.
 func unstored(group []*lineBatch) (streams []*Stream) {
 	for _, b := range group {
 		s := b.stream

@@ -136,7 +136,7 @@ const (
 // Path returns the path that names the stream's files.
 func (s *Stream) Path() string { return s.path }
 
-// IsDocument says whether each line given to the handler is a whole file (Config.Document, Settings.IsDocument).
+// IsDocument reports whether each line given to the handler is a whole file (Config.Document, Settings.IsDocument).
 func (s *Stream) IsDocument() bool { return s.document }
 
 // Hold keeps the current line out of the current batch until Release: the checkpoint is pinned, and a restart reads the line again. Call Hold inside
@@ -148,7 +148,7 @@ func (s *Stream) Hold() Held {
 	return s.curHeld
 }
 
-// Holds says whether the current line is held. Call Holds inside Handler.Line only.
+// Holds reports whether the current line is held. Call Holds inside Handler.Line only.
 func (s *Stream) Holds() bool { return s.curHeld >= 0 }
 
 // ByArrival declares the current line to have no time of its own: the output depends on the reading time (Observed, Live, ModTime, Ahead), which is stored
@@ -363,7 +363,7 @@ func (s *Stream) setMark() {
 	s.mark = m
 }
 
-// firstMark is the beginning of the oldest batch in flight. nil: none, or irrelevant.
+// firstMark returns the beginning of the oldest batch in flight. nil: none, or irrelevant.
 func (s *Stream) firstMark() (first *mark) {
 	for b := range s.flying {
 		if b.from != nil && (first == nil || b.from.number < first.number) {
@@ -373,7 +373,7 @@ func (s *Stream) firstMark() (first *mark) {
 	return first
 }
 
-// comesAgain says whether a restart now would read lines of the file again although all of it was accepted.
+// comesAgain reports whether a restart now would read lines of the file again although all of it was accepted.
 func (s *Stream) comesAgain(f *file) bool {
 	first := s.firstMark()
 	return first != nil && first.at[f] < f.head
@@ -502,13 +502,13 @@ func (s *Stream) suspend(now time.Time) {
 	s.state, s.handler, s.working = state, nil, suspended
 }
 
-// suspends says whether the stream drops its handler when idle. A document needs the last content.
+// suspends reports whether the stream drops its handler when idle. A document needs the last content.
 func (s *Stream) suspends() bool {
 	unread := s.t.final && s.lag.Load() > 0 // a waiting Once is not idle, however long it waits
 	return s.t.policy.suspends() && !s.document && !unread
 }
 
-// isIdle says whether nothing is expected of a stream. A Once reads a file to its end, and does not come back.
+// isIdle reports whether nothing is expected of a stream. A Once reads a file to its end, and does not come back.
 func (s *Stream) isIdle(now time.Time) bool {
 	if now.Sub(s.activeAt) >= suspendAfter {
 		return true
@@ -564,7 +564,7 @@ type heldLines struct {
 	counted        struct{ bytes, records int64 } // the part already in the Tailer's counts
 }
 
-// heldCost is the memory of a held line, with the handler's state for it: tq_trace has 1.6 KB for an open call, by a heap profile of 72,000.
+// heldCost returns the memory of a held line, with the handler's state for it: tq_trace has 1.6 KB for an open call, by a heap profile of 72,000.
 func heldCost(e *held) int64 { return 2<<10 + int64(e.bytes) }
 
 // put holds a line and returns its number.

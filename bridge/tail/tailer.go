@@ -43,7 +43,7 @@ type Settings struct {
 	Clock     func() time.Time // nil: time.Now
 	// HoldTimeout is the time after which Expire is called for a held line. 0: Config.PendingTimeout.
 	HoldTimeout time.Duration
-	// IsDocument says whether a file of Config is rewritten whole, by its name, like the files of Config.Document. A file only in Config.IncludeByContent is
+	// IsDocument reports whether a file of Config is rewritten whole, by its name, like the files of Config.Document. A file only in Config.IncludeByContent is
 	// then read by the receiver whose IsDocument accepts the name. nil: no.
 	IsDocument func(path string) bool
 	// Joint: lines of several streams may become one record (Stream.Lend).
@@ -351,7 +351,7 @@ func (t *Tailer) pending() int64 {
 	return t.flyingRecords + t.heldRecords.Load()
 }
 
-// halted says whether Shutdown was called: looks at files end early then.
+// halted reports whether Shutdown was called: looks at files end early then.
 func (t *Tailer) halted() bool {
 	select {
 	case <-t.halt:

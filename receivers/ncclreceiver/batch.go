@@ -20,7 +20,7 @@ type joined struct {
 	packed      []packedSpan // of remote, instead of collectives
 }
 
-// newBatch is an empty batch, with the memory of an earlier one.
+// newBatch returns an empty batch, with the memory of an earlier one.
 func (r *ncclReceiver) newBatch() *joined {
 	b := r.batches.Get()
 	b.r = r
@@ -33,7 +33,7 @@ func (b *joined) Traces(out *spans.Batch, from filereceiver.From) {
 	b.addPacked(out, from)
 }
 
-// Metrics is as in filereceiver.Batch: the values that the log states, and what the collectives tell (scores of ranks, clock offsets, traffic of links).
+// Metrics implements filereceiver.Batch: the values that the log states, and what the collectives tell (scores of ranks, clock offsets, traffic of links).
 func (b *joined) Metrics() pmetric.Metrics {
 	return collectives.Metrics(b.points, b.r.cfg.ServiceName, metadata.ScopeName, b.r.Set.BuildInfo.Version)
 }

@@ -61,7 +61,7 @@ const (
 	formatRecorder = formats.FlightRecorder
 )
 
-// Formats are the formats of nccl by their names in the configuration, in order.
+// Formats returns the formats of nccl by their names in the configuration, in order.
 func Formats() []string { return formats.Names() }
 
 var (
@@ -110,10 +110,10 @@ func (c *Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// hasFiles says whether any files are configured.
+// hasFiles reports whether any files are configured.
 func (c *Config) hasFiles() bool { return len(c.Include)+len(c.IncludeByContent)+len(c.Document) > 0 }
 
-// isDump says whether a file is a dump of the Flight Recorder, one object written whole, by the file's name or the configured format.
+// isDump reports whether a file is a dump of the Flight Recorder, one object written whole, by the file's name or the configured format.
 func (c *Config) isDump(path string) bool {
 	return flightrecorder.IsName(path) || c.Format == formatRecorder && c.Includes(path)
 }

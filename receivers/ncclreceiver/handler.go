@@ -137,7 +137,7 @@ func (r *ncclReceiver) detect(path string) tail.Detect {
 	}
 }
 
-// Line is as in tail.Handler: the parser reads the line, and its records go to the joiner. A line of an unfinished record is lent, and waits with the record.
+// Line implements tail.Handler: the parser reads the line, and its records go to the joiner. A line of an unfinished record is lent, and waits with the record.
 func (h *handler) Line(l *tail.Line) (tail.Verdict, string) {
 	if h.batch == nil {
 		h.batch = h.r.newBatch()
@@ -297,7 +297,7 @@ func (h *handler) Expire(before time.Time) {
 	h.input.Expire(ns)
 }
 
-// Cut is as in tail.Handler: the batch is complete with the points of what its collectives taught (Joiner.Learned). nil: there is nothing to send.
+// Cut implements tail.Handler: the batch is complete with the points of what its collectives taught (Joiner.Learned). nil: there is nothing to send.
 func (h *handler) Cut() tail.Delivery {
 	if h.paired && len(h.open) == 0 {
 		h.input.Heard() // the other file of the pair has the records
@@ -323,7 +323,7 @@ func (h *handler) Cut() tail.Delivery {
 // Forget is as in tail.Forgetter: no collective waits any more for a first record of the stream.
 func (h *handler) Forget() { h.input.Heard() }
 
-// Save is as in tail.Handler: the name of the format, with join: remote a line for each communicator (remote.save), a zero byte, and the parser's state.
+// Save implements tail.Handler: the name of the format, with join: remote a line for each communicator (remote.save), a zero byte, and the parser's state.
 func (h *handler) Save() []byte {
 	if h.parser == nil {
 		return nil

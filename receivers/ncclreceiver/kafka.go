@@ -151,7 +151,7 @@ func (t *kafkaTopic) Shutdown(ctx context.Context) error {
 	return nil
 }
 
-// all are the current partitions.
+// all returns the current partitions.
 func (t *kafkaTopic) all() map[int32]*partition {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -269,7 +269,7 @@ func (t *kafkaTopic) commit(ctx context.Context, partitions map[int32]*partition
 	}
 }
 
-// refusals are the errors of the partitions in a response.
+// refusals returns the errors of the partitions in a response.
 func refusals(resp *kmsg.OffsetCommitResponse) (err error) {
 	if resp == nil {
 		return nil
@@ -425,7 +425,7 @@ const (
 
 var recordOptions = [recordKinds]metric.AddOption{is("record", "joined"), is("record", "repeated"), is("record", "filtered")}
 
-// is is the attribute of a count.
+// is returns the attribute of a count.
 func is(key, value string) metric.AddOption {
 	return metric.WithAttributeSet(attribute.NewSet(attribute.String(key, value)))
 }

@@ -158,7 +158,7 @@ func (p *partition) next() (records []*kgo.Record) {
 	return records
 }
 
-// bytesOf is the size of the values of records.
+// bytesOf returns the size of the values of records.
 func bytesOf(records []*kgo.Record) (n int) {
 	for _, r := range records {
 		n += len(r.Value)
@@ -174,14 +174,14 @@ func (p *partition) reaches(end int64, at time.Time) {
 	p.signal()
 }
 
-// position is the committable position; false: nothing was read yet.
+// position returns the committable position; false: nothing was read yet.
 func (p *partition) position() (offsets.Position, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.at, p.begun
 }
 
-// lag is the number of unread messages; 0 before the first is read.
+// lag returns the number of unread messages; 0 before the first is read.
 func (p *partition) lag() int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -191,7 +191,7 @@ func (p *partition) lag() int64 {
 	return max(p.end-p.head, 0)
 }
 
-// pending is the number of messages read but not completely accepted.
+// pending returns the number of messages read but not completely accepted.
 func (p *partition) pending() int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -395,7 +395,7 @@ func (p *partition) unsized(s *partial.Stretch) {
 	p.awaitOthers()
 }
 
-// input is the joiner's input of the log that packed records came from, made at their first.
+// input returns the joiner's input of the log that packed records came from, made at their first.
 func (p *partition) input(s *partial.Stretch) *logInput {
 	key := inputKey{s.From.Run, s.Host, s.From.Path, s.From.Family}
 	in := p.inputs[key]
@@ -482,7 +482,7 @@ func (p *partition) take(c *collectives.Collective, came []int64) {
 	p.records += len(came)
 }
 
-// batch is the batch of a run to be sent next, made if there is none.
+// batch returns the batch of a run to be sent next, made if there is none.
 func (p *partition) batch(run string) *batch {
 	b := p.batches[run]
 	if b == nil {
@@ -577,7 +577,7 @@ func (b *batch) Traces(out *spans.Batch, from filereceiver.From) {
 	}
 }
 
-// Metrics is as in filereceiver.Batch: what the collectives tell (scores of ranks, clock offsets, traffic of links).
+// Metrics implements filereceiver.Batch: what the collectives tell (scores of ranks, clock offsets, traffic of links).
 func (b *batch) Metrics() pmetric.Metrics {
 	return collectives.Metrics(b.points, b.service, metadata.ScopeName, b.p.t.r.Set.BuildInfo.Version)
 }

@@ -38,7 +38,7 @@ type ncclReceiver struct {
 // maxFreeBatches bounds the batches kept for reuse.
 const maxFreeBatches = 64
 
-// newParts is the filereceiver.Make of nccl: files are read, or a Kafka topic in place of files, and with 'ras' the RAS server beside them, or alone.
+// newParts returns the filereceiver.Make of nccl: files are read, or a Kafka topic in place of files, and with 'ras' the RAS server beside them, or alone.
 func newParts(base *filereceiver.Receiver, config component.Config) (filereceiver.Parts, error) {
 	r, err := newReceiver(base, config.(*Config))
 	if err != nil {
@@ -117,7 +117,7 @@ func newReceiver(base *filereceiver.Receiver, cfg *Config) (*ncclReceiver, error
 	return r, err
 }
 
-// settings are the settings of a joiner.
+// settings returns the settings of a joiner.
 func (r *ncclReceiver) settings() collectives.Settings {
 	return collectives.Settings{JoinConfig: r.cfg.JoinConfig, Ranks: r.cfg.Ranks, HideHosts: r.cfg.Redact.HashHosts, Series: r.cfg.CardinalityLimit}
 }

@@ -51,7 +51,7 @@ func newRemote(h *handler, from collectives.From) *remote {
 	return &remote{h: h, from: from, comms: make(map[string]*commWriter)}
 }
 
-// Add is as in collectives.Input: the record is packed, and its lines belong to the current batch. Enough records of a communicator make a span.
+// Add implements collectives.Input: the record is packed, and its lines belong to the current batch. Enough records of a communicator make a span.
 func (r *remote) Add(o *op.Op, came []tail.Lent, at int64) bool {
 	for _, l := range came {
 		r.h.stream.Take(l)
@@ -208,7 +208,7 @@ func (b *joined) addPacked(out *spans.Batch, from filereceiver.From) {
 	}
 }
 
-// Places is as in filereceiver.Spread: a span of packed records has the places of all its records; n of a collective, joined here, or of an event is a place.
+// Places implements filereceiver.Spread: a span of packed records has the places of all its records; n of a collective, joined here, or of an event is a place.
 func (b *joined) Places(n tail.Place) []tail.Place {
 	if n >= firstPacked {
 		return b.packed[n-firstPacked].places

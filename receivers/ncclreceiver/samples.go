@@ -43,8 +43,8 @@ type countKey struct {
 	rank               int32
 }
 
-// since is the start time for the points of a count: the time of its first point, as the beginning of the count is not in the log. All points have the same
-// start, because another start would mean that the count has begun anew; only beyond maxCounted counts all starts are forgotten.
+// since returns the start time for the points of a count: the time of its first point, as the beginning of the count is not in the log. All points have the
+// same start, because another start would mean that the count has begun anew; only beyond maxCounted counts all starts are forgotten.
 func (h *handler) since(key countKey, at int64) int64 {
 	first, ok := h.counted[key]
 	if !ok {
@@ -69,8 +69,8 @@ type words struct {
 	newest int64 // greatest word so far
 }
 
-// at is the time of a word, Unix ns. At the first word of a file, and at one so much older than the newest that the writer has begun anew, at looks through the
-// rest of the file (tail.Stream.Ahead) for its newest word.
+// at returns the time of a word, Unix ns. At the first word of a file, and at one so much older than the newest that the writer has begun anew, at looks
+// through the rest of the file (tail.Stream.Ahead) for its newest word.
 func (w *words) at(h *handler, word int64) int64 {
 	if !w.known || w.file != h.file || word < w.newest-int64(maxBack) {
 		last := word

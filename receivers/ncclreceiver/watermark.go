@@ -54,7 +54,7 @@ func (p *partition) mark(s *partial.Stretch) {
 	}
 }
 
-// began is the beginning of an operation, as far as its record shows.
+// began returns the beginning of an operation, as far as its record shows.
 func began(o *op.Op) int64 {
 	if o.Start > 0 {
 		return o.Start

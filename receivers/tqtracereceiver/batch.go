@@ -24,7 +24,7 @@ type functionBatch struct {
 	points []point
 }
 
-// empty says whether there is nothing to send.
+// empty reports whether there is nothing to send.
 func (b *functionBatch) empty() bool {
 	return len(b.out.Functions) == 0 && len(b.out.Lone) == 0 && len(b.points) == 0
 }
@@ -74,7 +74,7 @@ func (b *functionBatch) Traces(out *spans.Batch, from filereceiver.From) {
 	}
 }
 
-// began is the earliest start of a call or operation in the batch, Unix ns, and the clock of this time; math.MaxInt64 without any.
+// began returns the earliest start of a call or operation in the batch, Unix ns, and the clock of this time; math.MaxInt64 without any.
 func (b *functionBatch) began() (int64, spans.TimeSource) {
 	at, source := int64(math.MaxInt64), spans.TimeSynthetic
 	for i := range b.out.Functions {
@@ -90,7 +90,7 @@ func (b *functionBatch) began() (int64, spans.TimeSource) {
 	return at, source
 }
 
-// resource is the resource of a process's spans.
+// resource returns the resource of a process's spans.
 func (bd *builder) resource(who assemble.Who) spans.Resource {
 	return spans.Resource{Service: bd.r.cfg.ServiceName, RunID: bd.b.run, Host: who.Host, PID: who.PID}
 }

@@ -10,7 +10,7 @@ import (
 // format is a log format of jobs with a TransferQueue.
 type format struct {
 	name string
-	// detect says whether a line without its prefix is a record, for include_by_content. rec is scratch memory.
+	// detect reports whether a line without its prefix is a record, for include_by_content. rec is scratch memory.
 	detect func(text []byte, rec *tqline.Line) bool
 	// parse reads a line without its prefix. mine is false for a line of another format.
 	parse func(h *handler, text []byte, l *tail.Line) (v tail.Verdict, reason string, mine bool)
@@ -22,7 +22,7 @@ var formats = [...]format{
 	{name: "tq_neighbours", detect: isNeighbour, parse: (*handler).neighbour},
 }
 
-// Formats are the formats of tq_trace, in order.
+// Formats returns the formats of tq_trace, in order.
 func Formats() []string {
 	var names []string
 	for _, f := range formats {
@@ -48,14 +48,14 @@ func detect(string) tail.Detect {
 	}
 }
 
-// isTrace says whether a line has a [TQ-…] record that can be read.
+// isTrace reports whether a line has a [TQ-…] record that can be read.
 func isTrace(text []byte, rec *tqline.Line) bool {
 	i := tqline.Find(text)
 	return i >= 0 && tqline.Parse(text[i:], rec) == nil
 }
 
-// isNeighbour says whether a line is a neighbour that makes a file one of TransferQueue: its values can be read. The rest of the neighbours have none, or come
-// behind a PerfHeader.
+// isNeighbour reports whether a line is a neighbour that makes a file one of TransferQueue: its values can be read. The rest of the neighbours have none, or
+// come behind a PerfHeader.
 func isNeighbour(text []byte, _ *tqline.Line) (is bool) {
 	switch tqline.Classify(text) {
 	case tqline.TaskCost:

@@ -203,8 +203,8 @@ func (h *handler) process() *assemble.Proc {
 	return p
 }
 
-// wall is the time of the line by the stamp of its logger, or else of its container runtime, Unix ns. raw is the stamp as printed. false: no
-// stamp, or an unreadable one.
+// wall returns the time of the line by the stamp of its logger, or else of its container runtime, Unix ns. raw is the stamp as printed. false: no stamp, or an
+// unreadable one.
 func (h *handler) wall() (ns int64, raw []byte, ok bool) {
 	raw = h.prefix.Stamp
 	if raw == nil {
@@ -287,7 +287,7 @@ func (h *handler) placeByOrder(l *tail.Line) {
 	at.Wall = at.T
 }
 
-// read is about when a line without a clock was written: when it was read while tailing, else by the file's modification time.
+// read returns about when a line without a clock was written: when it was read while tailing, else by the file's modification time.
 func (*handler) read(l *tail.Line) time.Time {
 	if l.Live || l.ModTime.IsZero() {
 		return l.Observed

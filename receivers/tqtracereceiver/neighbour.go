@@ -36,7 +36,7 @@ func (h *handler) neighbour(b []byte, l *tail.Line) (v tail.Verdict, reason stri
 	return tail.Ignored, "", false
 }
 
-// when is the time of a metric, ns: the stamp of its line, else about the time of writing.
+// when returns the time of a metric, ns: the stamp of its line, else about the time of writing.
 func (h *handler) when(l *tail.Line) int64 {
 	if ns, _, ok := h.wall(); ok {
 		return ns

@@ -109,7 +109,7 @@ func PatternError(text string) error {
 	return err
 }
 
-// patterns are the patterns of a validated configuration.
+// patterns returns the patterns of a validated configuration.
 func (c *Config) patterns() (out []*pattern.Pattern) {
 	for _, text := range c.Patterns {
 		if p, err := pattern.Compile(text); err == nil {
@@ -163,5 +163,5 @@ func (c *Config) mapped() map[string]object.Target {
 
 const stateFile = "trainer_state.json"
 
-// isState says whether a file is the Trainer's state, by its name. The state is one object, rewritten whole each time.
+// isState reports whether a file is the Trainer's state, by its name. The state is one object, rewritten whole each time.
 func isState(path string) bool { return filepath.Base(path) == stateFile }

@@ -52,7 +52,7 @@ func (w *certainty) Emit(rec *record.Record) {
 	}
 }
 
-// introduced says whether the text before a dict calls the dict settings: "CONFIG = {", "Args({", "settings: {".
+// introduced reports whether the text before a dict calls the dict settings: "CONFIG = {", "Args({", "settings: {".
 func introduced(text, dict []byte) bool {
 	i := max(bytes.Index(text, dict), 0) // -1: the dict is in a message, of which text has another form
 	before := bytes.ToLower(bytes.TrimSpace(text[:i]))
@@ -66,8 +66,8 @@ var measured = [][]byte{
 	[]byte("score"), []byte("token"), []byte("perplexity"), []byte("ppl"), []byte("norm"),
 }
 
-// measures says whether a record has a value that only a training has: a field known to the receiver beside the numbers of the step and of ranks, a part of the
-// step, a gauge of the configuration, or an unknown field whose name contains an entry of measured.
+// measures reports whether a record has a value that only a training has: a field known to the receiver beside the numbers of the step and of ranks, a part of
+// the step, a gauge of the configuration, or an unknown field whose name contains an entry of measured.
 func measures(rec *record.Record) bool {
 	for f := range rec.All() {
 		switch f {

@@ -69,7 +69,7 @@ var documents = []format{
 	{name: "jsonl", open: func(f fields) reader { return reader{line: rows(jsonl.New(f).Line)} }},
 }
 
-// Formats are the formats of train_log by their names in the configuration, in order.
+// Formats returns the formats of train_log by their names in the configuration, in order.
 func Formats() []string {
 	names := make([]string, len(formats))
 	for i := range formats {

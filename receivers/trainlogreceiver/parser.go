@@ -128,7 +128,7 @@ var lossMark = []byte("loss")
 const mostPasted = 4 << 10 // bytes
 
 // pasted reads records printed without a line's end between them, as two threads do: "step 1 loss 2.31step 2 loss 2.29". The first word of the line ("step")
-// begins each record. Reading stops at the first text without a record; the result says whether a record was found before. Only a line with a loss is tried:
+// begins each record. Reading stops at the first text without a record; the result reports whether a record was found before. Only a line with a loss is tried:
 // reading costs a try of all formats for each record.
 func (p *parser) pasted(text []byte, out step.Out) bool {
 	if p.inPasted || len(text) > mostPasted {
@@ -158,7 +158,7 @@ func (p *parser) pasted(text []byte, out step.Out) bool {
 	return found
 }
 
-// isWordByte says whether a byte may be of a record's first word: a letter, "_", or the "[" before one.
+// isWordByte reports whether a byte may be of a record's first word: a letter, "_", or the "[" before one.
 func isWordByte(c byte) bool {
 	lower := c | 0x20 // of a letter
 	return lower >= 'a' && lower <= 'z' || c == '[' || c == '_'
@@ -197,9 +197,8 @@ func (p *parser) strip(text []byte, rests [][]byte) (n int) {
 	return n
 }
 
-// barLen is the length of a tqdm bar at the beginning of a line with another text behind, printed before the bar's line ended:
-// "50%|##| 1/2 [00:01<00:01, 1.00it/s]step 1 loss 2.3". 0: no bar, or no other text; and 0 with a dict behind, since the parser of Hugging Face's dicts
-// reads both together.
+// barLen returns the length of a tqdm bar at the beginning of a line with another text behind, printed before the bar's line ended: "50%|##| 1/2 [00:01<00:01,
+// 1.00it/s]step 1 loss 2.3". 0: no bar, or no other text; and 0 with a dict behind, since the parser of Hugging Face's dicts reads both together.
 func barLen(text []byte) int {
 	if !bytes.Contains(text, percentMark) {
 		return 0
@@ -362,7 +361,7 @@ func (c *prefixClock) note(pre *logger.Prefix, rec *record.Record) {
 
 const halfDay = 12 * 3600 // s
 
-// Save is as in tail.Handler: a JSON object with the state of each format under the format's name, and of a broken message under wrapKey. nil: no state.
+// Save implements tail.Handler: a JSON object with the state of each format under the format's name, and of a broken message under wrapKey. nil: no state.
 func (p *parser) Save() []byte {
 	states := make(map[string]json.RawMessage)
 	for i, r := range p.readers {
@@ -425,7 +424,7 @@ func (p documentParser) Line(text []byte, out step.Out) (tail.Verdict, string) {
 	return tail.Ignored, notRecord
 }
 
-// Save is as in tail.Handler.
+// Save implements tail.Handler.
 func (documentParser) Save() []byte { return nil }
 
 // Restore is as in tail.Handler.

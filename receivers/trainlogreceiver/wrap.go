@@ -53,7 +53,7 @@ func (p *parser) first(text []byte, column int, out step.Out) (v tail.Verdict, r
 	return p.message(whole, wrapped{prefixed{out, p}})
 }
 
-// richMessage says whether rest is the message: the pieces before the message's column were removed.
+// richMessage reports whether rest is the message: the pieces before the message's column were removed.
 func richMessage(text, rest []byte, column int) bool {
 	return bytes.Index(text, bytes.TrimSpace(rest)) >= column
 }
@@ -105,7 +105,7 @@ func (o wrapped) Emit(rec *record.Record) {
 	o.prefixed.Emit(rec)
 }
 
-// knows says whether an extra field was emitted of an earlier line of the message.
+// knows reports whether an extra field was emitted of an earlier line of the message.
 func (w *wrap) knows(name []byte) bool {
 	for _, n := range w.Known {
 		if bytes.Equal(n, name) {

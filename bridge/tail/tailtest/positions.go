@@ -11,7 +11,7 @@ import (
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/checkpoint"
 )
 
-// Accepted is the offset up to which each file was read and accepted, by inode; nil without stored positions. A packed file accepted as a whole has
+// Accepted returns the offset up to which each file was read and accepted, by inode; nil without stored positions. A packed file accepted as a whole has
 // math.MaxInt64.
 func Accepted(ctx context.Context, stored storage.Client) (map[uint64]int64, error) {
 	b, err := stored.Get(ctx, checkpoint.IndexKey)

@@ -58,14 +58,14 @@ type From func(tail.Place)
 // Deliver makes the tail.Delivery of a batch, for a handler's Cut to return. bridge/tail sends the Delivery later, perhaps joined with others.
 func (r *Receiver) Deliver(b Batch) tail.Delivery { return &delivery{r: r, batches: []Batch{b}} }
 
-// HasTraces says whether there is a traces pipeline.
+// HasTraces reports whether there is a traces pipeline.
 func (r *Receiver) HasTraces() bool { return r.traces != nil }
 
-// HasMetrics says whether there is a metrics pipeline.
+// HasMetrics reports whether there is a metrics pipeline.
 func (r *Receiver) HasMetrics() bool { return r.metrics != nil }
 
-// Locates says whether the reader of the log asked for positions (factory.Once with locate, for "trainbridge show" and the like): spans then have the position
-// of their record in the log, and all values of the record.
+// Locates reports whether the reader of the log asked for positions (factory.Once with locate, for "trainbridge show" and the like): spans then have the
+// position of their record in the log, and all values of the record.
 func (r *Receiver) Locates() bool { return r.locate }
 
 // delivery is batches of one receiver, perhaps of several streams, sent together. The spans are sent first, then the points. After a failed try the next Send
@@ -99,7 +99,7 @@ type progress struct {
 // originOf numbers a record within the delivery, for spans.Batch.From: the batch's number in the upper 32 bits, the record's place in the lower ones.
 func originOf(batch int, p tail.Place) int64 { return int64(batch)<<32 | int64(p) }
 
-// recordOf is the reverse of originOf.
+// recordOf returns the reverse of originOf.
 func recordOf(origin int64) (batch int, p tail.Place) {
 	return int(origin >> 32), tail.Place(uint32(origin))
 }
@@ -274,7 +274,7 @@ func (d *delivery) locate(m spans.Message) {
 	}
 }
 
-// hasTexts says whether the batch's spans may have texts of the log, as all but a Texter may.
+// hasTexts reports whether the batch's spans may have texts of the log, as all but a Texter may.
 func hasTexts(b Batch) bool {
 	t, ok := b.(Texter)
 	if !ok {
@@ -284,7 +284,7 @@ func hasTexts(b Batch) bool {
 	return onSpans
 }
 
-// hasLabels says whether the batch's points may have labels made of texts of the log, as all but a Texter may.
+// hasLabels reports whether the batch's points may have labels made of texts of the log, as all but a Texter may.
 func hasLabels(b Batch) bool {
 	t, ok := b.(Texter)
 	if !ok {
@@ -332,7 +332,7 @@ func (d *delivery) refuse(m spans.Message, bad []int, cause error) {
 	d.refused.Err = errors.Join(d.refused.Err, cause)
 }
 
-// all is the numbers 0 to n-1.
+// all returns the numbers 0 to n-1.
 func all(n int) []int {
 	out := make([]int, n)
 	for i := range out {
@@ -402,7 +402,7 @@ func (d *delivery) sift(ctx context.Context, m spans.Message, total int, cause e
 	return nil
 }
 
-// nothing is the error of a try without any accepted record.
+// nothing returns the error of a try without any accepted record.
 func nothing(cause error) error {
 	// Not wrapped: the error must not look like an error of the data.
 	return fmt.Errorf("every record is refused, so it is not the records: %v", cause) //nolint:errorlint // see above

@@ -102,7 +102,7 @@ type writing struct {
 	live bool  // the line was read as it was written: at is the time of reading
 }
 
-// writingOf is the writing of a line.
+// writingOf returns the writing of a line.
 func writingOf(l *tail.Line) writing {
 	if l.Live {
 		return writing{l.Observed.UnixNano(), true}
@@ -253,7 +253,7 @@ func (h *eventful) Expire(before time.Time) {
 	}
 }
 
-// Cut is the wrapped handler's batch with the found events, or a batch of the events alone.
+// Cut returns the wrapped handler's batch with the found events, or a batch of the events alone.
 func (h *eventful) Cut() tail.Delivery {
 	d := h.Handler.Cut()
 	clear(h.places)
@@ -278,12 +278,12 @@ type eventBatch struct {
 	found []event
 }
 
-// Texts is as in Texter: the spans of events have lines of the log, the points are those of the records.
+// Texts implements Texter: the spans of events have lines of the log, the points are those of the records.
 func (b *eventBatch) Texts() (onSpans, onPoints bool) {
 	return true, b.Batch != nil && hasLabels(b.Batch)
 }
 
-// Places is as in Spread. The numbers of events are places, which any Spread returns as they are.
+// Places implements Spread. The numbers of events are places, which any Spread returns as they are.
 func (b *eventBatch) Places(n tail.Place) []tail.Place {
 	if s, ok := b.Batch.(Spread); ok {
 		return s.Places(n)
@@ -298,7 +298,7 @@ func (b *eventBatch) Done() {
 	}
 }
 
-// Metrics is as in Batch.
+// Metrics implements Batch.
 func (b *eventBatch) Metrics() pmetric.Metrics {
 	if b.Batch != nil {
 		return b.Batch.Metrics()
@@ -350,8 +350,8 @@ func (b *eventBatch) events(out *spans.Batch, from From) {
 	}
 }
 
-// stampKey is the part of a span's id for the event's time. The time of an event without a stamp on its own line may differ at the next reading: then the part
-// is the event's round, nil for the first.
+// stampKey returns the part of a span's id for the event's time. The time of an event without a stamp on its own line may differ at the next reading: then the
+// part is the event's round, nil for the first.
 func stampKey(e *event) []byte {
 	switch {
 	case e.Own:

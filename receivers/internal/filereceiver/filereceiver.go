@@ -205,7 +205,7 @@ func Prepare(set receiver.Settings, cfg component.Config, mk Make, traces consum
 	return r, err
 }
 
-// tailSettings are the settings common to all ways of reading the files.
+// tailSettings returns the settings common to all ways of reading the files.
 func (r *Receiver) tailSettings() tail.Settings {
 	return tail.Settings{
 		ID: r.Set.ID, Kind: component.KindReceiver, Telemetry: r.Set.TelemetrySettings, HoldTimeout: r.parts.HoldTimeout,
@@ -308,7 +308,7 @@ func (r *Receiver) release(ctx context.Context) error {
 	return err
 }
 
-// Scope is the receiver's name in the data.
+// Scope returns the receiver's name in the data.
 func (r *Receiver) Scope() string { return r.parts.Scope }
 
 // Once logs a text once in the life of a receiver.
@@ -318,7 +318,7 @@ func (r *Receiver) Once(level zapcore.Level, key, text string) {
 	}
 }
 
-// Said says whether Once has logged the key.
+// Said reports whether Once has logged the key.
 func (r *Receiver) Said(key string) bool {
 	_, said := r.said.Load(key)
 	return said

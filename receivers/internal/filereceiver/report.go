@@ -236,7 +236,7 @@ func (t *reporter) first(all []tail.Status) {
 	}
 }
 
-// anyMatched says whether a glob of the receiver matches a file.
+// anyMatched reports whether a glob of the receiver matches a file.
 func anyMatched(st tail.Status) bool {
 	return slices.ContainsFunc(st.Globs, func(g tail.GlobStatus) bool { return g.Matched })
 }
@@ -309,7 +309,7 @@ func (m *member) progress(st *tail.Status, now time.Time) (read string) {
 	return ""
 }
 
-// account is the number of lines by verdict, such as "90 lines, 80 with records, 10 not for us".
+// account returns the number of lines by verdict, such as "90 lines, 80 with records, 10 not for us".
 func account(c tail.Counts) string {
 	notOurs, bad := int64(0), int64(0)
 	for _, n := range c.Ignored {

@@ -139,7 +139,7 @@ func (r *runs) due(ctx context.Context, by *Receiver, messages []spans.Message) 
 	return owed, release, nil
 }
 
-// owes are the owed spans of the runs of a receiver's messages, in their order.
+// owes returns the owed spans of the runs of a receiver's messages, in their order.
 func (r *runs) owes(by *Receiver, messages []spans.Message) (owed []spans.RunSpan) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -136,7 +136,7 @@ func (s *series) age() {
 	s.live, s.since = len(s.previous), now
 }
 
-// admit says whether the series of a key may have a point: a known series, or a new one while there is room. An admitted series keeps its place.
+// admit reports whether the series of a key may have a point: a known series, or a new one while there is room. An admitted series keeps its place.
 func (s *series) admit(key uint64) bool {
 	if _, ok := s.current[key]; ok {
 		return true
@@ -161,7 +161,7 @@ type labels struct {
 	}
 }
 
-// same says whether a point has the kept labels, in the same order. Without kept labels, or with a label that is neither text nor integer, the answer is no.
+// same reports whether a point has the kept labels, in the same order. Without kept labels, or with a label that is neither text nor integer, the answer is no.
 func (l *labels) same(attrs pcommon.Map) bool {
 	if l.n == 0 || attrs.Len() != l.n {
 		return false

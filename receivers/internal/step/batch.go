@@ -97,7 +97,7 @@ type shared struct {
 	stated spans.Stated
 }
 
-// exact says whether the span's length equals the stated seconds of a step, times the steps covered, to the nanosecond per step: then the attribute for the
+// exact reports whether the span's length equals the stated seconds of a step, times the steps covered, to the nanosecond per step: then the attribute for the
 // duration would say nothing new.
 func (it *item) exact(seconds float64) bool {
 	steps := max(it.covered, 1)
@@ -114,7 +114,7 @@ type value struct {
 	v     float64
 }
 
-// stands says whether the value stands on the resource already, and so not on the span.
+// stands reports whether the value stands on the resource already, and so not on the span.
 func (v value) stands(on *spans.Resource) bool {
 	number := fieldInfos[v.field].stated
 	return number > 0 && on.Stated.Is(number-1, v.v)
@@ -142,7 +142,7 @@ type extra struct {
 // maxFree bounds the batches kept, some 200 KB each.
 const maxFree = 16
 
-// newBatch is an empty batch, with the memory of an earlier one.
+// newBatch returns an empty batch, with the memory of an earlier one.
 func (h *handler) newBatch() *stepBatch {
 	b := h.pool.Get()
 	b.pool, b.set, b.run = h.pool, h.set, h.run
@@ -170,7 +170,7 @@ const (
 	maxSamples = 1 << 13
 )
 
-// Texts is as in filereceiver.Texter: a record of known numbers has no text of the log but its host.
+// Texts implements filereceiver.Texter: a record of known numbers has no text of the log but its host.
 func (b *stepBatch) Texts() (onSpans, onPoints bool) {
 	return b.texts || b.hosts || len(b.stages)+len(b.extras) > 0, b.hosts
 }
@@ -207,7 +207,7 @@ func (b *stepBatch) add(h *handler, it *placed, rec *record.Record) {
 	b.items = append(b.items, it.item)
 }
 
-// ends are the lengths of the lists: where the ranges of the next record begin, or of the last one end.
+// ends returns the lengths of the lists: where the ranges of the next record begin, or of the last one end.
 func (b *stepBatch) ends() (values, stages, extras, gpus uint32) {
 	return uint32(len(b.values)), uint32(len(b.stages)), uint32(len(b.extras)), uint32(len(b.gpus))
 }
@@ -328,7 +328,7 @@ func (b *stepBatch) Traces(out *spans.Batch, from filereceiver.From) {
 	}
 }
 
-// first is the earliest record of a batch that has one.
+// first returns the earliest record of a batch that has one.
 func (b *stepBatch) first() *item {
 	first := &b.items[0]
 	for i := range b.items {
@@ -339,7 +339,7 @@ func (b *stepBatch) first() *item {
 	return first
 }
 
-// resource is the resource of a record's span.
+// resource returns the resource of a record's span.
 func (b *stepBatch) resource(it *item) spans.Resource {
 	of, joinBy := &b.shared[it.shared], ""
 	if of.byID {
@@ -352,14 +352,14 @@ func (b *stepBatch) resource(it *item) spans.Resource {
 	}
 }
 
-// ofParts is the resource of the parts of a record: the log has their durations, not their times.
+// ofParts returns the resource of the parts of a record: the log has their durations, not their times.
 func (b *stepBatch) ofParts(it *item) spans.Resource {
 	r := b.resource(it)
 	r.Time = spans.TimeSynthetic
 	return r
 }
 
-// room is how many attributes a span will have, at its source and in train_perf, without the few on its ranks: growing the list later would cost a copy.
+// room returns how many attributes a span will have, at its source and in train_perf, without the few on its ranks: growing the list later would cost a copy.
 func (b *stepBatch) room(it *item, res *spans.Resource, ownCovered bool) int {
 	n := int(it.extrasTo - it.extrasFrom)
 	for _, v := range b.values[it.valuesFrom:it.valuesTo] {
@@ -506,13 +506,13 @@ type latest struct {
 	sample map[series]bool
 }
 
-// labels are the labels of an item.
+// labels returns the labels of an item.
 func (b *stepBatch) labels(it *item) labels {
 	of := &b.shared[it.shared]
 	return labels{of.source, of.host, it.rank, it.local}
 }
 
-// of is what is known of the series with the labels, made at their first point. nil: all points are made, and nothing need be known.
+// of returns what is known of the series with the labels, made at their first point. nil: all points are made, and nothing need be known.
 func (g *gauges) of(l labels) *latest {
 	if g.latest == nil {
 		return nil
@@ -529,7 +529,7 @@ func (g *gauges) of(l labels) *latest {
 	return seen
 }
 
-// passed says whether the field's series has its last point already, and notes that it has one now. nil: never.
+// passed reports whether the field's series has its last point already, and notes that it has one now. nil: never.
 func (l *latest) passed(field record.Field) bool {
 	if l == nil {
 		return false
@@ -561,7 +561,7 @@ func (l *latest) firstGPU(n int) (first int) {
 	return min(first, n)
 }
 
-// Metrics is as in filereceiver.Batch: the gauges of the values that the log states, a point for each record (with LatestPoints only the last point of each
+// Metrics implements filereceiver.Batch: the gauges of the values that the log states, a point for each record (with LatestPoints only the last point of each
 // series), and of the samples of GPUs.
 func (b *stepBatch) Metrics() pmetric.Metrics {
 	md := pmetric.NewMetrics()
@@ -665,7 +665,7 @@ func (g *gauges) point(points pmetric.NumberDataPointSlice, l labels, at int64) 
 	return dp
 }
 
-// index is the decimal text of a device's index, without allocating for the usual ones.
+// index returns the decimal text of a device's index, without allocating for the usual ones.
 func index(i int) string {
 	const digits = "0123456789101112131415" // all indexes below 16 in a row, of one digit, then of two
 	switch {

@@ -43,8 +43,8 @@ const maxSaid = 1024
 
 var seed = maphash.MakeSeed()
 
-// of says whether a record is a copy of another rank's record. If not, owner is the rank to which the record counts: once copies were found, all records of the
-// job count to one rank (Lead), whichever rank wrote first. rank is that of the line's prefix. A record that states a rank, is not the job's (ofJob), or is
+// of reports whether a record is a copy of another rank's record. If not, owner is the rank to which the record counts: once copies were found, all records of
+// the job count to one rank (Lead), whichever rank wrote first. rank is that of the line's prefix. A record that states a rank, is not the job's (ofJob), or is
 // incomplete (Unnumbered, Join) is no copy, and stays with rank; so do all records once the ranks differ.
 func (c *copies) of(rec *record.Record, rank int64) (isCopy bool, owner int64) {
 	if c.Differ || rec.HasRank || rec.Unnumbered || rec.Join || !ofJob(rec) {
@@ -74,8 +74,8 @@ func (c *copies) of(rec *record.Record, rank int64) (isCopy bool, owner int64) {
 	return false, rank
 }
 
-// ofJob says whether a record may be the job's, the same on all ranks: a step or a validation result with an iteration and a value. A record with nothing but
-// the duration may be each rank's own, even if the durations are equal.
+// ofJob reports whether a record may be the job's, the same on all ranks: a step or a validation result with an iteration and a value. A record with nothing
+// but the duration may be each rank's own, even if the durations are equal.
 func ofJob(rec *record.Record) bool {
 	if !rec.Has(record.Iteration) || rec.Kind != record.Step && rec.Kind != record.Evaluation {
 		return false
@@ -90,7 +90,8 @@ func ofJob(rec *record.Record) bool {
 	return len(rec.Extra) > 0
 }
 
-// settled is the part that survives a restart: the owner of the records, once a copy was found. Before, the first record after the restart decides the owner.
+// settled returns the part that survives a restart: the owner of the records, once a copy was found. Before, the first record after the restart decides the
+// owner.
 func (c *copies) settled() copies {
 	if !c.Found {
 		return copies{Differ: c.Differ}
@@ -113,8 +114,8 @@ func (c *copies) note(about subject, first firstRecord) {
 	c.said[about] = first
 }
 
-// valuesOf is a hash of the fields, stages and extras of a record, without its time: copies of a record by several ranks have equal hashes, though written at
-// different moments.
+// valuesOf returns a hash of the fields, stages and extras of a record, without its time: copies of a record by several ranks have equal hashes, though written
+// at different moments.
 func valuesOf(rec *record.Record) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)

@@ -13,7 +13,7 @@ type fieldInfo struct {
 	stated  int // number in spans.Stated, from 1; 0: none
 }
 
-// gaugeOf is a field with an attribute and a gauge of the same name.
+// gaugeOf returns a field with an attribute and a gauge of the same name.
 func gaugeOf(name string) fieldInfo {
 	m := spans.MetricNamed(name)
 	return fieldInfo{name: name, gauge: &m}

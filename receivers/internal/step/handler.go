@@ -195,7 +195,7 @@ const (
 	savedTracks = 64
 )
 
-// attemptOf is the attempt in torchrun's directory of a log: <log_dir>/<run_id>_<random>/attempt_<restarts>/<local rank>/stdout.log (PyTorch,
+// attemptOf returns the attempt in torchrun's directory of a log: <log_dir>/<run_id>_<random>/attempt_<restarts>/<local rank>/stdout.log (PyTorch,
 // torch/distributed/elastic/multiprocessing/api.py). FlagScale keeps the logs below its own directories.
 func attemptOf(path string) int64 {
 	for dir := filepath.Dir(path); len(dir) > 1; dir = filepath.Dir(dir) {
@@ -222,8 +222,8 @@ func newHandler(set *Settings, known *seen, batches *filereceiver.Pool[stepBatch
 	return h
 }
 
-// Line is as in tail.Handler: the parser reads the line without its wrapping, and emits its records into the batch. A line whose records were all left out for
-// one reason is ignored, with the reason.
+// Line implements tail.Handler: the parser reads the line without its wrapping, and emits its records into the batch. A line whose records were all left out
+// for one reason is ignored, with the reason.
 func (h *handler) Line(l *tail.Line) (tail.Verdict, string) {
 	if h.batch == nil {
 		h.batch = h.newBatch()
@@ -284,7 +284,7 @@ func (h *handler) Record() *record.Record {
 	return h.rec
 }
 
-// Prefix is the prefix of the line.
+// Prefix returns the prefix of the line.
 func (h *handler) Prefix() *line.Prefix { return &h.prefix }
 
 // Model sets the model trained by the log's job.
@@ -377,7 +377,7 @@ func (h *handler) Emit(rec *record.Record) {
 	h.batch.add(h, it, rec)
 }
 
-// setOf is the set of a record in seen. Runs and ranks are scattered; the iterations of each follow one another, which keeps the processor's cache warm.
+// setOf returns the set of a record in seen. Runs and ranks are scattered; the iterations of each follow one another, which keeps the processor's cache warm.
 func (h *handler) setOf(it *placed) uint64 {
 	if !it.hasIteration {
 		return binary.BigEndian.Uint64(it.id[:])
@@ -385,7 +385,7 @@ func (h *handler) setOf(it *placed) uint64 {
 	return h.salt + uint64(it.rank)*0x9e3779b97f4a7c15 + uint64(it.iteration) // the factor, 2^64 divided by the golden ratio, spreads ranks evenly
 }
 
-// rank is the rank that the record states, else the rank before its line, else noRank.
+// rank returns the rank that the record states, else the rank before its line, else noRank.
 func (h *handler) rank(rec *record.Record) int64 {
 	switch {
 	case rec.HasRank:
@@ -396,7 +396,7 @@ func (h *handler) rank(rec *record.Record) int64 {
 	return noRank
 }
 
-// hostOf is the host of the record's rank; "": unknown.
+// hostOf returns the host of the record's rank; "": unknown.
 func (h *handler) hostOf(rec *record.Record) string {
 	switch {
 	case rec.Host != nil:
@@ -407,8 +407,8 @@ func (h *handler) hostOf(rec *record.Record) string {
 	return ""
 }
 
-// clocked is the time of a record of samples by its own clock, ns since the epoch. Parsers emit no samples without a clock; an unreadable one is replaced by
-// the time of reading.
+// clocked returns the time of a record of samples by its own clock, ns since the epoch. Parsers emit no samples without a clock; an unreadable one is replaced
+// by the time of reading.
 func (h *handler) clocked(rec *record.Record) int64 {
 	if rec.Unix > 0 {
 		return rec.Unix
@@ -440,7 +440,7 @@ func (h *handler) track(w who) *track {
 	return t
 }
 
-// logged is the track of the format's writer with the latest step, or an empty track. A report on ranks may be logged by a rank that logs no steps.
+// logged returns the track of the format's writer with the latest step, or an empty track. A report on ranks may be logged by a rank that logs no steps.
 func (h *handler) logged(source string) *track {
 	last := &track{}
 	for w, t := range h.state.Tracks {
@@ -588,8 +588,8 @@ func begin(rec *record.Record, it *placed, t *track, lastEnd int64, lastSource s
 	}
 }
 
-// between is the time, in ns, from the end of a step to its line: of checkpoints and evaluations in its record that do not fit in the step. Only of trainers
-// whose code leaves the place open.
+// between returns the time, in ns, from the end of a step to its line: of checkpoints and evaluations in its record that do not fit in the step. Only of
+// trainers whose code leaves the place open.
 func between(rec *record.Record, it *placed) int64 {
 	loop := trainers.Of(rec.Source, it.kindOfDuration)
 	others, beside := 0.0, 0.0
@@ -661,8 +661,8 @@ func (h *handler) when(rec *record.Record, t *track, it *placed) []byte {
 	return nil
 }
 
-// madeTime is how much later, ns, a record without a clock is than the record before: its stated duration, for each step covered; without a duration a step is
-// 1 ns later, to keep the order of the log. A Side and a Summary take no time of their own.
+// madeTime returns how much later, ns, a record without a clock is than the record before: its stated duration, for each step covered; without a duration a
+// step is 1 ns later, to keep the order of the log. A Side and a Summary take no time of their own.
 func madeTime(rec *record.Record, t *track) int64 {
 	duration := rec.Get(record.Duration)
 	if duration > 0 && duration < maxSeconds && rec.Kind != record.Side && rec.Kind != record.Summary {
@@ -685,8 +685,8 @@ func madeTime(rec *record.Record, t *track) int64 {
 	return 0
 }
 
-// time is the time, in ns, of the steps of a record with a stated duration, in s. Where the log states the time of the logged step alone, an evaluation or a
-// stall within is no part of the steps between, which are taken to be as long as the logged step before.
+// time returns the time, in ns, of the steps of a record with a stated duration, in s. Where the log states the time of the logged step alone, an evaluation or
+// a stall within is no part of the steps between, which are taken to be as long as the logged step before.
 func (t *track) time(duration float64, steps int64) int64 {
 	others := duration
 	if t.Own > 0 && duration > 2*t.Own {
@@ -816,8 +816,8 @@ func (h *handler) Expire(before time.Time) {
 	}
 }
 
-// Cut is as in tail.Handler. A batch with a step also opens the run if a record of the batch starts before all records of earlier such batches: a run
-// read offline begins with the earliest record (OpenRun).
+// Cut implements tail.Handler. A batch with a step also opens the run if a record of the batch starts before all records of earlier such batches: a run read
+// offline begins with the earliest record (OpenRun).
 func (h *handler) Cut() tail.Delivery {
 	b := h.batch
 	if b == nil {

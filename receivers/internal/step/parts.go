@@ -98,7 +98,7 @@ func (b *stepBatch) parts(out *spans.Batch, it *item) {
 	b.laid = ps[:0]
 }
 
-// takes is the time from the start of a part to the start of the next.
+// takes returns the time from the start of a part to the start of the next.
 func (p *part) takes() int64 {
 	if p.ns < tick {
 		return tick
@@ -106,7 +106,7 @@ func (p *part) takes() int64 {
 	return p.ns + tick
 }
 
-// nanos is a duration in ns; 0 for an implausible one.
+// nanos returns a duration in ns; 0 for an implausible one.
 func nanos(seconds float64) int64 {
 	if seconds > 0 && seconds < maxSeconds {
 		return int64(math.Round(seconds * 1e9))
@@ -114,7 +114,7 @@ func nanos(seconds float64) int64 {
 	return 0
 }
 
-// code is the position of a part in the trainer's code, after all others if unknown.
+// code returns the position of a part in the trainer's code, after all others if unknown.
 func (p *part) code() int {
 	if p.place == nil {
 		return 1 << 30
@@ -122,7 +122,7 @@ func (p *part) code() int {
 	return p.place.Order
 }
 
-// above is the index in ps of the innermost logged part around a place; ofStep: none.
+// above returns the index in ps of the innermost logged part around a place; ofStep: none.
 func above(ps []part, place *record.Place) int {
 	for u := place.Under; u != nil; u = u.Under {
 		if i := slices.IndexFunc(ps, func(p part) bool { return p.place == u }); i >= 0 {
@@ -158,7 +158,7 @@ func (b *stepBatch) part(out *spans.Batch, it *item, ps []part, p *part) {
 	}
 }
 
-// partID is the id of the span of a record's part.
+// partID returns the id of the span of a record's part.
 func (b *stepBatch) partID(it *item, name string) pcommon.SpanID {
 	return spans.SpanID(it.trace, spans.AttrStage, it.id[:], []byte(name))
 }

@@ -20,7 +20,7 @@ type earlier struct {
 	trained bool  // state.Trained
 }
 
-// before is the state before a record of w.
+// before returns the state before a record of w.
 func (h *handler) before(w who) earlier {
 	e := earlier{who: w, trained: h.state.Trained}
 	if t := h.state.Tracks[w]; t != nil {
@@ -115,7 +115,7 @@ func (p *pending) take(rec *record.Record) {
 	}
 }
 
-// part is the index of a part in the waiting record by its name; -1: none. Beyond fewParts the names are indexed in a map.
+// part returns the index of a part in the waiting record by its name; -1: none. Beyond fewParts the names are indexed in a map.
 func (p *pending) part(name []byte) int {
 	if len(p.rec.Stages) <= fewParts {
 		return slices.IndexFunc(p.rec.Stages, func(s record.Stage) bool { return bytes.Equal(s.Name, name) })
@@ -200,7 +200,7 @@ func (h *handler) joinUnplaced(rec *record.Record) bool {
 	return true
 }
 
-// again says whether rec, a part of the waiting record, came before from another file, and counts the duplicate. A part that is new is remembered by the id
+// again reports whether rec, a part of the waiting record, came before from another file, and counts the duplicate. A part that is new is remembered by the id
 // that it would have as a record of its own.
 func (h *handler) again(rec *record.Record) bool {
 	raw := rec.RawUnix

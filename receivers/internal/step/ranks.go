@@ -80,7 +80,7 @@ func (b *stepBatch) rankParts(out *spans.Batch, it *item, p *part, m pcommon.Map
 	}
 }
 
-// about is the summary of a report on ranks: "Rtt 40.3 ms on rank 0, 70.9 ms on rank 2; DRtt …", the fastest rank first.
+// about returns the summary of a report on ranks: "Rtt 40.3 ms on rank 0, 70.9 ms on rank 2; DRtt …", the fastest rank first.
 func (b *stepBatch) about(it *item) string {
 	var text []byte
 	for _, st := range b.stages[it.stagesFrom:it.stagesTo] {
@@ -180,8 +180,8 @@ func (b *stepBatch) compare(it *item) {
 	}
 }
 
-// ownStages are the record's stages in which a rank computes without waiting for others (record.Place.Own), with the times of at least two ranks, in the order
-// of the ranks. A stage within another such stage is part of that one's time, and left out.
+// ownStages returns the record's stages in which a rank computes without waiting for others (record.Place.Own), with the times of at least two ranks, in the
+// order of the ranks. A stage within another such stage is part of that one's time, and left out.
 func (b *stepBatch) ownStages(it *item) (own []*stage) {
 	for i := it.stagesFrom; i < it.stagesTo; i++ {
 		st := &b.stages[i]
@@ -197,7 +197,7 @@ func (b *stepBatch) ownStages(it *item) (own []*stage) {
 	return own
 }
 
-// sameRanks says whether two lists are of the same ranks in the same order.
+// sameRanks reports whether two lists are of the same ranks in the same order.
 func sameRanks(a, b []rankTime) bool {
 	return slices.EqualFunc(a, b, func(a, b rankTime) bool { return a.rank == b.rank })
 }
@@ -224,7 +224,7 @@ func (b *stepBatch) slowest(it *item, peers []rankTime) {
 	}
 }
 
-// medianTime is the median time of ranks.
+// medianTime returns the median time of ranks.
 func medianTime(of []rankTime) float64 {
 	seconds := make([]float64, len(of))
 	for i := range of {
@@ -233,7 +233,7 @@ func medianTime(of []rankTime) float64 {
 	return stat.Middle(seconds)
 }
 
-// among is the time of a rank in a part, and the median of the other ranks of its pipeline stage.
+// among returns the time of a rank in a part, and the median of the other ranks of its pipeline stage.
 func among(ranks []rankTime, rank, perStage int64) (mine, usual float64) {
 	var peers []rankTime
 	for _, r := range ranks {

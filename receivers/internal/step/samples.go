@@ -127,7 +127,7 @@ func (b *stepBatch) GPUs(to func(*spans.GPUValues)) {
 	}
 }
 
-// deviceOf is the hw.id of a GPU, its index; "": unknown.
+// deviceOf returns the hw.id of a GPU, its index; "": unknown.
 func deviceOf(device int, unknown bool) string {
 	if unknown {
 		return ""
@@ -135,7 +135,7 @@ func deviceOf(device int, unknown bool) string {
 	return index(device)
 }
 
-// global is the rank among all ranks, -1 if unknown.
+// global returns the rank among all ranks, -1 if unknown.
 func (l labels) global() int64 {
 	if l.rank == noRank || l.local {
 		return -1

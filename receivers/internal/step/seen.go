@@ -22,8 +22,8 @@ type seen struct {
 	sets [][seenWays]uint64 // 4 MiB, in receivers with duplicates
 }
 
-// before says whether a record was seen before, and remembers a new one. span is the id of the record's span; set is the same for the same record, and for few
-// others.
+// before reports whether a record was seen before, and remembers a new one. span is the id of the record's span; set is the same for the same record, and for
+// few others.
 func (s *seen) before(span pcommon.SpanID, set uint64) bool {
 	id := binary.BigEndian.Uint64(span[:]) // never 0
 	s.mu.Lock()

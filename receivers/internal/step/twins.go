@@ -9,7 +9,7 @@ import (
 // step, and then Megatron's training_log prints another (deepspeedai/Megatron-DeepSpeed, megatron/training.py).
 var twin = map[string]string{"deepspeed": "megatron", "megatron": "deepspeed"}
 
-// twins says whether two records are of one step, by two writers.
+// twins reports whether two records are of one step, by two writers.
 func twins(a, b *record.Record) bool {
 	return twin[a.Source] == b.Source && b.Source != "" && a.Kind == record.Step && b.Kind == record.Step && a.Has(record.Iteration) &&
 		a.Get(record.Iteration) == b.Get(record.Iteration)

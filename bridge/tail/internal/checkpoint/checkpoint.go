@@ -76,7 +76,7 @@ type File struct {
 	Arrivals []Arrival // in order
 }
 
-// Vague says whether nothing was read of a file, and too little was seen to distinguish it from another file with its inode.
+// Vague reports whether nothing was read of a file, and too little was seen to distinguish it from another file with its inode.
 func (f *File) Vague() bool { return f.Head == 0 && f.Print.N < fingerprint.TailBytes }
 
 // Stream is the checkpoint of a stream.
@@ -99,7 +99,7 @@ const (
 	flagArrivals // arrivals follow the tags
 )
 
-// Key is where the checkpoint of a path is stored.
+// Key returns where the checkpoint of a path is stored.
 func Key(path string) string {
 	return "s" + strconv.FormatUint(xxh3.HashString(path), 16)
 }

@@ -68,7 +68,7 @@ func (p *Print) Extend(off int64, b []byte) {
 	p.N += len(b)
 }
 
-// Begins says whether b, read at the beginning of a file, begins as the print's file did. For an empty print the answer is always yes.
+// Begins reports whether b, read at the beginning of a file, begins as the print's file did. For an empty print the answer is always yes.
 func (p *Print) Begins(b []byte) bool {
 	return p.N == 0 || len(b) >= p.N && Hash(Offset, b[:p.N]) == p.Sum
 }
@@ -82,13 +82,13 @@ type Tail struct {
 	stored bool
 }
 
-// Stored is the tail of n bytes with a hash.
+// Stored returns the tail of n bytes with a hash.
 func Stored(sum uint64, n int) Tail { return Tail{sum: sum, n: n, stored: true} }
 
-// Len is the number of bytes, at most TailBytes.
+// Len returns the number of bytes, at most TailBytes.
 func (t *Tail) Len() int { return t.n }
 
-// Hash is the hash of the bytes.
+// Hash returns the hash of the bytes.
 func (t *Tail) Hash() uint64 {
 	if t.stored {
 		return t.sum
@@ -107,7 +107,7 @@ func (t *Tail) Remember(b []byte) {
 	t.n = keep + copy(t.last[keep:], b)
 }
 
-// Matches says whether b, Len bytes read just before the head, equals the remembered bytes.
+// Matches reports whether b, Len bytes read just before the head, equals the remembered bytes.
 func (t *Tail) Matches(b []byte) bool {
 	if !t.stored {
 		return bytes.Equal(b, t.last[:t.n])

@@ -116,7 +116,7 @@ func (l List) With(other List) List {
 	return both
 }
 
-// Names says whether a pattern without meta characters names a file in a directory.
+// Names reports whether a pattern without meta characters names a file in a directory.
 func (l List) Names(dir string) bool {
 	_, ok := l.bases[dir]
 	return ok
@@ -131,12 +131,12 @@ func Sifting(patterns []string) List {
 	return out
 }
 
-// match says whether a pattern with meta characters asks for a path.
+// match reports whether a pattern with meta characters asks for a path.
 func (g *Glob) match(path string) bool {
 	return g.matches(path) && g.nonLog(path, false) == ""
 }
 
-// matches says whether the pattern matches a path, by any name.
+// matches reports whether the pattern matches a path, by any name.
 func (g *Glob) matches(path string) bool {
 	ok, err := doublestar.PathMatch(g.Pattern, path)
 	return ok && err == nil
@@ -162,12 +162,12 @@ func (l List) PassedOver(path string, isDir bool) string {
 	return ""
 }
 
-// Below says whether the directory can hold a match of any glob.
+// Below reports whether the directory can hold a match of any glob.
 func (l List) Below(dir string) bool {
 	return l.Names(dir) || slices.ContainsFunc(l.others, func(i int) bool { return l.Globs[i].mayHold(dir) && l.Globs[i].nonLog(dir, true) == "" })
 }
 
-// mayHold says whether a directory, or a directory below, can hold a match: its parts below Base match the pattern's, as far as both go.
+// mayHold reports whether a directory, or a directory below, can hold a match: its parts below Base match the pattern's, as far as both go.
 func (g *Glob) mayHold(dir string) bool {
 	rel, err := filepath.Rel(g.Base, dir)
 	if err != nil || rel == ".." || strings.HasPrefix(rel, "../") {
@@ -188,7 +188,7 @@ func (g *Glob) mayHold(dir string) bool {
 	return false // the pattern ends with the directory or above
 }
 
-// Match says whether any glob of the list matches.
+// Match reports whether any glob of the list matches.
 func (l List) Match(path string) bool {
 	if _, ok := l.plain[path]; ok {
 		return true

@@ -216,7 +216,7 @@ func (i *instance) note(wd int32, w watched) (fresh bool) {
 	return true
 }
 
-// has says whether a directory is watched for the listener.
+// has reports whether a directory is watched for the listener.
 func (l *Listener) has(dir string) bool {
 	_, ok := l.pair.hints.names[watched{l, dir}]
 	return ok
@@ -240,7 +240,7 @@ func (i *instance) end(wd int32, gone func(watched) bool) {
 	}
 }
 
-// forget forgets who watches a directory, and says whether nobody does any more.
+// forget forgets who watches a directory, and reports whether nobody does any more.
 func (i *instance) forget(wd int32, gone func(watched) bool) bool {
 	left := slices.DeleteFunc(i.watched[wd], func(w watched) bool {
 		if !gone(w) {

@@ -33,7 +33,7 @@ func NewSplitter(data []byte, enc Encoding, text *[]byte, base int64) Splitter {
 	return Splitter{data: data, nl: indexFrom(data, 0, '\n'), cr: indexFrom(data, 0, '\r')}
 }
 
-// indexFrom is the place of c in data at or after from; len(data): none.
+// indexFrom returns the place of c in data at or after from; len(data): none.
 func indexFrom(data []byte, from int, c byte) int {
 	if i := bytes.IndexByte(data[from:], c); i >= 0 {
 		return from + i
@@ -119,13 +119,13 @@ func EncodingOf(b []byte) Encoding {
 	return Bytes
 }
 
-// Wide says whether characters are of two bytes. Then every position in the file is even.
+// Wide reports whether characters are of two bytes. Then every position in the file is even.
 func (e Encoding) Wide() bool { return e == UTF16LE || e == UTF16BE }
 
-// Rows says whether the file is binary, with lines made of records.
+// Rows reports whether the file is binary, with lines made of records.
 func (e Encoding) Rows() bool { return e == Events || e == WandB }
 
-// kind is the kind of a file of rows.
+// kind returns the kind of a file of rows.
 func (e Encoding) kind() rows.Kind {
 	if e == WandB {
 		return rows.WandB
@@ -144,10 +144,10 @@ func (s *Splitter) row(final bool) ([]byte, bool) {
 	return line.Text, line.N > 0
 }
 
-// Past is the number of bytes to skip in a file of rows, from an offset on, where the line beginning with b is too long.
+// Past returns the number of bytes to skip in a file of rows, from an offset on, where the line beginning with b is too long.
 func (e Encoding) Past(b []byte, offset int64) int64 { return e.kind().Past(b, offset) }
 
-// Begin is the last offset, up to the given offset, at which a line of a file of rows may begin; -1: known only from the file's beginning.
+// Begin returns the last offset, up to the given offset, at which a line of a file of rows may begin; -1: known only from the file's beginning.
 func (e Encoding) Begin(offset int64) int64 { return e.kind().Begin(offset) }
 
 // unit returns the first 16 bits of b.

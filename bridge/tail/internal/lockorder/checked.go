@@ -128,6 +128,6 @@ func drop[L Level](g uintptr) {
 	}
 }
 
-// goroutine is the address of the runtime's record of the calling goroutine. Go offers no identity of goroutines but their number in runtime.Stack, and writing
-// the stack would take half of the time of the tests.
+// goroutine returns the address of the runtime's record of the calling goroutine. Go offers no identity of goroutines but their number in runtime.Stack, and
+// writing the stack would take half of the time of the tests.
 func goroutine() uintptr

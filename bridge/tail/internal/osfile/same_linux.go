@@ -8,7 +8,7 @@ import (
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/fingerprint"
 )
 
-// Unchanged says whether a path still names the file with this id, size and time. Only the path is allocated: ten thousand idle files are checked every few
+// Unchanged reports whether a path still names the file with this id, size and time. Only the path is allocated: ten thousand idle files are checked every few
 // seconds.
 func Unchanged(path string, follow bool, id fingerprint.ID, size int64, mtime time.Time) bool {
 	var st unix.Stat_t

@@ -24,7 +24,7 @@ func Bases(path string) iter.Seq[string] {
 	}
 }
 
-// IsSuffix says whether a suffix is rotation's: .1, -20260101, .2026-01-01_00, .old, each perhaps with .gz or .zst. rank-3 is no rotated rank: after a dash
+// IsSuffix reports whether a suffix is rotation's: .1, -20260101, .2026-01-01_00, .old, each perhaps with .gz or .zst. rank-3 is no rotated rank: after a dash
 // there must be a date, old or bak.
 func IsSuffix(s string) bool {
 	if len(s) < 2 || s[0] != '.' && s[0] != '-' {
@@ -62,7 +62,7 @@ func Stem(path string) (dir, stem string) {
 	return dir, stem
 }
 
-// EndsStem says whether a name's first n bytes can be a stem: rank10.log is no copy of rank1.log.
+// EndsStem reports whether a name's first n bytes can be a stem: rank10.log is no copy of rank1.log.
 func EndsStem(name string, n int) bool {
 	if n == len(name) {
 		return true

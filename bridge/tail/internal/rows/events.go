@@ -69,8 +69,8 @@ func nextEvents(dst, b []byte, final bool) Line {
 	return Line{Text: r.text(dst), N: n}
 }
 
-// resume is the number of damaged bytes at the beginning of b, up to the next record, which is recognized by a length with its checksum. The last bytes of b
-// may be half of those, unless final.
+// resume returns the number of damaged bytes at the beginning of b, up to the next record, which is recognized by a length with its checksum. The last bytes of
+// b may be half of those, unless final.
 func resume(b []byte, final bool) int {
 	for i := 1; i+leastHeader <= len(b); i++ {
 		if _, err := tfevents.RecordSize(b[i:]); err == nil {
@@ -90,11 +90,11 @@ func scalarsOf(record []byte) (scalars []tfevents.Scalar, ok bool) {
 	return scalars, err == nil && d.Counts().Events == 1
 }
 
-// ofEpoch says whether values are an epoch's. Keras writes them with the epoch as the step, named epoch_loss and so on, and evaluation_…
+// ofEpoch reports whether values are an epoch's. Keras writes them with the epoch as the step, named epoch_loss and so on, and evaluation_…
 // (keras/src/callbacks/tensorboard.py: _log_epoch_metrics).
 func ofEpoch(scalars []tfevents.Scalar) bool { return strings.HasPrefix(scalars[0].Tag, "epoch_") }
 
-// takes says whether the scalars of a record continue the row: they are of the row's step (both of training or both of epochs) and time, and none repeats a
+// takes reports whether the scalars of a record continue the row: they are of the row's step (both of training or both of epochs) and time, and none repeats a
 // tag.
 func (r *row) takes(next []tfevents.Scalar) bool {
 	last := r.scalars[len(r.scalars)-1]
@@ -112,7 +112,7 @@ func (r *row) add(scalars []tfevents.Scalar) {
 	}
 }
 
-// text is the row as JSON, with the time of the last scalar; empty without a value. Left out are tags with the name of the step or time, and repetitions:
+// text returns the row as JSON, with the time of the last scalar; empty without a value. Left out are tags with the name of the step or time, and repetitions:
 // Megatron repeats values by the number of samples (megatron/training/training.py: "vs samples"). Megatron's throughput is renamed (flopThroughput).
 func (r *row) text(dst []byte) []byte {
 	last := r.scalars[len(r.scalars)-1]

@@ -67,7 +67,7 @@ func (k Kind) Next(dst, b []byte, offset int64, final bool) Line {
 	return nextEvents(dst, b, final)
 }
 
-// Past is the number of bytes of the file to skip, from an offset on, where the line at the beginning of b is too long.
+// Past returns the number of bytes of the file to skip, from an offset on, where the line at the beginning of b is too long.
 func (k Kind) Past(b []byte, offset int64) int64 {
 	if k == WandB {
 		return wandbBlock - offset%wandbBlock
@@ -79,7 +79,7 @@ func (k Kind) Past(b []byte, offset int64) int64 {
 	return size
 }
 
-// Begin is the last offset, up to the given offset, at which a line may begin: of W&B, the start of a block; -1: known only from the file's beginning.
+// Begin returns the last offset, up to the given offset, at which a line may begin: of W&B, the start of a block; -1: known only from the file's beginning.
 func (k Kind) Begin(offset int64) int64 {
 	if k == WandB {
 		return offset / wandbBlock * wandbBlock
@@ -87,7 +87,7 @@ func (k Kind) Begin(offset int64) int64 {
 	return -1
 }
 
-// isZero says whether all bytes are NUL.
+// isZero reports whether all bytes are NUL.
 func isZero(b []byte) bool {
 	for _, c := range b {
 		if c != 0 {

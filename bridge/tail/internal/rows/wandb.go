@@ -32,8 +32,8 @@ func nextWandB(dst, b []byte, offset int64, final bool) Line {
 // (pytorch/loggers/wandb.py). W&B's own step then counts the calls of wandb.log.
 var steps = map[string]bool{"train/global_step": true, "trainer/global_step": true}
 
-// history is a row of metrics as JSON, with the values that are numbers: {"_step": 12, "_timestamp": 1785748462.046834, "loss": 2.25}. The trainer's own step
-// replaces W&B's. Without a number beside the step there is no text. Megatron's throughput is renamed (flopThroughput).
+// history returns a row of metrics as JSON, with the values that are numbers: {"_step": 12, "_timestamp": 1785748462.046834, "loss": 2.25}. The trainer's own
+// step replaces W&B's. Without a number beside the step there is no text. Megatron's throughput is renamed (flopThroughput).
 func history(dst []byte, h *wandb.History) []byte {
 	dst = append(dst[:0], '{')
 	own, megatron := false, false // whether the row has the trainer's own step, and is Megatron's
@@ -71,7 +71,7 @@ const system = "system."
 
 var ofGPU, ofProcess = []byte("gpu."), []byte("gpu.process.")
 
-// sample is the GPU values of a sample, as JSON; empty without a time or any value. Values of GPUs used by the run's own process occur twice in a sample.
+// sample returns the GPU values of a sample, as JSON; empty without a time or any value. Values of GPUs used by the run's own process occur twice in a sample.
 func sample(dst []byte, s *wandb.Stats) []byte {
 	dst = append(dst[:0], '{')
 	if s.Timestamp <= 0 {
@@ -90,7 +90,7 @@ func sample(dst []byte, s *wandb.Stats) []byte {
 	return append(dst, '}')
 }
 
-// isNumber says whether a value in Python's JSON is a number, with NaN and Infinity: tables, pictures and texts are not.
+// isNumber reports whether a value in Python's JSON is a number, with NaN and Infinity: tables, pictures and texts are not.
 func isNumber(value []byte) bool {
 	return len(value) > 0 && (value[0] >= '0' && value[0] <= '9' || value[0] == '-' || value[0] == 'N' || value[0] == 'I')
 }

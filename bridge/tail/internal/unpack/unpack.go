@@ -50,7 +50,7 @@ func KindOf(path, configured string) string {
 	return None
 }
 
-// Name is the name without .gz or .zst.
+// Name returns the name without .gz or .zst.
 func Name(path string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(path, ".gz"), ".zst")
 }
@@ -182,17 +182,17 @@ func (u *Reader) Close() error {
 	return u.raw.Close()
 }
 
-// File is the compressed file.
+// File returns the compressed file.
 func (u *Reader) File() *os.File { return u.raw }
 
-// Pos is how far the decoder is, in the content.
+// Pos returns how far the decoder is, in the content.
 func (u *Reader) Pos() int64 { return u.pos }
 
-// GoesBack says whether reading at off means beginning again.
+// GoesBack reports whether reading at off means beginning again.
 func (u *Reader) GoesBack(off int64) bool { return off < u.pos-int64(len(u.last)) }
 
-// Err is the reason why the content ends before the end of the file; nil: none.
+// Err returns the reason why the content ends before the end of the file; nil: none.
 func (u *Reader) Err() error { return u.bad }
 
-// Twin is another Reader of the file, at its beginning. It does not own the file: call Stop, not Close.
+// Twin returns another Reader of the file, at its beginning. It does not own the file: call Stop, not Close.
 func (u *Reader) Twin() *Reader { return NewReader(u.raw, u.kind, u.size, u.free) }

@@ -105,10 +105,10 @@ func Accounts(tb testing.TB, c tail.Counts) {
 	assert.Zero(tb, c.Pending)
 }
 
-// All are the spans of a name, or of every name if empty, as Spans returns them.
+// All returns the spans of a name, or of every name if empty, as Spans returns them.
 func (r *Result) All(name string) []ptrace.Span { return Spans(r.Traces.AllTraces(), name) }
 
-// Spans are the spans of a name, or of every name if empty, in the order of arrival: of each message, resource by resource. Spans are copies with the
+// Spans returns the spans of a name, or of every name if empty, in the order of arrival: of each message, resource by resource. Spans are copies with the
 // attributes of their resource, as a reader sees them; the identity (job, run, host, process, model) stays with the resource.
 func Spans(all []ptrace.Traces, name string) []ptrace.Span {
 	var out []ptrace.Span
@@ -126,7 +126,7 @@ func Spans(all []ptrace.Traces, name string) []ptrace.Span {
 	return out
 }
 
-// Took is the time of one step in s, as a reader finds it: of a span of Spans. NaN: unknown.
+// Took returns the time of one step in s, as a reader finds it: of a span of Spans. NaN: unknown.
 func Took(s ptrace.Span) float64 {
 	var v view.Step
 	v.Read(s, &view.Resource{})
@@ -139,7 +139,8 @@ func ByEnd(list []ptrace.Span) []ptrace.Span {
 	return list
 }
 
-// whole is a copy of a span with the attributes of its resource, except the identity (job, run, host, process, model): as a reader of the trace sees the span.
+// whole returns a copy of a span with the attributes of its resource, except the identity (job, run, host, process, model): as a reader of the trace sees the
+// span.
 func whole(resource pcommon.Map, s ptrace.Span) ptrace.Span {
 	out := ptrace.NewSpan()
 	s.CopyTo(out)
@@ -158,7 +159,7 @@ func whole(resource pcommon.Map, s ptrace.Span) ptrace.Span {
 	return out
 }
 
-// Attr is an attribute as text, or empty.
+// Attr returns an attribute as text, or empty.
 func Attr(s ptrace.Span, name string) string {
 	v, ok := s.Attributes().Get(name)
 	if !ok {
@@ -234,7 +235,7 @@ func merge(tb testing.TB, td ptrace.Traces, md pmetric.Metrics) {
 	}
 }
 
-// numbers are the points of a gauge or a sum.
+// numbers returns the points of a gauge or a sum.
 func numbers(tb testing.TB, m pmetric.Metric) pmetric.NumberDataPointSlice {
 	tb.Helper()
 	if m.Type() == pmetric.MetricTypeSum {

@@ -24,7 +24,7 @@ import (
 // maxMessage is the limit of a default OTLP/gRPC receiver.
 const maxMessage = 4 << 20
 
-// next are the next components. Every message is accepted and checked against the limit of a default receiver.
+// next returns the next components. Every message is accepted and checked against the limit of a default receiver.
 func (r *Result) next(tb testing.TB, arrived func()) (consumer.Traces, consumer.Metrics) {
 	tb.Helper()
 	traces, err := consumer.NewTraces(func(ctx context.Context, td ptrace.Traces) error {

@@ -15,7 +15,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Text is the whole output, as OTLP's JSON.
+// Text returns the whole output, as OTLP's JSON.
 func (r *Result) Text(tb testing.TB) string {
 	tb.Helper()
 	var out []byte

@@ -15,7 +15,7 @@ import (
 	"go.opentelemetry.io/collector/exporter/exportertest"
 )
 
-// Scraped are the series of all metrics, with their values, as contrib's exporter gives them to Prometheus.
+// Scraped returns the series of all metrics, with their values, as contrib's exporter gives them to Prometheus.
 func (r *Result) Scraped(tb testing.TB) []string {
 	tb.Helper()
 	free, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", "127.0.0.1:0")

@@ -24,7 +24,7 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// Options are the options of a client: addresses, version, TLS and login. An error names the key of the setting.
+// Options returns the options of a client: addresses, version, TLS and login. An error names the key of the setting.
 func Options(ctx context.Context, host component.Host, cfg *configkafka.ClientConfig, log *zap.Logger) ([]kgo.Opt, error) {
 	opts := []kgo.Opt{
 		kgo.SeedBrokers(cfg.Brokers...), kgo.ClientID(cfg.ClientID), kgo.ConnIdleTimeout(cfg.ConnIdleTimeout), kgo.DisableClientMetrics(),
@@ -63,7 +63,7 @@ func Options(ctx context.Context, host component.Host, cfg *configkafka.ClientCo
 	return opts, nil
 }
 
-// Group are the options of a member of a consumer group: its fetches, where a partition begins without a committed offset, and how the members share the
+// Group returns the options of a member of a consumer group: its fetches, where a partition begins without a committed offset, and how the members share the
 // partitions. A strategy may be an extension of the Collector's.
 func Group(host component.Host, cfg *configkafka.ConsumerConfig) ([]kgo.Opt, error) {
 	reset := kgo.NewOffset().AtStart()
@@ -104,7 +104,7 @@ const (
 
 const strategies = "range, roundrobin, sticky and cooperative-sticky"
 
-// balancer is a strategy of sharing partitions, by name, or by the id of the extension with the strategy.
+// balancer returns a strategy of sharing partitions, by name, or by the id of the extension with the strategy.
 func balancer(host component.Host, strategy configkafka.GroupRebalanceStrategy) (kgo.GroupBalancer, error) {
 	switch strategy {
 	case configkafka.RangeBalanceStrategy:
@@ -133,7 +133,7 @@ func balancer(host component.Host, strategy configkafka.GroupRebalanceStrategy) 
 
 var errMechanism = errors.New("sasl::mechanism' must be PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER or AWS_MSK_IAM_OAUTHBEARER")
 
-// mechanism is the login of the client; nil: none. An error begins with the rest of the key after 'kafka::auth::, and its closing quote.
+// mechanism returns the login of the client; nil: none. An error begins with the rest of the key after 'kafka::auth::, and its closing quote.
 func mechanism(host component.Host, cfg *configkafka.AuthenticationConfig) (sasl.Mechanism, error) {
 	switch {
 	case cfg.Kerberos != nil:
@@ -178,7 +178,7 @@ func mechanism(host component.Host, cfg *configkafka.AuthenticationConfig) (sasl
 	return nil, errMechanism
 }
 
-// krb5 is the login by Kerberos, with a keytab if named, else with the password. The realm's servers are in Kerberos' own file of configuration. Errors
+// krb5 returns the login by Kerberos, with a keytab if named, else with the password. The realm's servers are in Kerberos' own file of configuration. Errors
 // are as those of mechanism.
 func krb5(cfg *configkafka.KerberosConfig) (sasl.Mechanism, error) {
 	realm := krb5config.New()

@@ -44,14 +44,14 @@ func (e *entry) comm() string {
 	return string(e.ProcessGroup[0]) + ":" + string(e.ProcessGroup[1])
 }
 
-// gone says whether gloo has finished an entry. Gloo sets no state: a retired entry is completed or has timed out, and the other ranks show the difference.
+// gone reports whether gloo has finished an entry. Gloo sets no state: a retired entry is completed or has timed out, and the other ranks show the difference.
 func (e *entry) gone() bool {
 	return e.Retired && e.State == "scheduled" && strings.HasPrefix(string(e.Name), "gloo:")
 }
 
 const nameCoalesced = "coalesced"
 
-// ends says whether an entry is the end of a coalesced launch: "nccl:coalesced", without tensors.
+// ends reports whether an entry is the end of a coalesced launch: "nccl:coalesced", without tensors.
 func (e *entry) ends() bool {
 	return strings.HasSuffix(string(e.Name), nameCoalesced) && len(e.InputSizes) == 0 && len(e.OutputSizes) == 0
 }
@@ -238,7 +238,7 @@ func (e *entry) measure(k op.Kind, n int64) (size, total int64) {
 	return size, op.Unknown
 }
 
-// times is a size times a number of ranks; op.Unknown if either is unknown, or the product too large.
+// times returns a size times a number of ranks; op.Unknown if either is unknown, or the product too large.
 func times(size, n int64) int64 {
 	if size < 0 || n <= 0 || size > math.MaxInt64/n {
 		return op.Unknown
@@ -246,8 +246,8 @@ func times(size, n int64) int64 {
 	return size * n
 }
 
-// bytesOf is the size in bytes of all tensors together, by the dimensions and the data type of each; op.Unknown without tensors, or if one has an unknown type
-// or size.
+// bytesOf returns the size in bytes of all tensors together, by the dimensions and the data type of each; op.Unknown without tensors, or if one has an unknown
+// type or size.
 func bytesOf(sizes [][]int64, dtypes []fr.Text) int64 {
 	if len(sizes) == 0 || len(sizes) != len(dtypes) {
 		return op.Unknown
@@ -276,7 +276,7 @@ func bytesOf(sizes [][]int64, dtypes []fr.Text) int64 {
 	return all
 }
 
-// elementBytes is the size of an element of a c10::ScalarType by its name (c10/core/ScalarType.h); 0: unknown.
+// elementBytes returns the size of an element of a c10::ScalarType by its name (c10/core/ScalarType.h); 0: unknown.
 func elementBytes(dtype string) int64 {
 	switch dtype {
 	case "Byte", "Char", "Bool", "QInt8", "QUInt8", "Float8_e5m2", "Float8_e4m3fn", "Float8_e5m2fnuz", "Float8_e4m3fnuz", "Float8_e8m0fnu", "Bits8":
@@ -293,7 +293,7 @@ func elementBytes(dtype string) int64 {
 	return 0
 }
 
-// datatype is the common data type of all tensors of an entry, nil if they differ.
+// datatype returns the common data type of all tensors of an entry, nil if they differ.
 func (e *entry) datatype() []byte {
 	all := e.InputDtypes
 	if len(all) == 0 {

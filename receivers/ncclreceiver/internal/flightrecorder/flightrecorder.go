@@ -28,7 +28,7 @@ type Parser struct {
 // New makes a parser of the dump in file, with the rank at the end of its name: nccl_trace_rank_3, …_3.json.
 func New(file string) *Parser { return &Parser{rank: fr.RankOf(file)} }
 
-// Sniff says whether a document is a dump of the Flight Recorder, a pickle or JSON.
+// Sniff reports whether a document is a dump of the Flight Recorder, a pickle or JSON.
 func Sniff(text []byte) bool {
 	if fr.IsPickle(text) {
 		return bytes.Contains(text, []byte("pg_config")) || bytes.Contains(text, []byte("entries"))
@@ -37,10 +37,10 @@ func Sniff(text []byte) bool {
 	return bytes.HasPrefix(text, []byte("{")) && (has(text, "pg_config") && has(text, "pg_status") || has(text, "entries") && has(text, "profiling_name"))
 }
 
-// has says whether a text has a key of JSON.
+// has reports whether a text has a key of JSON.
 func has(text []byte, key string) bool { return bytes.Contains(text, []byte(`"`+key+`"`)) }
 
-// Line is as in parse.Parser. A line is a whole document, a dump, with an operation for each entry. A dump without entries is ignored; other documents are
+// Line implements parse.Parser. A line is a whole document, a dump, with an operation for each entry. A dump without entries is ignored; other documents are
 // rejected.
 func (p *Parser) Line(text []byte, _ bool, _ uint64, out *parse.Out) (parse.Verdict, string) {
 	if !fr.IsPickle(text) {
@@ -66,7 +66,7 @@ func (p *Parser) Line(text []byte, _ bool, _ uint64, out *parse.Out) (parse.Verd
 	return parse.Record, ""
 }
 
-// reasonOf is the reason for rejecting a document, by the error of reading.
+// reasonOf returns the reason for rejecting a document, by the error of reading.
 func reasonOf(err error) string {
 	if _, ok := errors.AsType[*pickle.CodeError](err); ok {
 		return reasonPickle

@@ -18,14 +18,14 @@ type Format struct {
 	Name string // as in the configuration
 	// Tool is the writer of the file. All files of a tool have the same communicators; a collective in the files of two tools would have each rank twice.
 	Tool string
-	// Sniff says whether a line, usually a file's first, is of this format.
+	// Sniff reports whether a line, usually a file's first, is of this format.
 	Sniff func(line []byte) bool
 	// New makes the parser of a file. zone is the zone of times without one.
 	New func(path string, zone *time.Location) parse.Parser
-	// Sure says whether a line decides the reader of its file: the line is of this format, and of no other writer. out is the result of a record. nil: every
+	// Sure reports whether a line decides the reader of its file: the line is of this format, and of no other writer. out is the result of a record. nil: every
 	// record is.
 	Sure func(path string, line []byte, out *parse.Out) bool
-	// Header says whether a line is a header of this writer alone: the header decides the reader before any record. nil: no headers.
+	// Header reports whether a line is a header of this writer alone: the header decides the reader before any record. nil: no headers.
 	Header func(line []byte) bool
 }
 
@@ -68,7 +68,7 @@ const (
 	toolVCCL       = "vccl"
 )
 
-// Names are the names of All.
+// Names returns the names of All.
 func Names() []string {
 	names := make([]string, len(All))
 	for i := range All {

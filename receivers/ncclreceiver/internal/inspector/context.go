@@ -17,7 +17,7 @@ type context struct {
 	PID   int64  `json:"pid,omitempty"`
 }
 
-// equal says whether two contexts have the same content.
+// equal reports whether two contexts have the same content.
 func (c *context) equal(d *context) bool {
 	return c.Rank == d.Rank && c.Size == d.Size && c.Nodes == d.Nodes && c.PID == d.PID &&
 		bytes.Equal(c.Comm, d.Comm) && bytes.Equal(c.Name, d.Name) && bytes.Equal(c.Host, d.Host)

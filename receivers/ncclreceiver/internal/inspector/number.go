@@ -25,7 +25,7 @@ func (p *Parser) integer(b []byte, i int) (v uint64, end int) {
 	return v, i
 }
 
-// goesOn says whether a number goes on behind its digits, with a point or an exponent.
+// goesOn reports whether a number goes on behind its digits, with a point or an exponent.
 func goesOn(b []byte, i int) bool { return i < len(b) && (b[i] == '.' || b[i]|0x20 == 'e') }
 
 // oddInteger reads an integer in any other form: in quotes, with a point ("8.0"), an exponent, a sign, of 20 digits.

@@ -66,7 +66,7 @@ func New() *Parser { return &Parser{} }
 
 var _ parse.Parser = (*Parser)(nil)
 
-// Sniff says whether the first line of a file is of this format. A truncated line is judged by its beginning.
+// Sniff reports whether the first line of a file is of this format. A truncated line is judged by its beginning.
 func Sniff(text []byte) bool {
 	i := jsonlike.Blanks(text, 0)
 	if i == len(text) || text[i] != '{' {
@@ -80,8 +80,8 @@ func Sniff(text []byte) bool {
 	return false
 }
 
-// Line is as in parse.Parser. A line is read by its beginning, if known (begun), else member by member. A record without a context of its own gets the context
-// of the marker before; a line with "dump_stats" gives samples of its counters, and may be the next marker.
+// Line implements parse.Parser. A line is read by its beginning, if known (begun), else member by member. A record without a context of its own gets the
+// context of the marker before; a line with "dump_stats" gives samples of its counters, and may be the next marker.
 func (p *Parser) Line(text []byte, again bool, tag uint64, out *parse.Out) (parse.Verdict, string) {
 	p.begin(out)
 	i := jsonlike.Blanks(text, 0)
@@ -444,7 +444,7 @@ func (p *Parser) samples() {
 	}
 }
 
-// IsPrometheus says whether a line is of the Prometheus text format: a comment, or a metric of the plugin.
+// IsPrometheus reports whether a line is of the Prometheus text format: a comment, or a metric of the plugin.
 func IsPrometheus(t []byte) bool {
 	return bytes.HasPrefix(t, []byte("#")) || bytes.HasPrefix(t, []byte("nccl_")) && bytes.IndexByte(t, ' ') > 0
 }

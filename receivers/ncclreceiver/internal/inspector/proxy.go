@@ -211,7 +211,7 @@ func (p *Parser) addStep() {
 	}
 }
 
-// elapsed is the duration of an event: as logged, or else by its times.
+// elapsed returns the duration of an event: as logged, or else by its times.
 func elapsed(logged, start, stop int64) int64 {
 	if logged == op.Unknown && start > 0 && stop >= start {
 		return stop - start

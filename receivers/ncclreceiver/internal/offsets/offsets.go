@@ -19,10 +19,10 @@ type Position struct {
 	Head        int64 // the offset after the last message read; 0: unknown
 }
 
-// Metadata is the text stored with the committed offset.
+// Metadata returns the text stored with the committed offset.
 func (p Position) Metadata() string { return fmt.Sprint(p.From, p.Head) }
 
-// Committed is the committed position. With metadata of another writer, as after a manual reset of the offset, reading begins at the offset.
+// Committed returns the committed position. With metadata of another writer, as after a manual reset of the offset, reading begins at the offset.
 func Committed(begin int64, metadata string) Position {
 	p := Position{Begin: begin}
 	if _, err := fmt.Sscan(metadata, &p.From, &p.Head); err != nil || p.From < 0 || p.From > begin || p.Head < begin {
@@ -79,16 +79,16 @@ func (t *Tracker) Accepted(came []int64) {
 	}
 }
 
-// Known says whether a collective with these offsets was accepted in an earlier life.
+// Known reports whether a collective with these offsets was accepted in an earlier life.
 func (t *Tracker) Known(came []int64) bool { return slices.Max(came) < t.floor }
 
-// Behind is the number of holes.
+// Behind returns the number of holes.
 func (t *Tracker) Behind() int { return t.open }
 
-// Head is the offset after the last message read.
+// Head returns the offset after the last message read.
 func (t *Tracker) Head() int64 { return t.head }
 
-// Position is the committable position: see the package. From is before Begin where a collective has records on both sides of Begin.
+// Position returns the committable position: see the package. From is before Begin where a collective has records on both sides of Begin.
 func (t *Tracker) Position() Position {
 	p := Position{max(t.head, t.floor), t.head, max(t.head, t.read)} // without holes
 	// Begin is the first hole, but holes before floor were accepted in an earlier life, and only move From.

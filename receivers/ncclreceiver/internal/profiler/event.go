@@ -23,7 +23,7 @@ type event struct {
 	gpuTime, cpuTime                      int64  // ns, of copy engines; -1: absent
 }
 
-// scan reads the event in a line: an object in JSON, with bare words allowed as values, and perhaps a comma. The result says whether the object is complete.
+// scan reads the event in a line: an object in JSON, with bare words allowed as values, and perhaps a comma. The result reports whether the object is complete.
 func (e *event) scan(t []byte) bool {
 	*e = event{id: -1, size: -1, rank: -1, peer: -1, channel: -1, channels: -1, step: -1, gpuTime: -1, cpuTime: -1}
 	i := e.object(t, 0, false)

@@ -31,7 +31,7 @@ var levels = [...]uint8{
 	other: 9, group: 0, api: 1, launch: 1, collective: 2, pointToPoint: 2, copyEngine: 2, copyEnginePart: 3, gpu: 3, proxy: 4, net: 5, netPlugin: 6,
 }
 
-// categoryOf is the category of an event by its "cat", in any version of the plugin; other: the event is of another writer.
+// categoryOf returns the category of an event by its "cat", in any version of the plugin; other: the event is of another writer.
 func categoryOf(cat []byte) category {
 	switch string(cat) {
 	case "GROUP_API", "GROUP":
@@ -119,7 +119,7 @@ func nameOf(name []byte) string {
 	return string(name)
 }
 
-// isControl says whether a PROXY event is about the proxy thread itself and not about an operation.
+// isControl reports whether a PROXY event is about the proxy thread itself and not about an operation.
 func isControl(name []byte) bool {
 	switch string(name) {
 	case "Idle", "Sleep", "Wakeup", "Append":
@@ -128,7 +128,7 @@ func isControl(name []byte) bool {
 	return false
 }
 
-// bytesOf is the size of an element, By; 0: unknown. The names are from ncclDatatypeToString, with the enum's other spellings (nccl.h).
+// bytesOf returns the size of an element, By; 0: unknown. The names are from ncclDatatypeToString, with the enum's other spellings (nccl.h).
 func bytesOf(datatype []byte) uint64 {
 	switch string(datatype) {
 	case "ncclInt8", "ncclChar", "ncclUint8", "ncclFloat8e4m3", "ncclFloat8e5m2":

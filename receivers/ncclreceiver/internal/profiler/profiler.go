@@ -61,13 +61,13 @@ type device struct {
 // New makes a parser of the trace in file.
 func New(file string) *Parser { return &Parser{origin: originOf(file), stream: op.Unknown} }
 
-// Sniff says whether a line is an event of the example profiler's trace.
+// Sniff reports whether a line is an event of the example profiler's trace.
 func Sniff(text []byte) bool {
 	var e event
 	return e.scan(bytes.TrimSpace(text)) && (e.phase == 'b' || e.phase == 'e') && categoryOf(e.cat) != other
 }
 
-// Line is as in parse.Parser. A line begins or ends an event. The line is open until the outermost event of its unit has ended, or the unit reaches a bound
+// Line implements parse.Parser. A line begins or ends an event. The line is open until the outermost event of its unit has ended, or the unit reaches a bound
 // (splitLines, maxLines, maxBytes): then all operations of the unit so far are in out.
 func (p *Parser) Line(text []byte, _ bool, _ uint64, out *parse.Out) (parse.Verdict, string) {
 	text = bytes.TrimSpace(text)

@@ -205,7 +205,7 @@ func (p *Parser) kernel(q *pending, d *op.Detail) {
 	}
 }
 
-// device is the known clock of an operation's GPU; nil: none.
+// device returns the known clock of an operation's GPU; nil: none.
 func (p *Parser) device(q *pending) *device {
 	for i := range p.gpus {
 		if d := &p.gpus[i]; d.comm == q.comm && d.rank == q.op.Rank {

@@ -123,14 +123,14 @@ func (j *judge) comm(c *current) {
 	j.sum.Heard += max(0, int64(len(c.ranks))-failed-behind) // below 0: a rank may be both
 }
 
-// running says whether no rank of a communicator begins or ends.
+// running reports whether no rank of a communicator begins or ends.
 func (c *current) running() bool {
 	return !slices.ContainsFunc(c.Ranks, func(r ncclras.Rank) bool {
 		return r.InitState != ncclras.Success || r.FinalizeCalled || r.DestroyFlag || r.AbortedFlag
 	})
 }
 
-// still says whether no process of a communicator has launched anything, in any communicator, over stillAnswers answers, and since when.
+// still reports whether no process of a communicator has launched anything, in any communicator, over stillAnswers answers, and since when.
 func (c *current) still() (since time.Time, ok bool) {
 	for i := range c.ranks {
 		g := c.ranks[i].gpu
@@ -144,8 +144,8 @@ func (c *current) still() (since time.Time, ok bool) {
 	return since, true
 }
 
-// ahead are the ranks that have launched as much as any other of every operation. All ranks: the counts are equal. None: some are ahead in one operation, some
-// in another.
+// ahead returns the ranks that have launched as much as any other of every operation. All ranks: the counts are equal. None: some are ahead in one operation,
+// some in another.
 func ahead(c *current) (list []int32) {
 	most := make([]uint64, 0, 8)
 	for i := range c.ranks {
@@ -169,7 +169,7 @@ func ahead(c *current) (list []int32) {
 	return list
 }
 
-// count is the number of launches of an operation; 0 without a count.
+// count returns the number of launches of an operation; 0 without a count.
 func (r *rank) count(op int) uint64 {
 	if op < len(r.counts) {
 		return r.counts[op]
@@ -320,12 +320,12 @@ func (j *judge) wholeJob(list []*current) {
 	}
 }
 
-// begin is a finding about a communicator, without its details.
+// begin returns a finding about a communicator, without its details.
 func (j *judge) begin(c *current, kind Kind) Finding {
 	return Finding{Kind: kind, At: j.at, Version: j.version, Comm: c.Hash, Size: c.Size, Heard: int64(len(c.ranks))}
 }
 
-// news says whether a finding of a kind about some ranks differs from the one reported last of the communicator, and marks it as reported.
+// news reports whether a finding of a kind about some ranks differs from the one reported last of the communicator, and marks it as reported.
 func (j *judge) news(c *current, kind Kind, ranks []int32) bool {
 	h := fnv.New64a()
 	var b [4]byte
@@ -339,8 +339,8 @@ func (j *judge) news(c *current, kind Kind, ranks []int32) bool {
 	return was != sum
 }
 
-// most are the findings to be reported, at most maxFindings: of each kind those about the largest communicators. The kinds take turns: a host missing in
-// a thousand communicators must not hide ranks that diverged. Each about a communicator gets the number of findings of its kind.
+// most returns the findings to be reported, at most maxFindings: of each kind those about the largest communicators. The kinds take turns: a host missing in a
+// thousand communicators must not hide ranks that diverged. Each about a communicator gets the number of findings of its kind.
 func (j *judge) most() []Finding {
 	var n [kinds]int64
 	for i := range j.found {
@@ -389,12 +389,12 @@ func (j *judge) counts(c *current) (lines []string) {
 	return lines
 }
 
-// differing are the lines of operations with different counts.
+// differing returns the lines of operations with different counts.
 func differing(lines []string) []string {
 	return slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return !strings.Contains(line, ", ") })
 }
 
-// others are the ranks that are not in front, a sorted list.
+// others returns the ranks that are not in front, a sorted list.
 func others(c *current, front []int32) (rear []int32) {
 	for i := range c.ranks {
 		if _, ok := slices.BinarySearch(front, c.ranks[i].number); !ok {
@@ -424,15 +424,15 @@ func process(rank int32, p *ncclras.Process) string {
 	return fmt.Sprintf("rank %d: %s, pid %d, GPU %d", rank, p.Host, p.PID, p.NVMLDev)
 }
 
-// first are the first maxNamed ranks.
+// first returns the first maxNamed ranks.
 func first(list []int32) []int32 { return list[:min(len(list), maxNamed)] }
 
-// name is a communicator in a sentence: "communicator 5eed of 8 ranks".
+// name returns a communicator in a sentence: "communicator 5eed of 8 ranks".
 func name(c *current) string {
 	return fmt.Sprintf("communicator %s of %s", c.Hash, number(int(c.Size)))
 }
 
-// number is a number of ranks in a sentence.
+// number returns a number of ranks in a sentence.
 func number(n int) string {
 	if n == 1 {
 		return "1 rank"
@@ -460,5 +460,5 @@ func are(list []int32) string {
 	return ranks(list) + " are"
 }
 
-// rounded is a duration in a sentence, in whole seconds.
+// rounded returns a duration in a sentence, in whole seconds.
 func rounded(d time.Duration) time.Duration { return d.Round(time.Second) }

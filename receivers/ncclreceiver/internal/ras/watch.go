@@ -100,7 +100,7 @@ func (w *Watch) See(at time.Time, a *ncclras.Answer) ([]Finding, Summary) {
 	return j.most(), j.sum
 }
 
-// settled are the communicators of an answer that can be compared, each with what is remembered of it: not empty, listed once, with each rank once and no
+// settled returns the communicators of an answer that can be compared, each with what is remembered of it: not empty, listed once, with each rank once and no
 // more ranks than its size. While a communicator is created, NCCL 2.29 to 2.31 may list empty communicators, and halves (nccl#2346).
 func (w *Watch) settled(a *ncclras.Answer) []*current {
 	times := make(map[string]int)
@@ -127,7 +127,7 @@ func (w *Watch) settled(a *ncclras.Answer) []*current {
 // key identifies a communicator across answers.
 func key(c *ncclras.Communicator) string { return c.Hash + "/" + c.Secondary }
 
-// twice says whether a rank occurs twice in ranks sorted by their number.
+// twice reports whether a rank occurs twice in ranks sorted by their number.
 func twice(ranks []ncclras.Rank) bool {
 	for i := range ranks[1:] {
 		if ranks[i].Rank == ranks[i+1].Rank {

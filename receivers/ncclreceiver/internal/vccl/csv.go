@@ -36,8 +36,8 @@ func NewCSV(file string) *CSVParser { return &CSVParser{m: newMessages(file)} }
 // NewFile is messages.NewFile. The header stays until the next one.
 func (p *CSVParser) NewFile() { p.m.NewFile() }
 
-// Line is as in parse.Parser: the first line must be a header; later lines are rows, or further headers. A row that is read again is read by the header of its
-// first reading, whose number is in the tag.
+// Line implements parse.Parser: the first line must be a header; later lines are rows, or further headers. A row that is read again is read by the header of
+// its first reading, whose number is in the tag.
 func (p *CSVParser) Line(text []byte, again bool, tag uint64, out *parse.Out) (parse.Verdict, string) {
 	b := trim(text)
 	if len(b) == 0 {

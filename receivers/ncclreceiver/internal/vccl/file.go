@@ -9,7 +9,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/collectives/op"
 )
 
-// rankOf is the rank in the name of a file, "rank_12.json" or "rank_12.jsonl.1", or op.Unknown.
+// rankOf returns the rank in the name of a file, "rank_12.json" or "rank_12.jsonl.1", or op.Unknown.
 func rankOf(file string) int32 {
 	name := strings.ToLower(filepath.Base(file))
 	i := strings.Index(name, "rank")
@@ -28,7 +28,7 @@ func rankOf(file string) int32 {
 	return int32(rank)
 }
 
-// hostOf is the host in the name of a NIC's file: "node01-mlx5_0-Port0-A.log", or "node01_mlx5_0_Port0_A.log" of v0.3.x. Host names hold dashes but no
+// hostOf returns the host in the name of a NIC's file: "node01-mlx5_0-Port0-A.log", or "node01_mlx5_0_Port0_A.log" of v0.3.x. Host names hold dashes but no
 // underscores, and VCCL cuts them at the first dot; names of NICs hold underscores but no dashes. nil: no such name.
 func hostOf(file string) []byte {
 	name := filepath.Base(file)
@@ -45,7 +45,8 @@ func hostOf(file string) []byte {
 	return nil
 }
 
-// beforePort is the part of a file's name before "-Port0-A.log", where port is "-Port" or "_Port"; ok is false for a name without a port's number and A or B.
+// beforePort returns the part of a file's name before "-Port0-A.log", where port is "-Port" or "_Port"; ok is false for a name without a port's number and A or
+// B.
 func beforePort(name, port string) (before string, ok bool) {
 	i := strings.LastIndex(name, port)
 	if i < 0 {

@@ -23,7 +23,7 @@ type FlowParser struct{ sends }
 // NewFlow reads the file at a path.
 func NewFlow(file string) *FlowParser { return &FlowParser{sends{host: hostOf(file)}} }
 
-// Line is as in parse.Parser: a row is open until its operation leaves (sends.add).
+// Line implements parse.Parser: a row is open until its operation leaves (sends.add).
 func (p *FlowParser) Line(text []byte, _ bool, _ uint64, out *parse.Out) (parse.Verdict, string) {
 	b := trim(text)
 	switch {

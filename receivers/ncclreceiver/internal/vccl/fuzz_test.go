@@ -108,7 +108,7 @@ func FuzzJSON(f *testing.F) {
 	})
 }
 
-// readable says whether text is an object by the standard library, with plain values for our keys.
+// readable reports whether text is an object by the standard library, with plain values for our keys.
 func readable(text string) bool {
 	if !json.Valid([]byte(text)) || strings.TrimSpace(text)[0] != '{' {
 		return false

@@ -51,7 +51,7 @@ func (p *JSONParser) NewFile() {
 // tear gives up the open object.
 func (p *JSONParser) tear() { p.open, p.torn = false, p.torn || p.open }
 
-// Line is as in parse.Parser: see JSONParser for the lines that are Open.
+// Line implements parse.Parser: see JSONParser for the lines that are Open.
 func (p *JSONParser) Line(text []byte, again bool, tag uint64, out *parse.Out) (parse.Verdict, string) {
 	b := trim(text)
 	if len(b) == 0 {

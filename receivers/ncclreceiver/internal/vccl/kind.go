@@ -47,13 +47,13 @@ func kindOf(name []byte) op.Kind {
 	return op.Other
 }
 
-// together says whether all ranks take part in an operation of the kind, so that equal numbers on two ranks mean one operation.
+// together reports whether all ranks take part in an operation of the kind, so that equal numbers on two ranks mean one operation.
 func together(k op.Kind) bool { return k != op.Send && k != op.Recv && k != op.SendRecv }
 
 // funcs are NCCL's ncclFunc_t (src/include/nccl_common.h), as VCCL prints them.
 var funcs = [...]op.Kind{op.Broadcast, op.Reduce, op.AllGather, op.ReduceScatter, op.AllReduce, op.SendRecv, op.Send, op.Recv}
 
-// funcKind is the operation of a number of ncclFunc_t; op.Other for numbers outside of VCCL's ncclFunc_t.
+// funcKind returns the operation of a number of ncclFunc_t; op.Other for numbers outside of VCCL's ncclFunc_t.
 func funcKind(n uint64) op.Kind {
 	if n < uint64(len(funcs)) {
 		return funcs[n]

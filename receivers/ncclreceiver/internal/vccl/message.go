@@ -31,7 +31,7 @@ const (
 	keyID // and on: with a logids.Field added, the ids
 )
 
-// keyOf is the key of a column's or member's name; noKey: the name is none of the schema's, and its value is ignored.
+// keyOf returns the key of a column's or member's name; noKey: the name is none of the schema's, and its value is ignored.
 func keyOf(name []byte) key {
 	switch string(name) {
 	case "timestamp":

@@ -43,7 +43,7 @@ type PackedParser struct{ nic }
 // NewPacked reads the file at a path.
 func NewPacked(file string) *PackedParser { return &PackedParser{nic{hostOf(file)}} }
 
-// Line is as in parse.Parser: a word gives two samples.
+// Line implements parse.Parser: a word gives two samples.
 func (p *PackedParser) Line(text []byte, _ bool, _ uint64, out *parse.Out) (parse.Verdict, string) {
 	b := trim(text)
 	if len(b) == 0 {
@@ -86,7 +86,7 @@ func NewMean(file string, loc *time.Location) *MeanParser {
 	return &MeanParser{nic{hostOf(file)}, clock.NewStamps(loc)}
 }
 
-// Line is as in parse.Parser: a row of the columns of meanHeader gives three samples.
+// Line implements parse.Parser: a row of the columns of meanHeader gives three samples.
 func (p *MeanParser) Line(text []byte, _ bool, _ uint64, out *parse.Out) (parse.Verdict, string) {
 	b := trim(text)
 	switch {

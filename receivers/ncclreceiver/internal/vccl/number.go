@@ -31,7 +31,7 @@ const (
 	ignoredOverflow = "overflow" // VCCL's word for a time too large to pack
 )
 
-// absent says whether a value is missing: an empty cell, null, or a number that could not be computed.
+// absent reports whether a value is missing: an empty cell, null, or a number that could not be computed.
 func absent(b []byte) bool {
 	switch string(b) {
 	case "", "null", "None", "NaN", "nan":
@@ -87,7 +87,7 @@ func signed(b []byte, i int) (v int64, end int) {
 	return int64(u), end
 }
 
-// digits14 says whether b begins with 14 digits, as VCCL's local time is, and then sep.
+// digits14 reports whether b begins with 14 digits, as VCCL's local time is, and then sep.
 func digits14(b []byte, sep byte) bool {
 	if len(b) < 15 || b[14] != sep {
 		return false

@@ -52,7 +52,7 @@ func (m *messages) renew() {
 	}
 }
 
-// commOf is a name for the communicator of a session, as the log has none: nil for the first session, then "session-2" and so on.
+// commOf returns a name for the communicator of a session, as the log has none: nil for the first session, then "session-2" and so on.
 func (m *messages) commOf(session uint32) []byte {
 	if session == 0 {
 		return nil
@@ -120,7 +120,8 @@ func (m *messages) next(o *op.Op, out *parse.Out) (session uint32) {
 	return m.session
 }
 
-// read is the ordinal of an operation of a line that is read again: counted within the line from the tag's ordinal on. ok is false if the ordinal is unknown.
+// read returns the ordinal of an operation of a line that is read again: counted within the line from the tag's ordinal on. ok is false if the ordinal is
+// unknown.
 func (m *messages) read(kind op.Kind, name []byte, rank int32) (seq uint64, ok bool) {
 	for i := range m.line {
 		if c := &m.line[i]; c.Operation == kind && c.Rank == rank && c.Name == string(name) {

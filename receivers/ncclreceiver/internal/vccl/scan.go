@@ -114,7 +114,7 @@ func (s *scan) run(b []byte, i int) (end int, st status) {
 	}
 }
 
-// inArray says whether the innermost open container is an array.
+// inArray reports whether the innermost open container is an array.
 func (s *scan) inArray() bool { return s.arrays>>(s.depth-1)&1 == 1 }
 
 // keep takes the pending value, if it is that of a known key of the object itself: now the value is known to be whole.

@@ -67,7 +67,7 @@ type channel struct {
 	bytes, ns int64
 }
 
-// is says whether a row is of the link and operation.
+// is reports whether a row is of the link and operation.
 func (l *link) is(r *row) bool {
 	return l.group == r.group && l.times == r.times && l.function == r.function && l.from == r.from && l.to == r.to && l.dev == r.dev
 }

@@ -24,10 +24,11 @@ func SniffPacked(text []byte) bool {
 	return bytes.HasPrefix(b, []byte(packedHeader)) || len(b) >= 16 && len(b) <= 20 && endOfColumn(b) == len(b)
 }
 
-// SurePacked says whether the file's name confirms PackedParser's format: many files have long numbers.
+// SurePacked reports whether the file's name confirms PackedParser's format: many files have long numbers.
 func SurePacked(path string, _ []byte, _ *parse.Out) bool { return hostOf(path) != nil }
 
-// IsHeader says whether a line is a header of VCCL's files for a network card. The headers are written at once, often as the only line of one of the two files.
+// IsHeader reports whether a line is a header of VCCL's files for a network card. The headers are written at once, often as the only line of one of the two
+// files.
 func IsHeader(text []byte) bool {
 	b := trim(text)
 	return string(b) == flowHeader || string(b) == meanHeader || bytes.HasPrefix(b, []byte(packedHeader))
@@ -55,7 +56,7 @@ func SniffCSV(text []byte) bool {
 	return ok
 }
 
-// SureMessage says whether a record with operations in out can be of no other writer, by how many values of the documented schema it has: three beside
+// SureMessage reports whether a record with operations in out can be of no other writer, by how many values of the documented schema it has: three beside
 // operation, time and rank, or two if NCCL has the operation. Many logs have a time and an operation, some even "send" or "reduce".
 func SureMessage(_ string, _ []byte, out *parse.Out) bool {
 	for i := range out.Ops {
@@ -73,7 +74,7 @@ func SureMessage(_ string, _ []byte, out *parse.Out) bool {
 	return false
 }
 
-// endOfColumn is the end of the integer at the beginning of b; 0: none.
+// endOfColumn returns the end of the integer at the beginning of b; 0: none.
 func endOfColumn(b []byte) int {
 	_, end := decimal.Unsigned(b, 0)
 	return end
@@ -97,7 +98,7 @@ func SniffJSON(text []byte) bool {
 	return next >= 0 && (keyOf(name) != noKey || bytes.Contains(b, []byte(`"operation"`)) || bytes.Contains(b, []byte(`"duration_us"`)))
 }
 
-// Binary says whether a line is not text: zeros between other bytes, or much invalid UTF-8. No binary layout of VCCL is specified anywhere.
+// Binary reports whether a line is not text: zeros between other bytes, or much invalid UTF-8. No binary layout of VCCL is specified anywhere.
 func Binary(text []byte) bool {
 	text = bytes.Trim(text, "\x00") // the zeros before the rows of a truncated file
 	if bytes.IndexByte(text, 0) >= 0 {

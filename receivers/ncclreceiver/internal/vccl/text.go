@@ -24,7 +24,7 @@ func NewText(file string, loc *time.Location) *TextParser {
 	return &TextParser{sends{host: hostOf(file)}, clock.NewStamps(loc)}
 }
 
-// Line is as in parse.Parser: a line is open until its operation leaves (sends.add).
+// Line implements parse.Parser: a line is open until its operation leaves (sends.add).
 func (p *TextParser) Line(text []byte, _ bool, _ uint64, out *parse.Out) (parse.Verdict, string) {
 	b := trim(text)
 	if len(b) == 0 {

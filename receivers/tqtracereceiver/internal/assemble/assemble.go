@@ -158,7 +158,7 @@ type left struct {
 func (d *left) knows(e tqline.Stage) bool { return d.known>>e&1 != 0 }
 func (d *left) saw(e tqline.Stage) bool   { return d.seen>>e&1 != 0 }
 
-// is says whether the function may have a record with a function name (empty: none) and a pid (0: none).
+// is reports whether the function may have a record with a function name (empty: none) and a pid (0: none).
 func (d *left) is(name string, pid int64) bool {
 	return (name == "" || d.name == name) && (pid == 0 || d.pid == 0 || d.pid == pid)
 }
@@ -263,7 +263,7 @@ func (a *Assembler) group(l *tqline.Line, at *At) *group {
 	return g
 }
 
-// is says whether a record is of the group.
+// is reports whether a record is of the group.
 func (g *group) is(l *tqline.Line, at *At) bool {
 	return g.trace == string(l.TraceID) && g.base == at.Base && g.log == l.Log && (g.proc == at.Proc || g.proc.Who == at.Proc.Who)
 }
@@ -321,7 +321,7 @@ func (a *Assembler) unidle(g *group) {
 	a.idleN--
 }
 
-// openOps is the number of client operations without END.
+// openOps returns the number of client operations without END.
 func (g *group) openOps() int {
 	return len(g.open[0]) + len(g.open[1]) + len(g.open[2]) + len(g.open[3])
 }
@@ -427,7 +427,7 @@ type list[T matchable] []entry[T]
 // maxScan bounds the neighbours in a search, so that no log makes it quadratic.
 const maxScan = 256
 
-// upper is the index just after the entries with times ≤ t.
+// upper returns the index just after the entries with times ≤ t.
 func (l list[T]) upper(t int64) int {
 	lo, hi := 0, len(l)
 	if hi == 0 || l[hi-1].t <= t {

@@ -47,7 +47,7 @@ type function struct {
 	prev, next *function // in Assembler's order of arrival
 }
 
-// fits says whether the function may have a record with a function name (empty: none) and a pid (0: none).
+// fits reports whether the function may have a record with a function name (empty: none) and a pid (0: none).
 func (f *function) fits(name string, pid int64) bool {
 	return (name == f.name || name == "") && (pid == 0 || f.pid == 0 || pid == f.pid)
 }
@@ -55,7 +55,7 @@ func (f *function) fits(name string, pid int64) bool {
 func (f *function) knows(e tqline.Stage) bool { return f.known>>e&1 != 0 }
 func (f *function) saw(e tqline.Stage) bool   { return f.seen>>e&1 != 0 }
 
-// isEnd says whether e is the END of a stage; e−1 is its START then.
+// isEnd reports whether e is the END of a stage; e−1 is its START then.
 func isEnd(e tqline.Stage) bool {
 	return e == tqline.GetEnd || e == tqline.ComputeEnd || e == tqline.PutEnd
 }
@@ -67,7 +67,7 @@ func abs(d int64) int64 {
 	return d
 }
 
-// name is the function name of a record as a string, made once for a row of records of the same function.
+// name returns the function name of a record as a string, made once for a row of records of the same function.
 func (a *Assembler) name(g *group, raw []byte) string {
 	if string(raw) != g.name {
 		g.name = a.names.Text(raw)
@@ -180,8 +180,8 @@ func (a *Assembler) functionStart(g *group, l *tqline.Line, at *At) Fate {
 	return Used
 }
 
-// startOfSent says whether a FUNCTION_START at t is of a function already sent: Late if the function lacked its START, Duplicate if its
-// START was at t too, Used if of none. Stamps are no proof of a duplicate.
+// startOfSent reports whether a FUNCTION_START at t is of a function already sent: Late if the function lacked its START, Duplicate if its START was at t too,
+// Used if of none. Stamps are no proof of a duplicate.
 func (g *group) startOfSent(t int64, name string, pid int64) Fate {
 	for i := range g.done {
 		d := &g.done[i]
@@ -311,12 +311,12 @@ func (g *group) outOfOrder(e tqline.Stage, t, start int64, name string, pid int6
 	return nil, Used
 }
 
-// follows says whether an event that is d ns behind another may be the next of the same function.
+// follows reports whether an event that is d ns behind another may be the next of the same function.
 func follows(d int64, base Base) bool { return d >= -tolerance[base] && d <= step[base] }
 
-// stageOfSent says whether a record is of a function already sent: Duplicate if the function has the record, Late if the record is one
-// that the function lacks, Used if of none. A START that is lacking comes right behind the event before; an END states the START, or a time right behind the
-// event before the START. Stamps are no proof of a duplicate.
+// stageOfSent reports whether a record is of a function already sent: Duplicate if the function has the record, Late if the record is one that the function
+// lacks, Used if of none. A START that is lacking comes right behind the event before; an END states the START, or a time right behind the event before the
+// START. Stamps are no proof of a duplicate.
 func (g *group) stageOfSent(e tqline.Stage, t, start int64, name string, pid int64) Fate {
 	tol := tolerance[g.base]
 	for i := range g.done {
@@ -484,7 +484,7 @@ func (g *group) untangle(f *function, t, start int64, name string, pid int64) *f
 	return nil
 }
 
-// mayFollow says whether the part of f from e on could be o's.
+// mayFollow reports whether the part of f from e on could be o's.
 func (f *function) mayFollow(e tqline.Stage, o *function) bool {
 	if !f.knows(e) || !o.knows(e-1) {
 		return false
@@ -643,7 +643,7 @@ func (a *Assembler) leave(f *function, open bool) {
 	a.free(f)
 }
 
-// span is the first and the last known moment of a function and its operations.
+// span returns the first and the last known moment of a function and its operations.
 func (f *function) span() (begin, end int64) {
 	begin, end = f.first, f.first
 	if f.knows(tqline.FunctionStart) {
@@ -711,7 +711,7 @@ func (a *Assembler) leaveOps(f *function, out *Function, end, off int64, source 
 	}
 }
 
-// wall is the difference between wall time and a time of the group, ns, and how well wall time is known.
+// wall returns the difference between wall time and a time of the group, ns, and how well wall time is known.
 func (g *group) wall(source spans.TimeSource) (int64, spans.TimeSource) {
 	if g.base != Perf {
 		return 0, source

@@ -31,12 +31,12 @@ type op struct {
 	prev, next *op      // in queue
 }
 
-// fits says whether the operation may have a record with a function name (empty: none) and a pid (0: none).
+// fits reports whether the operation may have a record with a function name (empty: none) and a pid (0: none).
 func (o *op) fits(name string, pid int64) bool {
 	return (name == "" || o.name == "" || name == o.name) && (pid == 0 || o.pid == 0 || pid == o.pid)
 }
 
-// reason is why the operation is incomplete; "": complete.
+// reason returns why the operation is incomplete; "": complete.
 func (o *op) reason() string {
 	if o.ended {
 		return ""
@@ -166,7 +166,7 @@ func (a *Assembler) clientStart(g *group, l *tqline.Line, at *At, name string) F
 	return Used
 }
 
-// printedTwice says whether the same record of an operation was among the last sixteen: a logger that also passes its lines to the root logger prints each
+// printedTwice reports whether the same record of an operation was among the last sixteen: a logger that also passes its lines to the root logger prints each
 // twice. Only times in µs are proof.
 func (g *group) printedTwice(l *tqline.Line, at *At) bool {
 	if g.base != Perf && g.base != Epoch {
@@ -206,7 +206,7 @@ func (g *group) unstarted(l *tqline.Line, t int64, name string) *op {
 	return nil
 }
 
-// full says whether the function of an operation has its maximum of operations.
+// full reports whether the function of an operation has its maximum of operations.
 func (a *Assembler) full(g *group, kind tqline.Op, start, end int64, name string, pid int64) bool {
 	f := g.during(kind, start, end, name, pid)
 	return f != nil && len(f.ops) >= maxOps
@@ -329,7 +329,7 @@ func (g *group) during(kind tqline.Op, start, end int64, name string, pid int64)
 	return best
 }
 
-// wasDuring says whether a function already sent, which may have o by name and pid, had a stage around o: a put stage for a put, else a get stage, as a
+// wasDuring reports whether a function already sent, which may have o by name and pid, had a stage around o: a put stage for a put, else a get stage, as a
 // [TQ-DETAIL] is of either. Without its END a stage lasted until the next known event. g has a clock: without one, all times are within the tolerance.
 func (g *group) wasDuring(o *op) bool {
 	e, tol := tqline.GetEnd, tolerance[g.base]
@@ -400,7 +400,7 @@ func (a *Assembler) leaveOp(o *op, reason string) {
 	a.settle(g)
 }
 
-// snapshot is an operation as sent, its times by off in wall time.
+// snapshot returns an operation as sent, its times by off in wall time.
 func (a *Assembler) snapshot(o *op, off int64, source spans.TimeSource, reason string) Op {
 	s := Op{
 		Who: Who{o.g.proc.Host, o.pid}, Trace: o.g.trace, Name: o.name, Source: source, Kind: o.kind, Key: o.startKey,

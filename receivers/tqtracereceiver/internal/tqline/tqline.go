@@ -81,7 +81,7 @@ var (
 	ErrUnknownTag   = errors.New("unknown [TQ-…] tag")
 )
 
-// Reason is the constant for counting a line refused with err.
+// Reason returns the constant for counting a line refused with err.
 func Reason(err error) string {
 	switch {
 	case errors.Is(err, ErrNoStage):
@@ -276,7 +276,7 @@ func key(b []byte) (keyID, int) {
 	return keyUnknown, 0
 }
 
-// indexPipe is the index of the first '|', or len(b). Values are short: eight bytes at a time in line are cheaper than a call.
+// indexPipe returns the index of the first '|', or len(b). Values are short: eight bytes at a time in line are cheaper than a call.
 func indexPipe(b []byte) int {
 	// (x − ones) &^ x & highs has the highest bit of the first zero byte of x set, and none in the bytes before.
 	const ones, highs, pipes = 0x0101010101010101, 0x8080808080808080, '|' * 0x0101010101010101

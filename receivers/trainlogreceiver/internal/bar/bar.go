@@ -302,7 +302,7 @@ func (p *Parser) epoch(d *drawing) {
 	d.source, d.changes = Lightning, true
 }
 
-// isEvaluation says whether a bar is of an evaluation, by its description.
+// isEvaluation reports whether a bar is of an evaluation, by its description.
 func isEvaluation(desc []byte) bool {
 	lower := bytes.ToLower(desc[:min(len(desc), 16)])
 	for _, word := range [...]string{"val", "eval", "test", "sanity"} {
@@ -361,7 +361,7 @@ func (p *Parser) split(postfix []byte) {
 	}
 }
 
-// hasLoss says whether pairs have a loss that is a number. The best loss so far, as drawn by searches over trials, is none.
+// hasLoss reports whether pairs have a loss that is a number. The best loss so far, as drawn by searches over trials, is none.
 func hasLoss(pairs []byte) bool {
 	for len(pairs) > 0 {
 		var pair []byte
@@ -411,7 +411,7 @@ func (d *drawing) time(rec *record.Record) {
 	}
 }
 
-// took is the number of steps since the record before, and the time of each, s, from the bar's clock. mean: the time is a mean of several steps. Where the
+// took returns the number of steps since the record before, and the time of each, s, from the bar's clock. mean: the time is a mean of several steps. Where the
 // clock does not know, as at the first drawing, the time is the bar's speed. The clock's mark moves to this drawing.
 func (d *drawing) took() (steps int64, per float64, mean bool) {
 	took, n, guessed := d.clock.Since()
@@ -530,7 +530,7 @@ func (p *Parser) torchtune(d *drawing, epoch, step float64, loss []byte, out obj
 	return tail.Record, "", true
 }
 
-// Save is as in tail.Handler.
+// Save implements tail.Handler.
 func (p *Parser) Save() []byte {
 	if p.state.Bars == nil {
 		return nil

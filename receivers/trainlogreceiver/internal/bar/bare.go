@@ -28,7 +28,7 @@ type held struct {
 	Pairs  []byte   `json:"pairs,omitempty"` // of the postfix
 }
 
-// isTraining says whether a description without numbers is a training's. "Train" is missing: ms-swift draws that bar beside its records.
+// isTraining reports whether a description without numbers is a training's. "Train" is missing: ms-swift draws that bar beside its records.
 func isTraining(desc []byte) bool {
 	return string(desc) == "train" || string(desc) == "training" || string(desc) == "Training" || string(desc) == "train step"
 }
@@ -42,8 +42,8 @@ var (
 	otherUnits = []string{"B/s", "examples/s", "ex/s", "img/s", "images/s", "tok/s", "tokens/s", "files/s", "file/s", "samples/s", "rows/s"}
 )
 
-// countsSteps says whether a bar without a loss counts steps, batches or epochs, by the first word of its description ("Training: 10%|…"), and because neither
-// description nor speed names other work ("train data", "examples/s"). Composer's bars, bars without a total and long descriptions do not count.
+// countsSteps reports whether a bar without a loss counts steps, batches or epochs, by the first word of its description ("Training: 10%|…"), and because
+// neither description nor speed names other work ("train data", "examples/s"). Composer's bars, bars without a total and long descriptions do not count.
 func countsSteps(d *drawing) bool {
 	if d.Total < 1 || len(d.Desc) > 64 || bytes.HasPrefix(d.Desc, composer) {
 		return false

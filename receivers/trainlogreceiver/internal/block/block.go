@@ -190,7 +190,7 @@ func (s *state) from(pre *line.Prefix) {
 	}
 }
 
-// same says whether the writer of the block wrote the line.
+// same reports whether the writer of the block wrote the line.
 func (p *Parser) same(pre *line.Prefix) bool {
 	s := &p.state
 	return pre.PID == s.PID && pre.HasRank == (s.Rank != nil) && (s.Rank == nil || pre.Rank == *s.Rank)
@@ -299,7 +299,7 @@ func (p *Parser) place(rec *record.Record) {
 	}
 }
 
-// Save is as in tail.Handler.
+// Save implements tail.Handler.
 func (p *Parser) Save() []byte {
 	s := &p.state
 	if s.In == none && s.Banner == nil && !s.Zero && s.Clock == nil {

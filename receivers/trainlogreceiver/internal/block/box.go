@@ -11,7 +11,7 @@ import (
 
 const shortRule = 20 // dashes: boxes are wider
 
-// isRule says whether a line is a rule of dashes.
+// isRule reports whether a line is a rule of dashes.
 func isRule(b []byte) bool {
 	return len(b) >= shortRule && b[0] == '-' && bytes.Count(b, b[:1]) == len(b)
 }
@@ -65,7 +65,7 @@ func (p *Parser) boxed(b []byte, out Out) (v tail.Verdict, reason string, mine b
 // of earlier loggers (openai/baselines, logger.py; openai/spinningup, spinup/utils/logx.py; openai/improved-diffusion, logger.py).
 var boxSteps = [...]string{"time/total_timesteps", "train/n_updates", "time/iterations", "step", "total_timesteps", "totalenvinteracts", "iteration", "epoch"}
 
-// boxRecord emits the record of a box about training, and says whether there was one: a box with a step, and with a number of the group train/ or, without
+// boxRecord emits the record of a box about training, and reports whether there was one: a box with a step, and with a number of the group train/ or, without
 // groups, a loss. Boxes before the first update have no values of training. The duration of a step is the mean since the box before, by the run's clock in
 // both.
 func (p *Parser) boxRecord(out Out) bool {
@@ -120,7 +120,7 @@ func (p *Parser) boxRecord(out Out) bool {
 	return true
 }
 
-// boxStep is the index of a name in boxSteps; -1: none.
+// boxStep returns the index of a name in boxSteps; -1: none.
 func boxStep(name []byte) int {
 	for i, n := range boxSteps {
 		if len(name) == len(n) && bytes.EqualFold(name, []byte(n)) {
@@ -130,7 +130,7 @@ func boxStep(name []byte) int {
 	return -1
 }
 
-// isLoss says whether a name without a group is of a loss: "loss", "LossPi", "policy_loss".
+// isLoss reports whether a name without a group is of a loss: "loss", "LossPi", "policy_loss".
 func isLoss(name []byte) bool {
 	lower := bytes.ToLower(name)
 	return bytes.HasPrefix(lower, []byte("loss")) || bytes.HasSuffix(lower, []byte("loss"))

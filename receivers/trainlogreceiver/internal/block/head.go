@@ -144,7 +144,7 @@ func (p *Parser) roll(b []byte, pre *line.Prefix) bool {
 	return true
 }
 
-// whole says whether a number can be a count.
+// whole reports whether a number can be a count.
 func whole(v float64) bool { return v >= 0 && v == math.Trunc(v) && v < 1<<53 }
 
 // header is the content of a header. step is -1 without one; steps is 0 if unknown.

@@ -50,7 +50,7 @@ func (p *Parser) split(b []byte) (q pair, ok bool) {
 	return q, isName(q.name, p.state.In == olmo) && q.take(bytes.TrimSpace(text[i+1:]))
 }
 
-// isName says whether b may be the name of a value: a letter, then letters, digits and some signs, in up to maxWords words. OLMo's names are free: all signs
+// isName reports whether b may be the name of a value: a letter, then letters, digits and some signs, in up to maxWords words. OLMo's names are free: all signs
 // are allowed.
 func isName(b []byte, free bool) bool {
 	if len(b) == 0 || len(b) > 128 || !ascii.IsLetter(b[0]) || bytes.Count(b, []byte(" ")) >= maxWords {
@@ -102,7 +102,7 @@ func (q *pair) take(b []byte) bool {
 	return len(rest) == 0 || isUnit(rest)
 }
 
-// wordNumber is the length of nan or inf, with a sign; 0: another text.
+// wordNumber returns the length of nan or inf, with a sign; 0: another text.
 func wordNumber(b []byte) int {
 	t := bytes.TrimLeft(b, "+-")
 	for _, word := range [...]string{"nan", "inf"} {
@@ -113,7 +113,7 @@ func wordNumber(b []byte) int {
 	return 0
 }
 
-// isUnit says whether a word may be a unit: a word after a number in a sentence is longer.
+// isUnit reports whether a word may be a unit: a word after a number in a sentence is longer.
 func isUnit(b []byte) bool {
 	if len(b) > 16 {
 		return false
@@ -156,7 +156,7 @@ func canonical(name []byte) (lower string, out []byte) {
 	return lower, name
 }
 
-// begins says whether a value makes the block a record: a loss, or the time of the step.
+// begins reports whether a value makes the block a record: a loss, or the time of the step.
 func (p *Parser) begins(q pair) bool {
 	lower, name := canonical(q.name)
 	return p.objects.About(name).Loss || lower == "total step time" || string(name) == "step_time"
@@ -201,7 +201,7 @@ func (p *Parser) add(rec *record.Record, q pair) {
 	}
 }
 
-// known makes p.name of a name and its unit, and says whether objects know the name.
+// known makes p.name of a name and its unit, and reports whether objects know the name.
 func (p *Parser) known(name []byte, suffix string) bool {
 	p.name = append(append(p.name[:0], name...), suffix...)
 	return p.objects.Known(p.name)
@@ -219,7 +219,7 @@ func (p *Parser) took(rec *record.Record, s float64) {
 	}
 }
 
-// isTime says whether a name is of a time that loops print with each step.
+// isTime reports whether a name is of a time that loops print with each step.
 func isTime(lower string) bool {
 	switch lower {
 	case "time", "step time", "batch time", "time taken", "took", "iteration time", "iter time":

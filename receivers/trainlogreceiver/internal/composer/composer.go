@@ -97,7 +97,7 @@ func (p *Parser) Line(b []byte, out Out) (v tail.Verdict, reason string, mine bo
 	return p.metric(rest, out)
 }
 
-// isMetric says whether a text is "loss/train/total: 16.1129".
+// isMetric reports whether a text is "loss/train/total: 16.1129".
 func isMetric(b []byte) bool {
 	name, value, ok := bytes.Cut(b, []byte(": "))
 	_, isNumber := decimal.Float(bytes.TrimSpace(value))
@@ -285,7 +285,7 @@ func set(name, value []byte, rec *record.Record) {
 	}
 }
 
-// Save is as in tail.Handler.
+// Save implements tail.Handler.
 func (p *Parser) Save() []byte {
 	if p.state.In == none {
 		return nil

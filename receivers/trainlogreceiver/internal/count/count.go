@@ -8,7 +8,7 @@ type Counter struct {
 	zero bool // the log counts epochs from 0
 }
 
-// Iteration is the number of a step and of all planned steps, over all epochs: step 100 of 600 in epoch 2 of 5 is 700 of 3000. 0: unknown. Without a whole
+// Iteration returns the number of a step and of all planned steps, over all epochs: step 100 of 600 in epoch 2 of 5 is 700 of 3000. 0: unknown. Without a whole
 // epoch, the number of epochs or of the epoch's steps in the log, or beyond the latter, steps may already count over all epochs, and the number is kept. epoch
 // is NaN without one in the log; the other arguments are 0 if unknown. Loops that count epochs from 0 and from 1 look alike from epoch 1 on: the earlier lines
 // of the log decide.
@@ -63,8 +63,8 @@ const (
 	even      = 4 // largest ratio of the rises of a clock's rows
 )
 
-// Step is the time of a step, s, from the value of a row and the number of the row's step. of is the number of steps in the mean; NaN: unknown. The same row
-// again has the same answer: a parser may read a line again together with the lines after.
+// Step returns the time of a step, s, from the value of a row and the number of the row's step. of is the number of steps in the mean; NaN: unknown. The same
+// row again has the same answer: a parser may read a line again together with the lines after.
 func (g *Guess) Step(value, number float64) (seconds, of float64) {
 	if value != g.last || !g.clock.begun || number != g.clock.step {
 		g.seconds, g.of = g.next(value, number)

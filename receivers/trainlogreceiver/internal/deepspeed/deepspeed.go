@@ -89,7 +89,7 @@ func (p *Parser) Parse(b []byte, rec *record.Record) (found bool, reason string)
 	return found, reason
 }
 
-// first says whether a timer comes for the first time since the latest record began, and notes the timer. The map holds pointers so that a known timer costs
+// first reports whether a timer comes for the first time since the latest record began, and notes the timer. The map holds pointers so that a known timer costs
 // no allocation.
 func (p *Parser) first(rank int64, name []byte) bool {
 	last := p.parts[part{rank, string(name)}]
@@ -137,7 +137,7 @@ func Parse(b []byte, rec *record.Record) (found bool, reason string) {
 	return true, ""
 }
 
-// mark says whether b has the mark m, and sets at to its position.
+// mark reports whether b has the mark m, and sets at to its position.
 func mark(b, m []byte, at *int) bool {
 	*at = bytes.Index(b, m)
 	return *at >= 0
@@ -213,7 +213,7 @@ func learningRates(value []byte, rec *record.Record) {
 	}
 }
 
-// valueLen is the length of a value: a bracketed one up to its closing bracket, any other up to a comma or blank. -1: not closed.
+// valueLen returns the length of a value: a bracketed one up to its closing bracket, any other up to a comma or blank. -1: not closed.
 func valueLen(b []byte) int {
 	depth := 0
 	for i, c := range b {
@@ -502,7 +502,7 @@ func whole(b []byte) (float64, bool) {
 	return decimal.Float(b)
 }
 
-// isWord says whether a byte may be part of a name.
+// isWord reports whether a byte may be part of a name.
 func isWord(c byte) bool {
 	return c == '_' || c == '/' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }

@@ -86,8 +86,8 @@ func (p *Parser) Line(b []byte, out object.Out) (found bool, reason string) {
 // Blank takes a line of blanks: tqdm erases a bar with blanks.
 func (p *Parser) Blank() { p.progress.blank() }
 
-// bar takes a progress bar, and says whether the bar completed a record: the bar drawn after a dict has the step of the dict's record, and emits the step and
-// the time as values of that record (Side). A broken dict, and one with a step of its own, has no such record.
+// bar takes a progress bar, and reports whether the bar completed a record: the bar drawn after a dict has the step of the dict's record, and emits the step
+// and the time as values of that record (Side). A broken dict, and one with a step of its own, has no such record.
 func (p *Parser) bar(b *tqdm.Bar, out object.Out) bool {
 	// Other bars have names: "Map", "Loading checkpoint shards". ms-swift calls the bar of the training Train.
 	if b.Total == 0 || len(b.Desc) > 0 && string(b.Desc) != "Train" {
@@ -220,7 +220,7 @@ func (r *runtime) row(rec *record.Record) float64 {
 	return took
 }
 
-// lastDigit is the value of a unit in the last of four digits; 0 for a number of more digits.
+// lastDigit returns the value of a unit in the last of four digits; 0 for a number of more digits.
 func lastDigit(v float64) float64 {
 	unit := math.Pow(10, math.Floor(math.Log10(v))-3)
 	if units := v / unit; math.Abs(units-math.Round(units)) > 1e-6 {

@@ -40,12 +40,12 @@ type series struct {
 	marked                  bool // a write was taken
 }
 
-// fits says whether a drawing may be the next one of the series: the same total, and neither count nor time falls.
+// fits reports whether a drawing may be the next one of the series: the same total, and neither count nor time falls.
 func (s *series) fits(b *tqdm.Bar) bool {
 	return s.clock.Begun && s.clock.Total == b.Total && b.Done >= s.clock.Seen && b.Elapsed >= s.clock.Elapsed
 }
 
-// near says whether a drawing's speed is about the speed of the one before.
+// near reports whether a drawing's speed is about the speed of the one before.
 func (s *series) near(b *tqdm.Bar) bool {
 	return s.clock.Per == 0 || b.Per == 0 || b.Per < 2*s.clock.Per && s.clock.Per < 2*b.Per
 }
@@ -90,8 +90,8 @@ const (
 	longer = 3   // times
 )
 
-// resumed says whether the steps up to firstDone were done by an earlier job: they took much less time each than the later steps; without later steps, whether
-// the first drawing came too late for a fast job.
+// resumed reports whether the steps up to firstDone were done by an earlier job: they took much less time each than the later steps; without later steps,
+// whether the first drawing came too late for a fast job.
 func (s *series) resumed() bool {
 	if more := s.clock.N - s.firstDone; more > 0 {
 		return (s.clock.At-s.firstElapsed)/more > longer*s.firstElapsed/s.firstDone
@@ -239,8 +239,8 @@ func (p *progress) draw(b *tqdm.Bar) *series {
 	return s
 }
 
-// likelier is the series of a drawing that fits both: of equal counts the one drawn last, else the one with about the same speed, else the one with the higher
-// count, which moves less.
+// likelier returns the series of a drawing that fits both: of equal counts the one drawn last, else the one with about the same speed, else the one with the
+// higher count, which moves less.
 func (p *progress) likelier(b *tqdm.Bar) *series {
 	training, other := &p.training, &p.other
 	switch near, otherNear := training.near(b), other.near(b); {
@@ -259,9 +259,9 @@ func (p *progress) likelier(b *tqdm.Bar) *series {
 // rounded is the possible error of an epoch: older releases of the Trainer print two digits.
 const rounded = 0.005
 
-// agree says whether step and epoch agree with the records before: step / epoch, the number of steps in an epoch, is the same for all, within the rounding of
-// the printed epoch and 0.2 % (since Transformers 5 an epoch has four significant digits). A contradiction means a lost write or record: then no more records
-// are numbered until another bar begins.
+// agree reports whether step and epoch agree with the records before: step / epoch, the number of steps in an epoch, is the same for all, within the rounding
+// of the printed epoch and 0.2 % (since Transformers 5 an epoch has four significant digits). A contradiction means a lost write or record: then no more
+// records are numbered until another bar begins.
 func (p *progress) agree(w write, epoch float64) bool {
 	if math.IsNaN(p.perEpoch) {
 		return false

@@ -246,8 +246,8 @@ func (p *Parser) step(d *bar, line []byte, out object.Out) bool {
 // known is the largest relative error of a known time.
 const known = 0.25
 
-// time is the mean time, s, of the steps since the last count with a known time, and their number. The bar prints the mean over the epoch but its first step,
-// rounded, and the remaining time, cut to seconds. Both bound the mean: the bounds give the time from the epoch's beginning until this count, and the
+// time returns the mean time, s, of the steps since the last count with a known time, and their number. The bar prints the mean over the epoch but its first
+// step, rounded, and the remaining time, cut to seconds. Both bound the mean: the bounds give the time from the epoch's beginning until this count, and the
 // difference to the last known time is that of the steps between. 0: unknown, without a bound, or with bounds too far apart (known).
 func (s *state) time(d *bar) (each, of float64) {
 	least, most := 0.0, math.Inf(1) // bounds of the mean, s per step
@@ -283,7 +283,7 @@ func (s *state) time(d *bar) (each, of float64) {
 	return each, of
 }
 
-// results emits the record of the validation, and says whether the drawing has one.
+// results emits the record of the validation, and reports whether the drawing has one.
 func (p *Parser) results(d *bar, line []byte, out object.Out) bool {
 	if !bytes.Contains(d.pairs, result) {
 		return false
@@ -319,7 +319,7 @@ func (p *Parser) fields(rec *record.Record, pairs []byte, validation bool) (foun
 	return found
 }
 
-// Save is as in tail.Handler.
+// Save implements tail.Handler.
 func (p *Parser) Save() []byte {
 	if p.state.Epoch == 0 {
 		return nil

@@ -53,7 +53,7 @@ func Stamp(b []byte, p *Prefix) (rest []byte, ok bool) {
 	return b[n+1:], len(b) > n+1
 }
 
-// Since removes the seconds that ts -i puts before a line: "0.023711 ". words says whether letters follow, as values have none.
+// Since removes the seconds that ts -i puts before a line: "0.023711 ". words reports whether letters follow, as values have none.
 func Since(b []byte) (rest []byte, words, ok bool) {
 	n := numberLen(b)
 	if n == 0 || len(b) < n+8 || b[n] != '.' || numberLen(b[n+1:]) != 6 || b[n+7] != ' ' {
@@ -177,7 +177,7 @@ func bracket(b []byte, p *Prefix) ([]byte, bool) {
 	return rest, true
 }
 
-// hasLevel says whether a level is the last word, or the first before a bar: "Nov 26 12:13:22 train INFO", "INFO|DP=0".
+// hasLevel reports whether a level is the last word, or the first before a bar: "Nov 26 12:13:22 train INFO", "INFO|DP=0".
 func hasLevel(in []byte) bool {
 	if n := levelLen(in); n > 0 && n < len(in) && in[n] == '|' {
 		return true
@@ -234,7 +234,7 @@ func digits(b []byte, p *Prefix) ([]byte, bool) {
 	return nil, false
 }
 
-// numberLen is the number of digits at the beginning of b.
+// numberLen returns the number of digits at the beginning of b.
 func numberLen(b []byte) int {
 	n := 0
 	for n < len(b) && ascii.IsDigit(b[n]) {
@@ -325,7 +325,7 @@ func stern(pod, b []byte) ([]byte, bool) {
 	return b[n+1:], true
 }
 
-// isLoop says whether a word names a loop ("train - loss 2.3"), or a number of the loop: part of the message, and no logger's name.
+// isLoop reports whether a word names a loop ("train - loss 2.3"), or a number of the loop: part of the message, and no logger's name.
 func isLoop(b []byte) bool {
 	for _, word := range [...]string{
 		"train", "training", "val", "valid", "validation", "eval", "evaluation", "test", "cv", "epoch", "step", "iteration", "iter", "batch", "loss",
@@ -337,7 +337,7 @@ func isLoop(b []byte) bool {
 	return false
 }
 
-// isName says whether b may be the name of a logger: letters, digits and . _ - /, with a letter or _ first.
+// isName reports whether b may be the name of a logger: letters, digits and . _ - /, with a letter or _ first.
 func isName(b []byte) bool {
 	for _, c := range b {
 		if !ascii.IsLetter(c) && !ascii.IsDigit(c) && c != '.' && c != '_' && c != '-' && c != '/' {
@@ -347,7 +347,7 @@ func isName(b []byte) bool {
 	return len(b) > 0 && (ascii.IsLetter(b[0]) || b[0] == '_')
 }
 
-// isPlace says whether b is a place in a source: "file.py:12", "__main__:loop:9", "file.py (840)", "file.py 840", "log[path/file.py:490]", "trainer:732".
+// isPlace reports whether b is a place in a source: "file.py:12", "__main__:loop:9", "file.py (840)", "file.py 840", "log[path/file.py:490]", "trainer:732".
 func isPlace(b []byte) bool {
 	b = bytes.TrimRight(b, "])")
 	i := len(b)
@@ -370,7 +370,7 @@ func isPlace(b []byte) bool {
 	return bytes.Contains(b, []byte(".py")) || bytes.Count(b, []byte(":")) > 1 || bytes.Equal(b[:i-1], []byte("trainer"))
 }
 
-// levelLen is the length of the level at the beginning of b, 0 without one. Levels are in capitals.
+// levelLen returns the length of the level at the beginning of b, 0 without one. Levels are in capitals.
 func levelLen(b []byte) int {
 	n := 0
 	for n < len(b) && n < 9 && b[n] >= 'A' && b[n] <= 'Z' {
@@ -383,7 +383,7 @@ func levelLen(b []byte) int {
 	return 0
 }
 
-// clockLen is the length of the time of day at the beginning of b: "12:13:19", "12:22:27.148393". 0: none.
+// clockLen returns the length of the time of day at the beginning of b: "12:13:19", "12:22:27.148393". 0: none.
 func clockLen(b []byte) int {
 	if len(b) < 8 || b[2] != ':' || b[5] != ':' {
 		return 0
@@ -402,7 +402,7 @@ func clockLen(b []byte) int {
 	return n
 }
 
-// monthDay is the length of a day and a time without a year, or with the year in a form unknown to bridge/clock: "11/26 12:28:17", "11/26/2026 12:13:30",
+// monthDay returns the length of a day and a time without a year, or with the year in a form unknown to bridge/clock: "11/26 12:28:17", "11/26/2026 12:13:30",
 // "2026/11/26 12:28:17", "11/26/26 12:14:49", "Nov 26 12:13:22". 0: none.
 func monthDay(b []byte) int {
 	n := 0
@@ -424,7 +424,7 @@ func monthDay(b []byte) int {
 	return 0
 }
 
-// isMonth says whether b is an English month in three letters.
+// isMonth reports whether b is an English month in three letters.
 func isMonth(b []byte) bool {
 	switch string(b) {
 	case "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec":
@@ -433,7 +433,7 @@ func isMonth(b []byte) bool {
 	return false
 }
 
-// seconds is the time of the day, s, at the end of a stamp of n bytes: 80002 of "11/26 22:13:22". NaN: none.
+// seconds returns the time of the day, s, at the end of a stamp of n bytes: 80002 of "11/26 22:13:22". NaN: none.
 func seconds(b []byte, n int) float64 {
 	i := bytes.IndexByte(b[:n], ':')
 	if i < 2 {
@@ -448,8 +448,8 @@ func seconds(b []byte, n int) float64 {
 	return 3600*twoDigits(0) + 60*twoDigits(3) + s
 }
 
-// Rich is the column of the message in a line of rich's RichHandler: "[12:14:31] INFO     message", with blanks in place of a time equal to the line before. 0:
-// not a line of rich. If bridge/line has removed the time, the line begins with the level, and the result is RichLevel, the least column.
+// Rich returns the column of the message in a line of rich's RichHandler: "[12:14:31] INFO     message", with blanks in place of a time equal to the line
+// before. 0: not a line of rich. If bridge/line has removed the time, the line begins with the level, and the result is RichLevel, the least column.
 func Rich(b []byte) int {
 	at := 0 // where the level begins
 	if len(b) > 0 && b[0] == '[' {

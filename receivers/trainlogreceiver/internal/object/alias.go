@@ -69,8 +69,8 @@ type Target struct {
 	Metric, UCUM string // the name and unit of a gauge of the user's; Metric empty: Field
 }
 
-// field is the target of a value that is a known field in a unit. The flags say how sure the field is a training's: times and losses are, settings and numbers
-// of the step's place are not, and the state of a device may be any program's.
+// field returns the target of a value that is a known field in a unit. The flags say how sure the field is a training's: times and losses are, settings and
+// numbers of the step's place are not, and the state of a device may be any program's.
 func field(f record.Field, u record.Unit) Target {
 	t := Target{action: set, Field: f, Unit: u, flags: training}
 	switch f {
@@ -90,22 +90,22 @@ func field(f record.Field, u record.Unit) Target {
 	return t
 }
 
-// Mapped is the target of a name that the configuration maps to a Field.
+// Mapped returns the target of a name that the configuration maps to a Field.
 func Mapped(f record.Field, scale float64) Target {
 	t := field(f, record.Base)
 	t.Scale = scale
 	return t
 }
 
-// MappedGPU is the target of a name that the configuration maps to the GPU utilization.
+// MappedGPU returns the target of a name that the configuration maps to the GPU utilization.
 func MappedGPU(scale float64) Target { return Target{action: gpus, flags: measured, Scale: scale} }
 
-// Gauge is the target of a name that the configuration maps to a separate metric.
+// Gauge returns the target of a name that the configuration maps to a separate metric.
 func Gauge(metric, unit string, scale float64) Target {
 	return Target{flags: measured, Scale: scale, Metric: metric, UCUM: unit}
 }
 
-// TraceID is the target of the configured name of the trace id.
+// TraceID returns the target of the configured name of the trace id.
 func TraceID() Target { return Target{action: traceID, ID: logids.Trace} }
 
 // aliases are the known names, in normal form.

@@ -26,7 +26,7 @@ var gpuNames = map[string]Target{
 	"nvlinkTxBytes":        {GPU: record.GPUNVLinkTransmit},
 }
 
-// sampled is the target of a GPU's value in W&B's samples of the system: "system.gpu.0.powerWatts", and behind "/l:" the label of the writer
+// sampled returns the target of a GPU's value in W&B's samples of the system: "system.gpu.0.powerWatts", and behind "/l:" the label of the writer
 // (core/internal/monitor/monitor.go, monitorResource). false: another name.
 func sampled(name string) (Target, bool) {
 	name, ok := strings.CutPrefix(name, "system.gpu.")

@@ -6,8 +6,8 @@ import (
 	"github.com/trainbridge/trainbridge/internal/decimal"
 )
 
-// Mean is the mean time of a number of steps, s, from their time took, known in whole seconds: true within one. stated is a mean over other steps of the job, 0
-// without one in the log. The result is 0 if unknown.
+// Mean returns the mean time of a number of steps, s, from their time took, known in whole seconds: true within one. stated is a mean over other steps of the
+// job, 0 without one in the log. The result is 0 if unknown.
 func Mean(stated, took, steps float64) float64 {
 	switch {
 	case steps <= 0:

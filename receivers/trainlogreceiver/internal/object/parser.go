@@ -115,7 +115,7 @@ func (p *Parser) Each(b []byte, out Out, done func(rec *record.Record, raw []byt
 	return found, true
 }
 
-// finish says whether the object is a record, and sets the record's kind. A "time" that is no time of day becomes the duration of a step without one: a
+// finish reports whether the object is a record, and sets the record's kind. A "time" that is no time of day becomes the duration of a step without one: a
 // step's or the run's, as count.Guess finds from the rows so far. In other records, or without an answer, "time" is an unknown field.
 func (p *Parser) finish() bool {
 	is := p.judge()
@@ -142,8 +142,8 @@ func (p *Parser) finish() bool {
 
 var timeName = []byte("time")
 
-// judge says whether the object is a record, and sets the record's kind, a step without more, from the flags of all its names: from what proves most (the run's
-// summary, a result) to what proves least (a step with unknown numbers, a sample of GPUs). What "time" means is left to finish.
+// judge reports whether the object is a record, and sets the record's kind, a step without more, from the flags of all its names: from what proves most (the
+// run's summary, a result) to what proves least (a step with unknown numbers, a sample of GPUs). What "time" means is left to finish.
 func (p *Parser) judge() bool {
 	rec := p.rec
 	if p.flags&llamaFactory != 0 && !p.llama() {
@@ -196,7 +196,7 @@ func (p *Parser) judge() bool {
 	return false
 }
 
-// saves says whether a row has the time of a checkpoint, and of a step no more than the number: the checkpoint came behind the step, whose row is another.
+// saves reports whether a row has the time of a checkpoint, and of a step no more than the number: the checkpoint came behind the step, whose row is another.
 func (p *Parser) saves() bool {
 	rec := p.rec
 	for i := range rec.Stages {
@@ -207,8 +207,8 @@ func (p *Parser) saves() bool {
 	return len(rec.Stages) > 0 && p.flags&(training|numbers) == 0
 }
 
-// llama corrects a row of LLaMA-Factory, and says whether the row has news: the last row and rows of a prediction have only the progress. The throughput is of
-// tokens, whatever its name; the time of a step is made from the running time.
+// llama corrects a row of LLaMA-Factory, and reports whether the row has news: the last row and rows of a prediction have only the progress. The throughput is
+// of tokens, whatever its name; the time of a step is made from the running time.
 func (p *Parser) llama() bool {
 	rec := p.rec
 	if v := rec.Get(record.SampleThroughput); !math.IsNaN(v) {
@@ -256,7 +256,7 @@ func (p *Parser) entry(name []byte) *entry {
 	return e
 }
 
-// isLoss says whether a name has the word loss. Other words contain its letters, and services lose packets.
+// isLoss reports whether a name has the word loss. Other words contain its letters, and services lose packets.
 func isLoss(name string) bool {
 	if !strings.Contains(name, "loss") {
 		return false
@@ -385,7 +385,7 @@ func share(v float64, raw []byte) float64 {
 	return v / 100
 }
 
-// unix reads a time given as a number since the epoch, and says whether v is one. The size tells the unit: seconds, milliseconds, microseconds or
+// unix reads a time given as a number since the epoch, and reports whether v is one. The size tells the unit: seconds, milliseconds, microseconds or
 // nanoseconds, for times from 1973 to 2255. Seconds and nanoseconds are read from their text: a float64 has too few digits.
 func (p *Parser) unix(v float64, raw []byte) bool {
 	switch {
@@ -487,7 +487,7 @@ func (p *Parser) ofPlanned(e *entry, s []byte) bool {
 	return true
 }
 
-// numeric says whether the text of an unknown name is a number rather than an identifier made of digits: a long one, or one with a leading 0.
+// numeric reports whether the text of an unknown name is a number rather than an identifier made of digits: a long one, or one with a leading 0.
 func numeric(s []byte) bool {
 	if len(s) == 0 || len(s) > 25 || len(s) > 15 && bytes.IndexByte(s, '.') < 0 {
 		return false
@@ -591,7 +591,7 @@ func (p *Parser) gpus(e *entry, all []float64, percent bool) {
 	p.rec.GPUs, p.rec.OneGPU = all, false
 }
 
-// aside says whether a character may stand around a number in a list.
+// aside reports whether a character may stand around a number in a list.
 func aside(c byte) bool { return c == ' ' || c == '\t' || c == '"' || c == '\'' || c == '%' }
 
 // Apply gives the unknown fields of a record that another package has parsed their meaning from the configuration. A field that becomes a known one, or a GPU's

@@ -34,10 +34,10 @@ var (
 	unseens = [][]byte{[]byte("val"), []byte("valid"), []byte("validation"), []byte("eval"), []byte("evaluation"), []byte("test"), []byte("dev")}
 )
 
-// isUnseen says whether a text marks the row's data as held-out.
+// isUnseen reports whether a text marks the row's data as held-out.
 func isUnseen(name, text []byte) bool { return among(splits, name) && among(unseens, text) }
 
-// among says whether a text is one of the words, without regard to case.
+// among reports whether a text is one of the words, without regard to case.
 func among(words [][]byte, text []byte) bool {
 	for _, w := range words {
 		if bytes.EqualFold(w, text) {
@@ -47,7 +47,7 @@ func among(words [][]byte, text []byte) bool {
 	return false
 }
 
-// IsResult says whether the record is about an epoch or an evaluation, whatever else the row has: held-out data; means over an epoch without the loss of a
+// IsResult reports whether the record is about an epoch or an evaluation, whatever else the row has: held-out data; means over an epoch without the loss of a
 // step; or a result beside the whole number of an epoch, without the number of a step.
 func (p *Parser) IsResult() bool {
 	switch {

@@ -17,13 +17,13 @@ func (p *Parser) Field(name, value []byte) {
 	}
 }
 
-// End says whether the fields since Begin are a record of a training log, and sets the record's kind.
+// End reports whether the fields since Begin are a record of a training log, and sets the record's kind.
 func (p *Parser) End() bool { return p.finish() }
 
 // About is the subject of a name, for formats that must not take any text with a number for a record.
 type About struct{ Step, Loss, Evaluation bool }
 
-// About is the subject of a name. An unknown name with the word loss in it is about a loss, too.
+// About returns the subject of a name. An unknown name with the word loss in it is about a loss, too.
 func (p *Parser) About(name []byte) About {
 	e := p.entry(name)
 	return About{
@@ -39,13 +39,13 @@ type Name struct{ e *entry }
 // Name finds the meaning of a name.
 func (p *Parser) Name(name []byte) Name { return Name{p.entry(name)} }
 
-// Plain is the name of a field, whatever the name means in rows; the configuration may give the name a meaning.
+// Plain returns the name of a field, whatever the name means in rows; the configuration may give the name a meaning.
 func (p *Parser) Plain(name []byte) Name {
 	t, _ := lookUp(string(name), p.mapped)
 	return Name{&entry{Target: t, name: name}}
 }
 
-// Numeric says whether nothing but a number can be the value of the name: a pattern's placeholder then takes no other text.
+// Numeric reports whether nothing but a number can be the value of the name: a pattern's placeholder then takes no other text.
 func (n Name) Numeric() bool {
 	return n.e.Scale != 0 || n.e.action == set || n.e.action == inverse || n.e.action == ratio || n.e.action == rank || n.e.action == part
 }
@@ -56,7 +56,7 @@ func (p *Parser) Number(n Name, v float64, raw []byte) { p.number(n.e, v, raw) }
 // Text adds a text, possibly a number.
 func (p *Parser) Text(n Name, value []byte) { p.text(n.e, value) }
 
-// Known says whether a name has a meaning in training. A host, or a number of tokens, may stand in any line.
+// Known reports whether a name has a meaning in training. A host, or a number of tokens, may stand in any line.
 func (p *Parser) Known(name []byte) bool {
 	e := p.entry(name)
 	return e.action != keep && e.action != eitherTokens && e.action != host || e.Scale != 0

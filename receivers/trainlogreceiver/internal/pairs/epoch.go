@@ -86,7 +86,7 @@ func (p *Parser) ofEpoch(rec *record.Record) bool {
 // Others says that lines of another format have the steps.
 func (p *Parser) Others() { p.state.Finer = true }
 
-// Save is as in tail.Handler.
+// Save implements tail.Handler.
 func (p *Parser) Save() []byte {
 	if !p.state.Finer && p.state.Head == nil {
 		return nil

@@ -173,7 +173,7 @@ func (x *lexer) token() bool {
 	return true
 }
 
-// separatorLen is the length of the separator between pairs at the current position: "," ";" "|" " - " "::" "=>" "->" "--". 0: none.
+// separatorLen returns the length of the separator between pairs at the current position: "," ";" "|" " - " "::" "=>" "->" "--". 0: none.
 func (x *lexer) separatorLen() int {
 	switch c := x.b[x.at]; {
 	case c == ',' || c == ';' || c == '|', c == '-' && x.blanks > 0 && x.next() == ' ':
@@ -184,7 +184,7 @@ func (x *lexer) separatorLen() int {
 	return 0
 }
 
-// next is the byte behind the current one; a blank at the end of the line.
+// next returns the byte behind the current one; a blank at the end of the line.
 func (x *lexer) next() byte {
 	if x.at+1 < len(x.b) {
 		return x.b[x.at+1]
@@ -192,10 +192,10 @@ func (x *lexer) next() byte {
 	return ' '
 }
 
-// beginsName says whether a byte may begin a name.
+// beginsName reports whether a byte may begin a name.
 func beginsName(c byte) bool { return ascii.IsLetter(c) || c == '_' }
 
-// startsNumber says whether b begins with a number: a digit, behind a sign and a point at most.
+// startsNumber reports whether b begins with a number: a digit, behind a sign and a point at most.
 func startsNumber(b []byte) bool {
 	if len(b) > 1 && (b[0] == '-' || b[0] == '+' || b[0] == '.') {
 		b = b[1:]
@@ -282,7 +282,7 @@ func (x *lexer) passWord() {
 	}
 }
 
-// behindName is the length of a unit in parentheses behind a name: "time (sec): 2.4".
+// behindName returns the length of a unit in parentheses behind a name: "time (sec): 2.4".
 func behindName(b []byte) int {
 	if len(b) < 2 || b[0] != ' ' || b[1] != '(' {
 		return 0
@@ -298,7 +298,7 @@ func behindName(b []byte) int {
 // decoration is the characters that may stand before a line.
 var decoration = []byte("=->*#~+ \t")
 
-// signLen is the length of the sign between a name and its value at the beginning of b: ":", "=", "=>", "->", "::". 0: none.
+// signLen returns the length of the sign between a name and its value at the beginning of b: ":", "=", "=>", "->", "::". 0: none.
 func signLen(b []byte) int {
 	switch {
 	case len(b) == 0:
@@ -311,7 +311,7 @@ func signLen(b []byte) int {
 	return 0
 }
 
-// positionName says whether a name is of a step or an epoch. None has more than 15 letters.
+// positionName reports whether a name is of a step or an epoch. None has more than 15 letters.
 func positionName(name []byte) bool {
 	if len(name) > 15 {
 		return false
@@ -321,7 +321,7 @@ func positionName(name []byte) bool {
 	return stepNames[text] > 0 || text == "epoch"
 }
 
-// stops says whether a word occurs in sentences about steps and losses that are no records: "resumed at step 5, best loss 2.3".
+// stops reports whether a word occurs in sentences about steps and losses that are no records: "resumed at step 5, best loss 2.3".
 func stops(word []byte) bool {
 	if len(word) < 4 || len(word) > 12 {
 		return false
@@ -453,7 +453,7 @@ func (x *lexer) unitBehindBlank(q *pair) {
 	x.at += len(word)
 }
 
-// clock is the length of a time of day or a running time at start, behind other pairs and without a sign of its own: "eta 0:00:12". 0: none.
+// clock returns the length of a time of day or a running time at start, behind other pairs and without a sign of its own: "eta 0:00:12". 0: none.
 func (x *lexer) clock(start int, sign bool) int {
 	if sign || len(x.pairs) == 0 || bytes.IndexByte(x.b[start:min(len(x.b), start+3)], ':') < 0 {
 		return 0
@@ -461,7 +461,7 @@ func (x *lexer) clock(start int, sign bool) int {
 	return clock(x.b[start:])
 }
 
-// clock is the length of "0:00:12", "12:34", "1:02:03.5", "0:00:05s"; 0: b begins with none.
+// clock returns the length of "0:00:12", "12:34", "1:02:03.5", "0:00:05s"; 0: b begins with none.
 func clock(b []byte) (n int) {
 	parts := 1
 	for n < len(b) && n < 16 && (ascii.IsDigit(b[n]) || b[n] == ':' || b[n] == '.') {
@@ -482,7 +482,7 @@ func clock(b []byte) (n int) {
 	return n
 }
 
-// isElapsed says whether a name is of a clock, or of the remaining time.
+// isElapsed reports whether a name is of a clock, or of the remaining time.
 func isElapsed(name []byte) bool {
 	switch string(bytes.ToLower(name)) {
 	case "elapsed", "eta", "time", "remain", "remaining", "left", "total", "took", "elapsed time", "remaining time", "total time", "time left":
@@ -522,7 +522,7 @@ func spoken(b []byte) (seconds float64, n int) {
 	return seconds, n
 }
 
-// goesOn says whether the number just read is the beginning of another value: a time of day, a date, a version.
+// goesOn reports whether the number just read is the beginning of another value: a time of day, a date, a version.
 func (x *lexer) goesOn() bool {
 	if x.at == len(x.b) {
 		return false
@@ -571,7 +571,7 @@ func (x *lexer) named(q pair, name []byte, sign bool) bool {
 	return true
 }
 
-// isPosition says whether a number without a name is the step's: with a total in brackets, behind an epoch or at the beginning of a line ("[2/20]", "epoch 1
+// isPosition reports whether a number without a name is the step's: with a total in brackets, behind an epoch or at the beginning of a line ("[2/20]", "epoch 1
 // 10/300", "1/2100 (epoch 0.5)"), or the first or second number in brackets ("[1, 2000]").
 func (x *lexer) isPosition(q *pair) bool {
 	if q.of > 0 && x.depth == 0 && (x.bracket || x.epochBefore() || x.begins()) {
@@ -588,27 +588,27 @@ func (x *lexer) position(q pair) {
 	x.add(q)
 }
 
-// unnamed says whether only a number without a name was read, in brackets: "[1," of "[1, 2000]".
+// unnamed reports whether only a number without a name was read, in brackets: "[1," of "[1, 2000]".
 func (x *lexer) unnamed() bool {
 	return len(x.pairs) == 1 && len(x.pairs[0].name) == 0 && x.pairs[0].unit == ""
 }
 
-// epochBefore says whether the last pair is the epoch.
+// epochBefore reports whether the last pair is the epoch.
 func (x *lexer) epochBefore() bool { return len(x.pairs) > 0 && isEpoch(&x.pairs[len(x.pairs)-1]) }
 
-// begins says whether the number just read begins a line, by the following characters: "1/2100 (epoch 0.01), train_loss = 2.5". Keras and dates have blanks
+// begins reports whether the number just read begins a line, by the following characters: "1/2100 (epoch 0.01), train_loss = 2.5". Keras and dates have blanks
 // alone.
 func (x *lexer) begins() bool {
 	rest := x.b[x.at:]
 	return len(x.pairs) == 0 && (bytes.HasPrefix(rest, []byte(" (")) || bytes.HasPrefix(rest, []byte(": ")) || bytes.HasPrefix(rest, []byte(", ")))
 }
 
-// isCounted says whether a unit is what loops count.
+// isCounted reports whether a unit is what loops count.
 func isCounted(unit string) bool {
 	return unit == "step" || unit == "steps" || unit == "batches" || unit == "iters" || unit == "batch"
 }
 
-// known says whether words before a number without a sign are its name: one that objects know, or a usual one of loops. The name of a loop behind,
+// known reports whether words before a number without a sign are its name: one that objects know, or a usual one of loops. The name of a loop behind,
 // "loss(val)", is cut off and tells the kind of record.
 func (x *lexer) known(q *pair) bool {
 	for _, loop := range [...]string{"(train)", "(val)", "(test)"} { // mmengine
@@ -649,7 +649,7 @@ func (x *lexer) add(q pair) {
 	x.pairs = append(x.pairs, q)
 }
 
-// unitWord is the word of letters at the current position, with % and with / inside: "tok/s".
+// unitWord returns the word of letters at the current position, with % and with / inside: "tok/s".
 func (x *lexer) unitWord() []byte {
 	n := x.at
 	for n < len(x.b) && (beginsName(x.b[n]) || x.b[n] == '/' && n > x.at && n+1 < len(x.b) && beginsName(x.b[n+1]) || x.b[n] == '%') {
@@ -658,13 +658,13 @@ func (x *lexer) unitWord() []byte {
 	return x.b[x.at:n]
 }
 
-// numberFollows says whether a word is the name of the number behind: "epoch 1 step 200".
+// numberFollows reports whether a word is the name of the number behind: "epoch 1 step 200".
 func numberFollows(b []byte) bool {
 	b = bytes.TrimLeft(b, " ")
 	return len(b) > 0 && ascii.IsDigit(b[0])
 }
 
-// signFollows says whether a word is the name before a sign: "0.5 step: 7".
+// signFollows reports whether a word is the name before a sign: "0.5 step: 7".
 func signFollows(b []byte) bool {
 	b = bytes.TrimLeft(b, " ")
 	return len(b) > 0 && (b[0] == ':' || b[0] == '=')

@@ -109,8 +109,8 @@ func (p *Parser) Values(dst []Value, b []byte) []Value {
 	return dst
 }
 
-// look says whether a line has the word loss, in letters of any size, and whether the line has bytes beyond ASCII. Nearly all lines of a log end here, so the
-// code tests eight bytes at a time: first holds the bytes at i … i+7, second those one further. A byte of lo is 0 where "l" and then "o" stand.
+// look reports whether a line has the word loss, in letters of any size, and whether the line has bytes beyond ASCII. Nearly all lines of a log end here, so
+// the code tests eight bytes at a time: first holds the bytes at i … i+7, second those one further. A byte of lo is 0 where "l" and then "o" stand.
 func look(b []byte) (loss, beyond bool) {
 	const ones, high, small = 0x0101010101010101, 0x8080808080808080, 0x2020202020202020
 	var all uint64
@@ -130,7 +130,7 @@ func look(b []byte) (loss, beyond bool) {
 	return loss || containsFold(b[i:], "loss"), all&high != 0
 }
 
-// likely is a quick look at a line with a loss: without any of these words and signs there is no step or epoch.
+// likely returns a quick look at a line with a loss: without any of these words and signs there is no step or epoch.
 func likely(b []byte) bool {
 	for _, word := range [...]string{"step", "iter", "batch", "epoch", "it", "/", "[", "episode", "tick"} {
 		if containsFold(b, word) {
@@ -140,7 +140,7 @@ func likely(b []byte) bool {
 	return false
 }
 
-// containsFold says whether b has a word, in letters of any size; word is in small ones.
+// containsFold reports whether b has a word, in letters of any size; word is in small ones.
 func containsFold(b []byte, word string) bool {
 	lower, upper := word[0], word[0]
 	if 'a' <= lower && lower <= 'z' {
@@ -204,8 +204,8 @@ var stepNames = map[string]int{
 	"episode": 6, "tick": 6, "generation": 6,
 }
 
-// positionOf is the rank of a name among names for a line's step, 1 for the surest; 0: the pair is no step. A number without a name is in brackets, "[2/20]",
-// and ranks with "it".
+// positionOf returns the rank of a name among names for a line's step, 1 for the surest; 0: the pair is no step. A number without a name is in brackets,
+// "[2/20]", and ranks with "it".
 func (p *Parser) positionOf(q *pair) int {
 	if len(q.name) == 0 {
 		if q.unit == "" {
@@ -357,7 +357,7 @@ func (p *Parser) fill(rec *record.Record, s *subject) {
 	rec.Dropped += p.lexer.dropped
 }
 
-// before says whether a pair with the name was read before.
+// before reports whether a pair with the name was read before.
 func before(pairs []pair, name []byte) bool {
 	for i := range pairs {
 		if bytes.Equal(pairs[i].name, name) {
@@ -367,7 +367,7 @@ func before(pairs []pair, name []byte) bool {
 	return false
 }
 
-// isEpoch says whether a pair is the number of the epoch. The first letter rules out most names.
+// isEpoch reports whether a pair is the number of the epoch. The first letter rules out most names.
 func isEpoch(q *pair) bool {
 	if !q.isNumber || len(q.name) < 2 || q.name[0]|0x20 != 'e' && q.name[0]|0x20 != 't' && q.name[0]|0x20 != 'c' {
 		return false
@@ -456,7 +456,7 @@ var times = map[string]bool{
 	"per step time": true, "dur": true, "duration": true, "sec tick": true, "updt s": true, "seconds": true, "time epoch": true, "epoch time": true,
 }
 
-// isTime says whether a name is one of times, without regard to case, to _ - / between its words and to a unit behind: "Time per batch (seconds)".
+// isTime reports whether a name is one of times, without regard to case, to _ - / between its words and to a unit behind: "Time per batch (seconds)".
 func isTime(name []byte) bool {
 	if len(name) == 0 {
 		return false
@@ -491,8 +491,8 @@ func timeUnit(name []byte) (bare []byte, unit string) {
 	return bytes.TrimRight(name, " "), unit
 }
 
-// picotron is the time of a step by its tokens and its speed, s, as printed by huggingface/picotron (train.py: 248), to about three digits: "Global batch size:
-// 1.05M | Tokens/s: 197.08K | Tokens/s/GPU: 24.64K | Tokens: 1.05M". 0: the line has other names.
+// picotron returns the time of a step by its tokens and its speed, s, as printed by huggingface/picotron (train.py: 248), to about three digits: "Global batch
+// size: 1.05M | Tokens/s: 197.08K | Tokens/s/GPU: 24.64K | Tokens: 1.05M". 0: the line has other names.
 func picotron(pairs []pair) (seconds float64) {
 	for i := range pairs {
 		if i+3 >= len(pairs) || string(pairs[i].name) != "Global batch size" {

@@ -85,7 +85,7 @@ var words = []word{
 	{"。", ""},
 }
 
-// hasOther says whether a line names a loss, a step or an epoch in another language, or numbers one (第), mostly by parts of the words that are the same in
+// hasOther reports whether a line names a loss, a step or an epoch in another language, or numbers one (第), mostly by parts of the words that are the same in
 // capitals and small letters: "rdida" of pérdida, "tape" of étape.
 func hasOther(b []byte) bool {
 	for _, w := range [...]string{
@@ -132,7 +132,7 @@ func english(out, b []byte) []byte {
 	return out
 }
 
-// find is the word at the beginning of b; nil: none. All begin with a byte beyond ASCII, but for tiempo, perte and pérdida, possibly with a capital.
+// find returns the word at the beginning of b; nil: none. All begin with a byte beyond ASCII, but for tiempo, perte and pérdida, possibly with a capital.
 func find(b []byte) *word {
 	if c := b[0]; c < 0x80 && c != 't' && c != 'p' && c != 'P' {
 		return nil
@@ -145,7 +145,7 @@ func find(b []byte) *word {
 	return nil
 }
 
-// counted is the English name at the beginning of a text behind a number, with the length of the name in the text; 0: none.
+// counted returns the English name at the beginning of a text behind a number, with the length of the name in the text; 0: none.
 func counted(b []byte) (name string, n int) {
 	if len(b) == 0 {
 		return "", 0

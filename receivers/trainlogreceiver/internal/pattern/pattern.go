@@ -115,7 +115,7 @@ func Compile(text string) (*Pattern, error) {
 	return p, nil
 }
 
-// String is the pattern as written.
+// String returns the pattern as written.
 func (p *Pattern) String() string { return p.text }
 
 // MustWhole reads a correct pattern for whole lines: those of known trainers. source is the Source of its records.
@@ -256,10 +256,10 @@ func holeOf(text string) (hole, error) {
 	return h, nil
 }
 
-// long says whether the hole takes all to the next literal.
+// long reports whether the hole takes all to the next literal.
 func (h *hole) long() bool { return len(h.name) == 0 || h.pairs }
 
-// same says whether parts i of two patterns match the same text of any line, and keep the same value. A placeholder of any text goes to the next literal, so
+// same reports whether parts i of two patterns match the same text of any line, and keep the same value. A placeholder of any text goes to the next literal, so
 // the parts behind must agree too.
 func same(a, b []part, i int) bool {
 	v, w := &a[i], &b[i]
@@ -389,7 +389,7 @@ func (h *hole) know(objects *object.Parser) {
 	h.number = h.auto || h.scaled() || h.kind != field || h.known.Numeric()
 }
 
-// scaled says whether the log has the value in a unit.
+// scaled reports whether the log has the value in a unit.
 func (h *hole) scaled() bool { return h.units != "" || h.scale > 1 || h.scale < 1 }
 
 // Parse fills rec with the record in b by the first matching pattern; rec must be empty. found false: no match, and rec stays empty. The patterns of whole
@@ -518,7 +518,7 @@ func (p *Parser) matchAt(pattern *Pattern, b []byte, from int) bool {
 	return true
 }
 
-// blank says whether b has nothing but blanks and tabs.
+// blank reports whether b has nothing but blanks and tabs.
 func blank(b []byte) bool {
 	for _, c := range b {
 		if c != ' ' && c != '\t' {
@@ -569,14 +569,14 @@ func valueOf(v *value, b []byte, rest []part) (n int) {
 	return n
 }
 
-// listed says whether a literal begins with a comma between values, as in "{step},{loss}": then no comma is between thousands.
+// listed reports whether a literal begins with a comma between values, as in "{step},{loss}": then no comma is between thousands.
 func listed(literal []byte) bool {
 	return len(literal) > 0 && literal[0] == ',' && (len(literal) == 1 || literal[1] != ' ')
 }
 
 var tensorMark = []byte("tensor(")
 
-// tensor is the text in the parentheses of a Python tensor: "1.5, device='cuda:0'".
+// tensor returns the text in the parentheses of a Python tensor: "1.5, device='cuda:0'".
 func tensor(b []byte) (inner []byte, is bool) {
 	rest, is := bytes.CutPrefix(b, tensorMark)
 	end := bytes.IndexByte(rest, ')')
@@ -586,7 +586,7 @@ func tensor(b []byte) (inner []byte, is bool) {
 	return rest[:end], true
 }
 
-// named is the length of b if b is names with their values: "loss:2.5 lr=1e-5, grad_norm:tensor(1.5, device='cuda:0')"; -1: b has another form.
+// named returns the length of b if b is names with their values: "loss:2.5 lr=1e-5, grad_norm:tensor(1.5, device='cuda:0')"; -1: b has another form.
 func named(b []byte) int {
 	n := 0
 	for rest := behind(b); len(rest) > 0; n++ {
@@ -632,10 +632,10 @@ func next(b []byte) (name, value, rest []byte) {
 	return name, b, nil
 }
 
-// separates says whether a character stands between a value and the next name.
+// separates reports whether a character stands between a value and the next name.
 func separates(c byte) bool { return c == ' ' || c == '\t' || c == ',' }
 
-// behind is the text behind the separators at the beginning of b.
+// behind returns the text behind the separators at the beginning of b.
 func behind(b []byte) []byte {
 	for len(b) > 0 && separates(b[0]) {
 		b = b[1:]
@@ -643,8 +643,8 @@ func behind(b []byte) []byte {
 	return b
 }
 
-// literal is the number of bytes of b that a literal takes, -1 where b does not begin with the literal. A blank of the literal takes one blank or more; a blank
-// at the literal's end may be missing.
+// literal returns the number of bytes of b that a literal takes, -1 where b does not begin with the literal. A blank of the literal takes one blank or more; a
+// blank at the literal's end may be missing.
 func literal(b, text []byte) int {
 	n := 0
 	// Most lines have the literal as written. Otherwise the number of blanks differs, or b does not begin with the literal.
@@ -674,7 +674,7 @@ func literal(b, text []byte) int {
 	return n
 }
 
-// find is where a literal begins in b, with all the blanks before it if the literal begins with a blank; -1: nowhere.
+// find returns where a literal begins in b, with all the blanks before it if the literal begins with a blank; -1: nowhere.
 func find(b, text []byte) int {
 	if len(text) == 1 && text[0] == ' ' { // the last blank may be missing
 		if n := bytes.IndexAny(b, " \t"); n >= 0 {
@@ -743,7 +743,7 @@ func (p *Parser) put(h *hole, v *value) {
 	}
 }
 
-// plain is a number without the commas between its thousands.
+// plain returns a number without the commas between its thousands.
 func plain(value []byte) []byte {
 	if bytes.IndexByte(value, ',') < 0 {
 		return value

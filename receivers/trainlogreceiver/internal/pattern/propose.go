@@ -73,8 +73,8 @@ func cut(line string) (texts, numbers []string) {
 	return append(texts, string(blanks(string(b[from:])))), numbers
 }
 
-// counting is the index of the number in a row that counts steps: a whole number that rises from row to row; where several do, the one whose name is most like
-// a step's, of equal ones the first. -1: none. texts[i] is the text before number i.
+// counting returns the index of the number in a row that counts steps: a whole number that rises from row to row; where several do, the one whose name is most
+// like a step's, of equal ones the first. -1: none. texts[i] is the text before number i.
 func counting(texts []string, rows [][]string) int {
 	at, best := -1, 0
 	for i := range rows[0] {
@@ -167,8 +167,8 @@ func namesOf(texts []string, rows [][]string) []string {
 	return names
 }
 
-// lossOf is the index of the loss where no number is called loss: by a name of its own, by the word before or behind, or as the only number with a fraction;
-// -1: none.
+// lossOf returns the index of the loss where no number is called loss: by a name of its own, by the word before or behind, or as the only number with a
+// fraction; -1: none.
 func lossOf(texts []string, rows [][]string, names []string) int {
 	isFree := func(i int) bool { // a fraction without a name, and no time
 		return names[i] == "*" && strings.ContainsAny(rows[0][i], ".eE") && nameBefore(texts[i]) != "step_time"
@@ -201,7 +201,7 @@ func lossOf(texts []string, rows [][]string, names []string) int {
 	return -1
 }
 
-// wordsOf is the beginning of a text up to a sign, in small letters.
+// wordsOf returns the beginning of a text up to a sign, in small letters.
 func wordsOf(text string) string {
 	if i := strings.IndexAny(text, ",;:|=([/"); i >= 0 {
 		text = text[:i]
@@ -209,7 +209,8 @@ func wordsOf(text string) string {
 	return strings.ToLower(strings.TrimSpace(text))
 }
 
-// nameBefore is the last word before a number, as a name in small letters: "loss" of ", Loss: ". Words for a step's time, or a loss, are one name. "": none.
+// nameBefore returns the last word before a number, as a name in small letters: "loss" of ", Loss: ". Words for a step's time, or a loss, are one name. "":
+// none.
 func nameBefore(text string) string {
 	b := bytes.TrimRight([]byte(text), " \t:=([\"'>~#")
 	from := len(b) // where the word begins
@@ -232,7 +233,7 @@ func nameBefore(text string) string {
 	}
 }
 
-// isTimed says whether a number is a step's duration: by its name, or without a name by its unit. before and behind are the texts around the number. A name
+// isTimed reports whether a number is a step's duration: by its name, or without a name by its unit. before and behind are the texts around the number. A name
 // counts only with a unit or a fraction, and a unit alone only with a fraction. Other times are not, nor is a time of several steps ("20 s/100 iters").
 func isTimed(before, behind, number string) bool {
 	words := strings.ToLower(before) // behind the number or the clause before
@@ -257,7 +258,7 @@ func isTimed(before, behind, number string) bool {
 	return nameBefore(before) == "" && isTime && fraction
 }
 
-// unitBehind is the unit at the beginning of a text, as written in a placeholder, and the text behind the unit: ":ms" and ", " of " ms, ". "": none.
+// unitBehind returns the unit at the beginning of a text, as written in a placeholder, and the text behind the unit: ":ms" and ", " of " ms, ". "": none.
 func unitBehind(text string) (unit, rest string) {
 	word := strings.TrimLeft(text, " ")
 	for _, unit := range [...]struct{ word, name string }{

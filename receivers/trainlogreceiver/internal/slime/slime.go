@@ -139,7 +139,7 @@ func find(b []byte) (name string, number float64, dict []byte) {
 	return "", 0, nil
 }
 
-// ofTrainer says whether a line is one of the trainer's about a rollout: all names in the dict begin with the word before (gather_log_data).
+// ofTrainer reports whether a line is one of the trainer's about a rollout: all names in the dict begin with the word before (gather_log_data).
 func ofTrainer(name string, dict []byte) bool {
 	return (name == "rollout" || name == "multi_turn" || name == "passrate") && bytes.HasPrefix(dict[len("{'"):], []byte(name+"/"))
 }
@@ -264,7 +264,7 @@ func (p *Parser) addKept(rollout float64, rec *record.Record) {
 	}
 }
 
-// Save is as in tail.Handler.
+// Save implements tail.Handler.
 func (p *Parser) Save() []byte {
 	if p.state.Step == nil && len(p.state.Kept) == 0 {
 		return nil

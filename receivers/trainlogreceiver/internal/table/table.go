@@ -103,7 +103,7 @@ const (
 	blank = ' '
 )
 
-// printed says whether the table is a console's: never rewritten or buffered.
+// printed reports whether the table is a console's: never rewritten or buffered.
 func (p *Parser) printed() bool { return p.sep == bar || p.sep == blank }
 
 // New returns a parser; mapped is as in object.New.
@@ -230,7 +230,7 @@ func (p *Parser) wide(b []byte) bool {
 	return len(p.cells) >= fewColumns
 }
 
-// isName says whether a cell may be the name of a metric: up to four words, and no number.
+// isName reports whether a cell may be the name of a metric: up to four words, and no number.
 func isName(b []byte) bool {
 	if len(b) == 0 || len(b) > maxName || bytes.Count(b, []byte(" ")) > 3 {
 		return false
@@ -315,7 +315,7 @@ func (p *Parser) quoted(b []byte) (cell, rest []byte, ok bool) {
 	}
 }
 
-// isArrow says whether a word is an arrow of mlx-lm, which shows where the loss goes.
+// isArrow reports whether a word is an arrow of mlx-lm, which shows where the loss goes.
 func isArrow(cell []byte) bool { return string(cell) == "▼" || string(cell) == "▲" }
 
 // print reads a row of a console's table: numbers and times alone, and the step is whole. The duration is that of a column of minutes and seconds, of a column
@@ -376,10 +376,10 @@ func (p *Parser) print(b []byte, out Out) (v tail.Verdict, reason string, mine b
 	return tail.Record, "", true
 }
 
-// notOfRule says whether a character cannot be in the rule below a Markdown header.
+// notOfRule reports whether a character cannot be in the rule below a Markdown header.
 func notOfRule(r rune) bool { return r != bar && r != '-' && r != ':' && r != ' ' }
 
-// plain is the text of a number without its commas, and without a suffix k: "1200" of "1.2k". Another cell is returned without blanks around.
+// plain returns the text of a number without its commas, and without a suffix k: "1200" of "1.2k". Another cell is returned without blanks around.
 func (p *Parser) plain(cell []byte) []byte {
 	cell = bytes.TrimSpace(cell)
 	number, kilo := bytes.CutSuffix(cell, []byte("k"))
@@ -402,7 +402,7 @@ func clockSeconds(cell []byte) (seconds float64, ok bool) {
 	return seconds, parts == 2 || parts == 3
 }
 
-// spoken is the column called time with minutes and seconds; -1: none.
+// spoken returns the column called time with minutes and seconds; -1: none.
 func (p *Parser) spoken() int {
 	for i := range p.columns {
 		if bytes.EqualFold(p.columns[i].name, []byte("time")) {
@@ -456,8 +456,8 @@ func (p *Parser) drawn(b []byte, out Out) (v tail.Verdict, reason string, mine b
 // repeated is the reason of a row read before.
 const repeated = "progress_bar"
 
-// barSeconds is the elapsed time printed with a progress bar, in s; 0: unknown: the last word of "━━━ 6/6 4.4it/s 1.4s", or the text between "[" and "<" of
-// "|███| 6/6 [00:01<00:00, 4.4it/s]".
+// barSeconds returns the elapsed time printed with a progress bar, in s; 0: unknown: the last word of "━━━ 6/6 4.4it/s 1.4s", or the text between "[" and "<"
+// of "|███| 6/6 [00:01<00:00, 4.4it/s]".
 func barSeconds(b []byte) float64 {
 	if i := bytes.IndexByte(b, '['); i >= 0 {
 		clock, _, _ := bytes.Cut(b[i+1:], []byte("<"))
@@ -482,8 +482,8 @@ var (
 	clocks = []string{"elapsed", "elapsed_time", "elapsed time", "elapsed (s)", "total time"}
 )
 
-// decimalColumn is the index of the first column that has one of the names and, in the current row, a decimal point; -1: none. Whole numbers are skipped: a
-// name such as "time" tells no unit, and only parts of a second show that the unit is s.
+// decimalColumn returns the index of the first column that has one of the names and, in the current row, a decimal point; -1: none. Whole numbers are skipped:
+// a name such as "time" tells no unit, and only parts of a second show that the unit is s.
 func (p *Parser) decimalColumn(names []string) int {
 	for i := range p.columns {
 		if bytes.IndexByte(p.cells[i], '.') >= 0 && slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(name, string(p.columns[i].name)) }) {
@@ -599,7 +599,7 @@ func (p *Parser) emit(rec *record.Record, iteration float64, training bool, out 
 	out.Emit(rec)
 }
 
-// empty is the number of cells without a value.
+// empty returns the number of cells without a value.
 func (p *Parser) empty() (n int) {
 	for _, cell := range p.cells {
 		if len(bytes.TrimSpace(cell)) == 0 {
@@ -609,7 +609,7 @@ func (p *Parser) empty() (n int) {
 	return n
 }
 
-// Save is as in tail.Handler.
+// Save implements tail.Handler.
 func (p *Parser) Save() []byte {
 	if len(p.header) == 0 {
 		return nil

@@ -154,7 +154,7 @@ func find(b []byte) (start int, number, fields []byte) {
 	}
 }
 
-// set sets one field and says whether the field is one of torchtitan's own beside the loss.
+// set sets one field and reports whether the field is one of torchtitan's own beside the loss.
 func set(key, value []byte, loss record.Field, rec *record.Record) bool {
 	switch string(key) {
 	case "loss":
@@ -226,7 +226,7 @@ func memory(b []byte, rec *record.Record) bool {
 	return true
 }
 
-// isWord says whether a byte may be part of a name.
+// isWord reports whether a byte may be part of a name.
 func isWord(c byte) bool {
 	return c == '_' || c == '/' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }

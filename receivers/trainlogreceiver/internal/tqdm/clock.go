@@ -30,9 +30,9 @@ type Clock struct {
 	Begun, NotFromStart bool    // there was a drawing; the first drawing was in the middle of the bar
 }
 
-// Draw takes a drawing of the bar, and says whether a bar begins: the first one, or one with another total, or a smaller count or time. mean: the bar is known
-// to show the mean since its beginning. A new count with the old speed moves the clock only if the speed may have been computed anew and come out equal, or the
-// bar has no speed.
+// Draw takes a drawing of the bar, and reports whether a bar begins: the first one, or one with another total, or a smaller count or time. mean: the bar is
+// known to show the mean since its beginning. A new count with the old speed moves the clock only if the speed may have been computed anew and come out equal,
+// or the bar has no speed.
 func (c *Clock) Draw(b *Bar, mean bool) (begins bool) {
 	if !c.Begun || b.Total != c.Total || b.Done < c.Seen || b.Elapsed < c.Elapsed {
 		c.begin(b)
@@ -87,8 +87,8 @@ func (c *Clock) move(b *Bar, mean bool) {
 	c.N, c.At, c.Per = b.Done, at, b.Per
 }
 
-// since is the time at of the bar's count, moved to at least the given one. A time before that by less than the rounding of the drawn speed explains, and by
-// less than the move itself, has come by many small errors: the clock catches up over the next moves, instead of within a single step that would look slow.
+// since returns the time at of the bar's count, moved to at least the given one. A time before that by less than the rounding of the drawn speed explains, and
+// by less than the move itself, has come by many small errors: the clock catches up over the next moves, instead of within a single step that would look slow.
 func (c *Clock) since(b *Bar, n, at, least float64) float64 {
 	if late := least - at; late > 0 && late <= min(2*(b.Done-c.First)*b.Err, n*b.Per, 1) {
 		return max(at, c.At) + min(late, n*b.Per/50)
@@ -96,9 +96,9 @@ func (c *Clock) since(b *Bar, n, at, least float64) float64 {
 	return max(at, least)
 }
 
-// bySpeed is the time of the bar's count, s since the bar's beginning, by the drawn speed; n is the move, in counts. Two hypotheses are followed: the speed is
-// the mean since the beginning (overall), or recent, with the last move found as the difference of two weighted sums (recent). The answer is of the mean where
-// the bar is known to show the mean, or its seconds contradict a recent speed, and do not contradict the mean.
+// bySpeed returns the time of the bar's count, s since the bar's beginning, by the drawn speed; n is the move, in counts. Two hypotheses are followed: the
+// speed is the mean since the beginning (overall), or recent, with the last move found as the difference of two weighted sums (recent). The answer is of the
+// mean where the bar is known to show the mean, or its seconds contradict a recent speed, and do not contradict the mean.
 func (c *Clock) bySpeed(b *Bar, n float64, mean bool) float64 {
 	done := b.Done - c.First
 	all, allOff := done*b.Per, done*b.Err // the time of all counts by the hypothesis of the mean, and its possible error
@@ -135,8 +135,8 @@ func (c *Clock) bySpeed(b *Bar, n float64, mean bool) float64 {
 	return recent
 }
 
-// Since is the time of the steps since the mark, s, and their number. guessed: the known time is of fewer than half of the steps, or the bar has whole seconds
-// alone, too coarse below 10 s.
+// Since returns the time of the steps since the mark, s, and their number. guessed: the known time is of fewer than half of the steps, or the bar has whole
+// seconds alone, too coarse below 10 s.
 func (c *Clock) Since() (took, steps float64, guessed bool) {
 	steps = c.Seen - c.FromN
 	if !(steps > 0) {

@@ -104,7 +104,7 @@ func (bar *Bar) count(b []byte) bool {
 	return ok
 }
 
-// scale is the factor of the letter that unit_scale puts behind a number: 1000 of k, a million of M; 1 of any other.
+// scale returns the factor of the letter that unit_scale puts behind a number: 1000 of k, a million of M; 1 of any other.
 func scale(c byte) float64 { return math.Pow10(3 * (1 + bytes.IndexByte([]byte("kMGT"), c))) }
 
 // times reads the text in a bar's brackets, "00:12<20:31, 1.24s/it, loss=2.3": the elapsed time, the seconds per iteration with half a last digit as their

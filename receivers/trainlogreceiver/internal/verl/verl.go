@@ -175,7 +175,7 @@ testing
 stop_profile
 `)
 
-// stage is the name of a timer: "gen" of "timing_s/gen" or "timing/gen". false: another name.
+// stage returns the name of a timer: "gen" of "timing_s/gen" or "timing/gen". false: another name.
 func stage(key []byte) ([]byte, bool) {
 	if name, ok := bytes.CutPrefix(key, []byte("timing_s/")); ok {
 		return name, true
@@ -183,7 +183,7 @@ func stage(key []byte) ([]byte, bool) {
 	return bytes.CutPrefix(key, []byte("timing/"))
 }
 
-// isWord says whether a byte may be part of a name.
+// isWord reports whether a byte may be part of a name.
 func isWord(c byte) bool {
 	return c == '_' || c == '/' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }
