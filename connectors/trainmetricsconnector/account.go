@@ -202,7 +202,7 @@ func (a *accountAdder) open(key resourceKey, service string) *run {
 // fit bounds the steps of all runs together, by merging neighbouring ones of the longest.
 func (a *accountAdder) fit() { book.Fit(a.books(), book.MostSteps) }
 
-// books are the books of all runs.
+// books returns the books of all runs.
 func (a *accountAdder) books() iter.Seq[*book.Book] {
 	return func(yield func(*book.Book) bool) {
 		for _, r := range a.slots {

@@ -24,7 +24,7 @@ type buckets struct {
 	zeros   uint64 // values of 0 or below
 }
 
-// scale is the scale of OpenTelemetry.
+// scale returns the scale of OpenTelemetry.
 func (b *buckets) scale() int { return maxScale - b.coarser }
 
 // add counts a value. The list of counts grows to the value's bucket on either side; where the list would get longer than mostBuckets, buckets are merged
@@ -75,8 +75,8 @@ var edges = func() (e [1 << maxScale]float64) {
 	return e
 }()
 
-// index is the bucket of a value above 0, at maxScale; infinity is in the last. The exponent of the float says which power of 2, a binary search in edges which
-// of the buckets in that power: exact at the bounds, where a logarithm is not.
+// index returns the bucket of a value above 0, at maxScale; infinity is in the last. The exponent of the float says which power of 2, a binary search in edges
+// which of the buckets in that power: exact at the bounds, where a logarithm is not.
 func index(x float64) int {
 	fraction, exponent := math.Frexp(min(x, math.MaxFloat64))
 	lo, hi := 0, len(edges)
@@ -102,8 +102,8 @@ func (b *buckets) cover(of *bounds.Set) {
 	}
 }
 
-// between are the counts of an explicit histogram: the values up to the first bound, then from each bound to the next, and above the last. Each of the buckets
-// lies between two bounds of the set (cover).
+// between returns the counts of an explicit histogram: the values up to the first bound, then from each bound to the next, and above the last. Each of the
+// buckets lies between two bounds of the set (cover).
 func (b *buckets) between(of *bounds.Set) []uint64 {
 	uppers := of.Uppers()
 	out := make([]uint64, len(uppers)+1)

@@ -67,7 +67,7 @@ func (k fabricKey) labels(m pcommon.Map, own label) {
 	own.put(m)
 }
 
-// sizeClass is the value of spans.AttrNCCLSizeClass for a size in By; "": not known.
+// sizeClass returns the value of spans.AttrNCCLSizeClass for a size in By; "": not known.
 func sizeClass(size float64) string {
 	switch {
 	case math.IsNaN(size):

@@ -55,7 +55,7 @@ type emitter struct {
 // day is how long the end or the silence of a run stays visible, and the longest lifetime of a series without spans.
 const day = int64(24 * time.Hour)
 
-// lifetime is how long a series of a metric lives without a new value, ns.
+// lifetime returns how long a series of a metric lives without a new value, ns.
 func (e *emitter) lifetime(m metricID) int64 {
 	if m == runEnded || m == stepLastTime {
 		return max(e.lives, day)
@@ -143,7 +143,7 @@ func (e *emitter) all() {
 	e.group(&e.s.overflow)
 }
 
-// home is the run of a resource, whatever the service; without a run, the resource itself.
+// home returns the run of a resource, whatever the service; without a run, the resource itself.
 func (k resourceKey) home() resourceKey {
 	if k.run == "" {
 		return k
@@ -151,7 +151,7 @@ func (k resourceKey) home() resourceKey {
 	return resourceKey{run: k.run}
 }
 
-// longest is how long the longest step, or pass, of each run took, ns.
+// longest returns how long the longest step, or pass, of each run took, ns.
 func (s *store) longest() map[resourceKey]int64 {
 	of := make(map[resourceKey]int64, len(s.resources))
 	for _, r := range s.resources {

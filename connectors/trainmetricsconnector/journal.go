@@ -128,7 +128,7 @@ func (s *store) failed(w *write) {
 	}
 }
 
-// newKey is the key for a group that was never stored: a deleted group's, else a new one.
+// newKey returns the key for a group that was never stored: a deleted group's, else a new one.
 func (j *journal) newKey() string {
 	if n := len(j.free) - 1; n >= 0 {
 		key := j.free[n]
@@ -169,7 +169,7 @@ func (r *ring) add(w *write) {
 	}
 }
 
-// bytesOf is the stored form of ids.
+// bytesOf returns the stored form of ids.
 func bytesOf(ids []uint64) []byte {
 	b := make([]byte, 0, 8*len(ids))
 	for _, id := range ids {
@@ -178,7 +178,7 @@ func bytesOf(ids []uint64) []byte {
 	return b
 }
 
-// idsOf are the ids stored by bytesOf.
+// idsOf returns the ids stored by bytesOf.
 func idsOf(b []byte) []uint64 {
 	ids := make([]uint64, 0, len(b)/8)
 	for ; len(b) >= 8; b = b[8:] {
@@ -208,7 +208,7 @@ func (s *store) codeState(c *codec) {
 	j.runs = int(c.num(int64(len(s.accounts.slots))))
 }
 
-// write is the stored form of a group: resource, family, labels, and all series.
+// write returns the stored form of a group: resource, family, labels, and all series.
 func (s *store) write(g *group) []byte {
 	c := &codec{}
 	if r := g.resource; r != nil {

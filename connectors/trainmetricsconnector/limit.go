@@ -21,8 +21,8 @@ const (
 	maxNames = 256
 )
 
-// costs are how many series one point of each metric is, as Prometheus counts them, and their sum: a native histogram is one; an explicit one has a series per
-// possible bound, for +Inf, its sum and its count.
+// costs returns how many series one point of each metric is, as Prometheus counts them, and their sum: a native histogram is one; an explicit one has a series
+// per possible bound, for +Inf, its sum and its count.
 func costs(t HistogramType) (cost []int, sum int) {
 	for _, m := range metrics {
 		if m.Instrument == spans.Histogram && t == Explicit {
@@ -48,7 +48,7 @@ type room struct {
 	kept  []int // series kept for the metric alone, used or not: a multiple of cost
 }
 
-// newRoom is the room of a number of series, of which each metric gets its own part.
+// newRoom returns the room of a number of series, of which each metric gets its own part.
 func newRoom(limit int, t HistogramType) room {
 	r := room{limit: limit}
 	var sum int

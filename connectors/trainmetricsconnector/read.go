@@ -46,7 +46,7 @@ type scratch struct {
 	invalid      int64
 }
 
-// newScratch is a scratch with a reader for each family.
+// newScratch returns a scratch with a reader for each family.
 func newScratch() *scratch {
 	s := new(scratch)
 	for i, f := range families {
@@ -100,7 +100,7 @@ func (s *scratch) read(td ptrace.Traces) {
 	}
 }
 
-// length is the duration of a span, ns; ok is false for a negative one, or one above maxDuration.
+// length returns the duration of a span, ns; ok is false for a negative one, or one above maxDuration.
 func length(span ptrace.Span) (ns uint64, ok bool) {
 	start, end := span.StartTimestamp(), span.EndTimestamp()
 	ns = uint64(end - start)

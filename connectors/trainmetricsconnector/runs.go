@@ -215,7 +215,7 @@ type knownAt struct {
 	value float64
 }
 
-// knownOf is what joins know of the steps of a ledger: the excess of slow ones, s, and the number of ranks of the job.
+// knownOf returns what joins know of the steps of a ledger: the excess of slow ones, s, and the number of ranks of the job.
 func knownOf(l *account.Ledger) (slow, had []knownAt) {
 	l.Known(func(start int64, excess float64) { slow = append(slow, knownAt{start, excess}) },
 		func(n, start int64) { had = append(had, knownAt{start, float64(n)}) })
@@ -309,5 +309,5 @@ func (r *run) read(values [][]byte, steps int) error {
 	return nil
 }
 
-// reads is a codec that reads b.
+// reads returns a codec that reads b.
 func reads(b []byte) *codec { return &codec{Cursor: wire.Cursor{Rest: b}, reads: true} }

@@ -14,7 +14,7 @@ type life struct {
 	newborn int   // flushes so far that reported a 0 (zeroFlushes)
 }
 
-// age is the life of any series, which embeds life.
+// age returns the life of any series, which embeds life.
 func (l *life) age() *life { return l }
 
 // cover has nothing to do for a gauge or a counter.

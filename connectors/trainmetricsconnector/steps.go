@@ -64,7 +64,7 @@ func (k sourceKey) labels(m pcommon.Map, own label) {
 	}
 }
 
-// sourceOf are the labels of a step, or of a part of a step.
+// sourceOf returns the labels of a step, or of a part of a step.
 func sourceOf(s *view.Source, res *view.Resource) sourceKey {
 	return sourceKey{spans.Label(s.Format), spans.Label(cmp.Or(s.Host, res.Host)), s.Rank}
 }

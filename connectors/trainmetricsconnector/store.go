@@ -39,7 +39,7 @@ type store struct {
 	duplicate int64 // spans counted before
 }
 
-// newStore is a store without series.
+// newStore returns a store without series.
 func newStore(cfg *Config, now time.Time) *store {
 	s := &store{
 		collector: spans.Label(cfg.Collector), expiration: int64(cfg.MetricsExpiration), room: newRoom(cfg.CardinalityLimit, cfg.Histogram.Type),
@@ -119,7 +119,7 @@ func (s *store) noteJobs(in *scratch) {
 	}
 }
 
-// primary is the metric that a new name is certain to need, and so the metric whose room admits the name: whole, for a complete span.
+// primary returns the metric that a new name is certain to need, and so the metric whose room admits the name: whole, for a complete span.
 func primary(o *observation, whole metricID) metricID {
 	if o.incomplete {
 		return incompleteCount
@@ -146,7 +146,7 @@ func (s *store) newGroup(r *resource, key resourceKey, first metricID) *group {
 	return g
 }
 
-// seriesOf are the series of a family in a group.
+// seriesOf returns the series of a family in a group.
 func seriesOf[S any](g *group, family int8) *S {
 	if g.series[family] == nil {
 		g.series[family] = new(S)

@@ -41,7 +41,7 @@ func (k functionKey) labels(m pcommon.Map, own label) {
 	own.put(m)
 }
 
-// ofStage is the label of a stage.
+// ofStage returns the label of a stage.
 func ofStage(stage spans.TQStage) label { return label{spans.AttrTQStage, stage.String()} }
 
 // tqValues are the values of a span of TransferQueue. Unknown numbers are NaN.

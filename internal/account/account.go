@@ -73,7 +73,7 @@ type Gap struct {
 	At         Place // of the step After
 }
 
-// Seconds is the length of the gap.
+// Seconds returns the length of the gap.
 func (g Gap) Seconds() float64 { return float64(g.End-g.Start) / 1e9 }
 
 const (
@@ -138,7 +138,7 @@ func (s *Snapshot) Account() (a Account, ok bool) {
 	return a, true
 }
 
-// timed says whether steps have a duration. A clock alone, as of Hugging Face's rows behind the stamps of kubectl logs, tells steps from pauses nowhere.
+// timed reports whether steps have a duration. A clock alone, as of Hugging Face's rows behind the stamps of kubectl logs, tells steps from pauses nowhere.
 func timed(steps []Step) bool {
 	return slices.ContainsFunc(steps, func(s Step) bool { return s.End > s.Start })
 }
@@ -166,7 +166,7 @@ func (a *Account) judge(excess map[int64]float64) {
 	}
 }
 
-// attemptOf is the steps of an attempt as regimes judges them. Numbers are only of use if each step has one, and all ascend.
+// attemptOf returns the steps of an attempt as regimes judges them. Numbers are only of use if each step has one, and all ascend.
 func attemptOf(steps []Step) regimes.Attempt {
 	of := regimes.Attempt{Seconds: make([]float64, len(steps)), Loads: make([]regimes.Load, len(steps)), Number: make([]int64, 0, len(steps))}
 	for i := range steps {
@@ -226,7 +226,7 @@ func (l *Ledger) lead() []Step {
 	return out
 }
 
-// usual is the median time of a step, s.
+// usual returns the median time of a step, s.
 func usual(steps []Step) float64 {
 	all := make([]float64, 0, len(steps))
 	for i := range steps {
@@ -329,9 +329,9 @@ func (s *Step) MoveBehind() {
 	}
 }
 
-// isCopy says whether a record is of a step already accounted for, by another rank or in another log: a step done before (again), at done (Unix ns), if the
-// record begins earlier or its writer advances beside others; the last step, also without a number, if the record begins in that step; or any record whose
-// time is accounted for. A repetition after a restart begins later: half of a step is left for clocks and for the spread of ranks.
+// isCopy reports whether a record is of a step already accounted for, by another rank or in another log: a step done before (again), at done (Unix ns), if the
+// record begins earlier or its writer advances beside others; the last step, also without a number, if the record begins in that step; or any record whose time
+// is accounted for. A repetition after a restart begins later: half of a step is left for clocks and for the spread of ranks.
 func (t *builder) isCopy(s *Step, done int64, again bool) bool {
 	half := (s.End - s.Start) / 2
 	doneBeside := again && (s.Start < done-half || t.beside(s))
@@ -395,7 +395,7 @@ func (t *builder) inStep(s *Step) {
 	t.at = s.End
 }
 
-// goesOn says whether a record continues the last step: some loops log each micro-batch with the number of its step. A restart takes longer.
+// goesOn reports whether a record continues the last step: some loops log each micro-batch with the number of its step. A restart takes longer.
 func (t *builder) goesOn(s *Step) bool {
 	return s.Number == t.last.Number && s.Writer == t.last.Writer && s.Attempt == t.last.Attempt && s.Start-t.at < beganSeconds*1e9
 }
@@ -431,8 +431,8 @@ func (t *builder) copyOf(s *Step) {
 	}
 }
 
-// beside says whether a writer advances beside others that logged the step in this attempt. A writer that logs the step a second time, or that is new after all
-// others have finished, has restarted.
+// beside reports whether a writer advances beside others that logged the step in this attempt. A writer that logs the step a second time, or that is new after
+// all others have finished, has restarted.
 func (t *builder) beside(s *Step) bool {
 	at := &t.a.Attempts[len(t.a.Attempts)-1]
 	if s.Number < max(at.First, 0) || s.Number > at.Last { // nobody logged the step in this attempt
@@ -447,7 +447,7 @@ func (t *builder) beside(s *Step) bool {
 	return s.Start < t.at // new in this attempt: the others are still at work
 }
 
-// begins says whether an attempt begins with a step: the writer says so; the number goes back to a finished step (again), or after a time as long as a stall
+// begins reports whether an attempt begins with a step: the writer says so; the number goes back to a finished step (again), or after a time as long as a stall
 // to any lower number; or a process began, or the job was ended, in a time without steps of beganSteps and beganSeconds at least.
 func (t *builder) begins(s *Step, again bool) bool {
 	attempt, known := t.attempts[s.Writer]
@@ -472,14 +472,14 @@ func (t *builder) begins(s *Step, again bool) bool {
 	return began && !t.last.Evaluated || t.ended(s.Start) // an evaluation may be a process of its own
 }
 
-// ended says whether the scheduler or the launcher ended the job after the start of the last step and before a time. Not after its end: a line about the end
+// ended reports whether the scheduler or the launcher ended the job after the start of the last step and before a time. Not after its end: a line about the end
 // that has no clock has the time of the line before.
 func (t *builder) ended(before int64) bool {
 	i, _ := slices.BinarySearch(t.ledger.ends, before)
 	return t.a.Clock && i > 0 && t.ledger.ends[i-1] >= t.last.Start
 }
 
-// process is the start of the last process that began after the accounted time and before a time, Unix ns. false: none, or the log has no clock.
+// process returns the start of the last process that began after the accounted time and before a time, Unix ns. false: none, or the log has no clock.
 func (t *builder) process(before int64) (int64, bool) {
 	if !t.a.Clock {
 		return 0, false
@@ -528,7 +528,7 @@ func (t *builder) listGap(g Gap) {
 	}
 }
 
-// stalls says whether a time without steps is too long for the usual work between steps.
+// stalls reports whether a time without steps is too long for the usual work between steps.
 func (t *builder) stalls(seconds float64) bool {
 	return seconds >= stalledSeconds && seconds >= stalledSteps*t.a.Usual
 }
@@ -658,7 +658,7 @@ func (t *builder) after() {
 	t.spend(AfterEnd, t.at, t.a.End)
 }
 
-// Of are the pauses of a state, the longest first.
+// Of returns the pauses of a state, the longest first.
 func (a *Account) Of(s State) (all []Pause) {
 	for _, p := range a.Pauses {
 		if p.State == s {

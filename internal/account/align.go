@@ -54,7 +54,7 @@ func (l *Ledger) align() {
 	}
 }
 
-// ahead is how far the clock of a rank with the given steps is ahead of another's, s: the median over the steps that both have, each counted once.
+// ahead returns how far the clock of a rank with the given steps is ahead of another's, s: the median over the steps that both have, each counted once.
 func (l *Ledger) ahead(own []int, ends map[int64]int64) float64 {
 	diffs := make([]float64, 0, len(own))
 	seen := make(map[int64]bool, len(own))

@@ -14,7 +14,7 @@ func (a *Account) Goodput() float64 {
 	return min(1, a.Productive/a.Wall)
 }
 
-// Google is the goodput of Google's ml-goodput-measurement 0.2.3, 0..1: GoodputCalculator.get_job_goodput of goodput.py, / 100.
+// Google returns the goodput of Google's ml-goodput-measurement 0.2.3, 0..1: GoodputCalculator.get_job_goodput of goodput.py, / 100.
 //
 // Events: job_start and job_end at the first and the last line, and step_start of each step. An evaluation is an eval_step, a custom badput event; a checkpoint
 // has its save time.
@@ -52,7 +52,7 @@ func (a *Account) Google() float64 {
 	return productive / whole
 }
 
-// saves are the s of all checkpoints; a step saved several times, in several attempts, counts with the mean. The sum is in the order of the steps, the same
+// saves returns the s of all checkpoints; a step saved several times, in several attempts, counts with the mean. The sum is in the order of the steps, the same
 // each time to the last bit.
 func (a *Account) saves() (sum float64) {
 	type save struct {
@@ -75,7 +75,7 @@ func (a *Account) saves() (sum float64) {
 	return sum
 }
 
-// CRE is the runtime goodput of NVIDIA's Cluster Readiness Engine v0.8, 0..1: CalculateGoodput of pkg/goodput/calculator.go,
+// CRE returns the runtime goodput of NVIDIA's Cluster Readiness Engine v0.8, 0..1: CalculateGoodput of pkg/goodput/calculator.go,
 //
 //	(t_w - t_ch - t_rm - t_re - t_save) / (t_w - t_re)
 //
@@ -135,7 +135,7 @@ func (a *Account) savedBefore(i int) (int64, bool) {
 	return saved, true
 }
 
-// ETTR is the effective training time ratio of Meta, 0..1 (Revisiting Reliability in Large-Scale Machine Learning Research Clusters, arXiv 2410.21680):
+// ETTR returns the effective training time ratio of Meta, 0..1 (Revisiting Reliability in Large-Scale Machine Learning Research Clusters, arXiv 2410.21680):
 // productive runtime by the available wall-clock time of all attempts, R / (Q + R + U). Here Q is the time between attempts, and U the start-up of each, the
 // repeated steps, and blocking checkpoints. R is all the rest, not Productive: the paper leaves open what is productive, so evaluations, stalls and the time
 // after the last step count. NaN: no log has a clock or a time.
@@ -146,7 +146,7 @@ func (a *Account) ETTR() float64 {
 	return max(0, 1-(a.Seconds[StartUp]+a.Seconds[Down]+a.Seconds[Redone]+a.Seconds[Checkpoint])/a.Wall)
 }
 
-// clock is a time in the form of Google's library: s since 1970, of whole µs. So sums are the same to the last bit.
+// clock returns a time in the form of Google's library: s since 1970, of whole µs. So sums are the same to the last bit.
 func clock(ns int64) float64 { return float64(ns/1e3) / 1e6 }
 
 const (
@@ -199,7 +199,7 @@ func (g *google) add(s *Step, evaluated float64) bool {
 	return len(g.runs) <= mostRuns
 }
 
-// has says whether a number is among starts.
+// has reports whether a number is among starts.
 func (g *google) has(number int64) bool {
 	for k, from := range g.runs {
 		to := len(g.starts)

@@ -26,7 +26,7 @@ const (
 
 var stateNames = [States]string{"start_up", "step", "checkpoint", "evaluation", "redone", "down", "stalled", "unexplained", "after_end"}
 
-// String is the state's name in metrics and the JSON report.
+// String returns the state's name in metrics and the JSON report.
 func (s State) String() string { return stateNames[s] }
 
 // Step is a record of one step, or of several together.
@@ -54,7 +54,7 @@ type Step struct {
 	moved int64 // ns: within the second of the log's stamp (spread)
 }
 
-// Place is the position of the step's record.
+// Place returns the position of the step's record.
 func (s *Step) Place() Place { return Place{s.Trace, s.Offset, s.Writer} }
 
 // Place is the position of a record, in the caller's terms.
@@ -64,12 +64,12 @@ type Place struct {
 	Writer int32
 }
 
-// length is the duration of the step, ns, without checkpoints and evaluations in it.
+// length returns the duration of the step, ns, without checkpoints and evaluations in it.
 func (s *Step) length() float64 {
 	return max(0, float64(s.End-s.Start)-1e9*float64(s.Checkpoint+s.Evaluation))
 }
 
-// Each is the duration of one of the steps, s, as in length; 0: unknown.
+// Each returns the duration of one of the steps, s, as in length; 0: unknown.
 func (s *Step) Each() float64 { return s.length() / 1e9 / float64(s.Steps) }
 
 // pause is a checkpoint or an evaluation with a logged time.
@@ -86,7 +86,7 @@ const (
 	longest = 1e8     // s, of a pause: 3 years
 )
 
-// instant is a time within bounds.
+// instant returns a time within bounds.
 func instant(ns int64) int64 { return min(max(ns, 0), latest) }
 
 // nanoseconds converts seconds, negative ones to 0.
@@ -139,7 +139,7 @@ func (l *Ledger) Add(s Step) Ref {
 	return Ref{l.merges, int32(len(l.steps) - 1)}
 }
 
-// Steps are the steps in their stored order, owned by the ledger. The first same of them are unchanged since Stored.
+// Steps returns the steps in their stored order, owned by the ledger. The first same of them are unchanged since Stored.
 func (l *Ledger) Steps() (steps []Step, same int) { return l.steps, l.same }
 
 // Stored notes that the first n steps are stored.
@@ -152,7 +152,7 @@ func (l *Ledger) Pauses(f func(of State, start, end int64)) {
 	}
 }
 
-// Len is the number of records.
+// Len returns the number of records.
 func (l *Ledger) Len() int { return len(l.steps) }
 
 // Merge frees a quarter of the records or more, for room, in the order of least loss, as far as needed: records of one step by several writers become one
@@ -267,8 +267,8 @@ func (l *Ledger) pair(closely bool) {
 	l.steps = kept
 }
 
-// joins says whether the next step n may join s: of the same log and attempt, and later in number and time. closely: n is the next number, within a second, and
-// no pause is between the two.
+// joins reports whether the next step n may join s: of the same log and attempt, and later in number and time. closely: n is the next number, within a second,
+// and no pause is between the two.
 func (s *Step) joins(n *Step, closely bool) bool {
 	sameLog := n.Source == s.Source && n.Synthetic == s.Synthetic
 	goesBack := n.End < s.End || n.Number >= 0 && n.Number <= s.Number
@@ -343,8 +343,8 @@ func appendEdge(all []edge, at, apart int64) []edge {
 	return append(all, edge{at, apart})
 }
 
-// first is the run's first line by the clock of the leading log, whose first step starts at start (ns since 1970); 0: none. The clock of another host may be
-// behind by more than that host's log is long before its steps.
+// first returns the run's first line by the clock of the leading log, whose first step starts at start (ns since 1970); 0: none. The clock of another host may
+// be behind by more than that host's log is long before its steps.
 func (l *Ledger) first(start int64) (first int64) {
 	for _, e := range l.firsts {
 		at := e.at

@@ -154,8 +154,8 @@ func (c *closed) findStuck() (stuck int) {
 	return stuck
 }
 
-// carried is the trace named by ids in the records, and the parent span, if all records agree; records without ids agree with all. Records that agree about the
-// trace only have no parent. ok is false for two different traces, or if no record names a trace.
+// carried returns the trace named by ids in the records, and the parent span, if all records agree; records without ids agree with all. Records that agree
+// about the trace only have no parent. ok is false for two different traces, or if no record names a trace.
 func (c *closed) carried() (trace pcommon.TraceID, parent pcommon.SpanID, ok bool) {
 	for i := range c.parts {
 		m := c.parts[i].more
@@ -253,8 +253,8 @@ func (p *part) key(b []byte) []byte {
 	return b
 }
 
-// rankID is the id of a rank's span: by the record's values for a rank with a record for each link (identify), else by rank and by how many records of the rank
-// come before.
+// rankID returns the id of a rank's span: by the record's values for a rank with a record for each link (identify), else by rank and by how many records of the
+// rank come before.
 func (c *closed) rankID(p *part) pcommon.SpanID {
 	if p.more != nil && !p.more.id.IsEmpty() {
 		return p.more.id

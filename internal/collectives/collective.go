@@ -226,7 +226,7 @@ const (
 
 func (f Found) String() string { return [...]string{"all", "some", "one"}[f] }
 
-// Run is the id of its run.
+// Run returns the id of its run.
 func (c *Collective) Run() string { return c.run.id }
 
 // Counts are the collectives and records by outcome.
@@ -252,7 +252,7 @@ func Count(batch []*Collective) (n Counts) {
 	return n
 }
 
-// found is how much of a collective joined by time was found.
+// found returns how much of a collective joined by time was found.
 func (c *open) found() Found {
 	switch {
 	case c.whole:
@@ -281,7 +281,7 @@ func (c *Collective) reset() {
 // unconfirmed: the collective was joined by counting or by time only, and its records may be of several collectives.
 func (c *open) unconfirmed() bool { return c.join != byNumber && !c.whole }
 
-// operation is the name of the operation: NCCL's, or as logged.
+// operation returns the name of the operation: NCCL's, or as logged.
 func (c *open) operation() string {
 	if c.kind == op.Other {
 		return c.name
@@ -310,7 +310,7 @@ func (b bits) unset(i int32) {
 	}
 }
 
-// with is the union, a new set.
+// with returns the union, a new set.
 func (b bits) with(o bits) bits {
 	out := make(bits, max(len(b), len(o)))
 	copy(out, b)

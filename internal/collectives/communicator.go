@@ -114,7 +114,7 @@ const (
 	nodeBytes       = 24 // of each rank in nodes
 )
 
-// beyond says whether a rank has gone on to a higher number than seq.
+// beyond reports whether a rank has gone on to a higher number than seq.
 func (t *track) beyond(rank int32, seq uint64) bool {
 	return int(rank) < len(t.last) && t.last[rank].seen && t.last[rank].seq > seq
 }
@@ -147,7 +147,7 @@ func (j *joiner) see(in *input, r *record) {
 	}
 }
 
-// hostOf is where a rank of the communicator runs, as far as the log says.
+// hostOf returns where a rank of the communicator runs, as far as the log says.
 func (comm *communicator) hostOf(rank int32) string {
 	if int(rank) < len(comm.hosts) && comm.hosts[rank] != nil {
 		return comm.hosts[rank].host
@@ -155,7 +155,7 @@ func (comm *communicator) hostOf(rank int32) string {
 	return ""
 }
 
-// ranksOf is the number of ranks of a communicator of the given size whose logs are read here (Settings.Ranks).
+// ranksOf returns the number of ranks of a communicator of the given size whose logs are read here (Settings.Ranks).
 func (j *joiner) ranksOf(size int32) int {
 	if len(j.ranks) == 0 {
 		return int(size)
@@ -169,7 +169,8 @@ func (j *joiner) ranksOf(size int32) int {
 	return n
 }
 
-// full says whether no more records of a collective are to be expected: each rank of its communicator has a record here, has gone on without, or was given up.
+// full reports whether no more records of a collective are to be expected: each rank of its communicator has a record here, has gone on without, or was given
+// up.
 func (j *joiner) full(c *open) bool {
 	comm := c.comm
 	need := comm.known - comm.lost
@@ -202,7 +203,7 @@ func (c *open) lostHere() (n int) {
 	return n + min(passed, c.passed)
 }
 
-// whyFull is the outcome of a full collective: why nothing more is waited for.
+// whyFull returns the outcome of a full collective: why nothing more is waited for.
 func (c *open) whyFull() Outcome {
 	switch {
 	case c.comm.sparse: // ranks without a record are no fault
@@ -231,7 +232,8 @@ type rowKey struct {
 // maxRows bounds the names of ranks' spans: Jaeger lists them as operations, and metrics made of spans have a series for each.
 const maxRows = 4096
 
-// row is the name of a rank's spans, with the rank and the host, such as Jaeger shows at the left of a row. Beyond maxRows names all further ranks share one.
+// row returns the name of a rank's spans, with the rank and the host, such as Jaeger shows at the left of a row. Beyond maxRows names all further ranks share
+// one.
 func (j *joiner) row(rank int32, host string) string {
 	if j.set.HideHosts {
 		host = ""

@@ -39,12 +39,12 @@ type extent struct {
 	firstStart, lastStart, firstEnd, lastEnd, longest int64
 }
 
-// extentOf is the extent of a single record.
+// extentOf returns the extent of a single record.
 func extentOf(start, end int64) extent {
 	return extent{start, start, end, end, max(end-start, 0)}
 }
 
-// with is the extent of the records of both.
+// with returns the extent of the records of both.
 func (s extent) with(o extent) extent {
 	return extent{
 		min(s.firstStart, o.firstStart), max(s.lastStart, o.lastStart), min(s.firstEnd, o.firstEnd), max(s.lastEnd, o.lastEnd), max(s.longest, o.longest),
@@ -57,7 +57,7 @@ func (s extent) one(kind op.Kind) bool {
 	return s.lastStart-s.firstStart <= s.longest+clockBound && s.lastEnd-s.firstEnd <= s.slack(kind)
 }
 
-// slack is how far the ends of a collective's records may be apart, ns: where all ranks leave together, as far as their clocks, else a duration further.
+// slack returns how far the ends of a collective's records may be apart, ns: where all ranks leave together, as far as their clocks, else a duration further.
 func (s extent) slack(kind op.Kind) int64 {
 	if kind.Symmetric() {
 		return clockBound
@@ -305,8 +305,8 @@ func (n countJoin) match(comm *communicator, list []*open, why Outcome) (left in
 	return left
 }
 
-// inRow is the number of consecutive collectives formed by the records of several ranks, sorted by rank. even: each rank has equally many, and the ranks' n-th
-// records coincide; false for a single rank. Without even, each means nothing.
+// inRow returns the number of consecutive collectives formed by the records of several ranks, sorted by rank. even: each rank has equally many, and the ranks'
+// n-th records coincide; false for a single rank. Without even, each means nothing.
 func inRow(of []*open) (each int, even bool) {
 	ranks := 1
 	for i := range of[1:] {
@@ -390,7 +390,7 @@ func rings(list []*open) []ring {
 	return out
 }
 
-// circular says whether following the destinations from a rank leads back to the rank, over at least one other.
+// circular reports whether following the destinations from a rank leads back to the rank, over at least one other.
 func circular(next map[int32]int32, rank int32) bool {
 	at := next[rank]
 	for ok := true; ok && at != rank; {
@@ -428,7 +428,7 @@ func (n countJoin) several(parts []part) bool {
 	return false
 }
 
-// destination is the rank to which the record's rank sends; op.Unknown: not logged, or the record is of a transfer from another rank.
+// destination returns the rank to which the record's rank sends; op.Unknown: not logged, or the record is of a transfer from another rank.
 func destination(p *part) int32 {
 	if p.more == nil || p.more.sourceRank != p.rank {
 		return op.Unknown

@@ -151,7 +151,7 @@ func (c *Collective) absence(m pcommon.Map) {
 	}
 }
 
-// attributes is the approximate number of attributes of a rank's span, for their room. last: the rank came last.
+// attributes returns the approximate number of attributes of a rank's span, for their room. last: the rank came last.
 func (p *part) attributes(c *Collective, last bool) int {
 	n := 4
 	if last {

@@ -212,7 +212,7 @@ func moreOf(r *record) *more {
 	return m
 }
 
-// bytes is the memory of the rarely used fields, about.
+// bytes returns the memory of the rarely used fields, about.
 func (m *more) bytes() int64 {
 	return moreBytes + int64(len(m.details))*detailBytes + int64(m.came)*moreCameBytes
 }

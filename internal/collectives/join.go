@@ -16,7 +16,7 @@ type joining interface {
 	giveUp(c *open, why Outcome)
 }
 
-// by is the joining of collectives that are joined in the given way.
+// by returns the joining of collectives that are joined in the given way.
 func (j *joiner) by(way join) joining {
 	if way == byNumber {
 		return numberJoin{j}

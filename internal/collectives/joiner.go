@@ -45,7 +45,7 @@ func New[H any](s Settings) *Joiner[H] {
 	return &Joiner[H]{joiner: newJoiner(s)}
 }
 
-// Waiting is the approximate memory of the waiting collectives, in bytes.
+// Waiting returns the approximate memory of the waiting collectives, in bytes.
 func (j *Joiner[H]) Waiting() int64 {
 	j.mu.Lock()
 	defer j.mu.Unlock()

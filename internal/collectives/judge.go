@@ -118,7 +118,7 @@ func (j *joiner) baselineOf(c *judged) *baseline.Baseline {
 	return b
 }
 
-// lateOf is how late a rank came to the collective, ns; op.Unknown: the rank has no record here.
+// lateOf returns how late a rank came to the collective, ns; op.Unknown: the rank has no record here.
 func (c *judged) lateOf(rank int32) int64 {
 	i, ok := slices.BinarySearchFunc(c.parts, rank, func(p part, rank int32) int { return cmp.Compare(p.rank, rank) })
 	if !ok {
@@ -176,7 +176,7 @@ func (j *joiner) noteNode(comm *communicator, p *part) {
 	}
 }
 
-// nodeOf is the node of a rank that a record names; false: the rank has no record yet.
+// nodeOf returns the node of a rank that a record names; false: the rank has no record yet.
 func (c *judged) nodeOf(p *part, rank int32) (node int32, ok bool) {
 	nodes := c.comm.nodes
 	if p.how.global {

@@ -156,7 +156,7 @@ func (r *run) rankLink(points []Point, l links.Pair) []Point {
 	return points
 }
 
-// linkPoint is the point of the bytes of a link since the run's first traffic.
+// linkPoint returns the point of the bytes of a link since the run's first traffic.
 func (r *run) linkPoint(metric string, l links.Pair) Point {
 	return Point{Metric: metric, Run: r.id, Start: r.since, At: r.reportedAt, Value: float64(l.Bytes), Rank: op.Unknown, Source: l.Src, Destination: l.Dst}
 }

@@ -31,7 +31,7 @@ type JoinConfig struct {
 	MaxStateBytes int64 `mapstructure:"max_state_bytes"`
 }
 
-// DefaultJoinConfig is the JoinConfig where nothing else is configured.
+// DefaultJoinConfig returns the JoinConfig where nothing else is configured.
 func DefaultJoinConfig() JoinConfig {
 	return JoinConfig{
 		Collector: spans.Collector(), SampleRate: 1, WindowSize: 50, AnomalyDetection: true, AnomalyThreshold: 3.5, HangTimeout: 5 * time.Minute,

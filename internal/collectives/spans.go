@@ -76,7 +76,7 @@ func (bd *builder) ranks() {
 	}
 }
 
-// placeOf is the place of a record in the batch: its own, if Records gave one, else the collective's.
+// placeOf returns the place of a record in the batch: its own, if Records gave one, else the collective's.
 func (c *Collective) placeOf(p *part) int {
 	if c.placed {
 		return int(p.held)
@@ -94,12 +94,12 @@ func (bd *builder) aggregates() {
 	}
 }
 
-// resource is the resource of a rank's spans: who wrote its record.
+// resource returns the resource of a rank's spans: who wrote its record.
 func (bd *builder) resource(c *Collective, p *part) spans.Resource {
 	return spans.Resource{Service: bd.service, RunID: c.run.id, Host: p.src.host, PID: p.src.pid, JoinBy: c.joinBy(), RecordOnly: c.undrawn, Time: p.how.time}
 }
 
-// joinBy is how the collective came into its trace; empty: the trace is its own.
+// joinBy returns how the collective came into its trace; empty: the trace is its own.
 func (c *Collective) joinBy() string {
 	if c.byID {
 		return spans.JoinByID
@@ -246,13 +246,13 @@ func (bd *builder) phase(c *Collective, rank pcommon.SpanID, name string, from, 
 	}
 }
 
-// phased says whether waiting and transferring are told apart: the last rank and the transfer time are known, and the ranks came more than leaving apart.
+// phased reports whether waiting and transferring are told apart: the last rank and the transfer time are known, and the ranks came more than leaving apart.
 func (c *Collective) phased() bool { return c.latest >= 0 && c.transfer > 0 && c.lateMax > leaving }
 
 // leaving is how far apart ranks leave a collective, ns: a shorter time is no waiting.
 const leaving = 10_000
 
-// begun is when the transfer began for a rank: all leave together, and the transfer took as long for all as for the last rank.
+// begun returns when the transfer began for a rank: all leave together, and the transfer took as long for all as for the last rank.
 func (c *Collective) begun(p *part) int64 { return max(p.start, p.end-c.transfer) }
 
 // Ahead is how far the row of the last rank begins before the row of the first, ns: Jaeger, with a precision of µs, draws spans with the same start in any
@@ -262,7 +262,7 @@ const Ahead = 1000
 // scatter is the largest distance of the ranks' ends by one clock, ns.
 const scatter = 100_000
 
-// lastRankSpan is where the span of the last rank to arrive is drawn, Unix ns. It starts Ahead before the first rank's arrival, not at the rank's own:
+// lastRankSpan returns where the span of the last rank to arrive is drawn, Unix ns. It starts Ahead before the first rank's arrival, not at the rank's own:
 // otherwise the span would be the shortest bar, at the bottom, and Jaeger's critical path (traced back from the latest end) would run through a rank that only
 // waited.
 //
@@ -310,7 +310,7 @@ func (bd *builder) details(c *Collective, p *part, parent pcommon.SpanID) {
 	}
 }
 
-// within is the time of a detail of p, Unix ns. A missing start or end follows from the duration; without both the detail begins with p.
+// within returns the time of a detail of p, Unix ns. A missing start or end follows from the duration; without both the detail begins with p.
 func (d *detail) within(p *part) (start, end int64) {
 	took := max(d.duration, 0)
 	switch {

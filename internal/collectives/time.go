@@ -95,7 +95,7 @@ func (c *closed) correct() {
 // leastApart is the smallest difference of clocks worth an attribute of the root, ns: below, clocks are as good as in most logs.
 const leastApart = 1e6
 
-// apart is how far the clocks of the collective may be apart, with the uncertainty of their offsets, ns.
+// apart returns how far the clocks of the collective may be apart, with the uncertainty of their offsets, ns.
 func (c *closed) apart() float64 {
 	least, most := 0.0, 0.0 // the reference's
 	for i := range c.offsets {
@@ -105,7 +105,7 @@ func (c *closed) apart() float64 {
 	return most - least
 }
 
-// offset is the offset of a clock; nil: unknown.
+// offset returns the offset of a clock; nil: unknown.
 func (c *closed) offset(clock int32) *clockOffset {
 	for i := range c.offsets {
 		if c.offsets[i].clock == clock {
@@ -157,9 +157,9 @@ func (c *closed) measure() {
 	}
 }
 
-// among is the number of ranks of the collective; 0: unknown. VCCL's schema has no size of a communicator, but a record may name the next rank of its ring: if
-// the ring leads through all records and back to the first, no rank lacks a record. Nor does the schema say whether the size of an AllGather is of one rank or
-// of all: in that case the number is useless.
+// among returns the number of ranks of the collective; 0: unknown. VCCL's schema has no size of a communicator, but a record may name the next rank of its
+// ring: if the ring leads through all records and back to the first, no rank lacks a record. Nor does the schema say whether the size of an AllGather is of one
+// rank or of all: in that case the number is useless.
 func (c *closed) among() int {
 	if c.commSize > 0 || !c.joined || c.unconfirmed() || len(c.parts) < 2 {
 		return int(c.commSize)
@@ -192,7 +192,7 @@ func (c *closed) bandwidth(p *part) float64 {
 	return float64(c.total) / (float64(p.duration) / 1e9)
 }
 
-// ownBandwidth is the bandwidth of a rank without its waiting, By/s: where all wait for all, the bandwidth of the transfer. NaN: unknown.
+// ownBandwidth returns the bandwidth of a rank without its waiting, By/s: where all wait for all, the bandwidth of the transfer. NaN: unknown.
 func (c *closed) ownBandwidth(p *part) float64 {
 	if !c.kind.Symmetric() || !p.how.waits {
 		return c.bandwidth(p)
@@ -203,7 +203,7 @@ func (c *closed) ownBandwidth(p *part) float64 {
 	return c.alg
 }
 
-// off is how far the bandwidth in the log is from the bandwidth by size and duration, of a rank: |recomputed − reported| / recomputed. Bus bandwidths are
+// off returns how far the bandwidth in the log is from the bandwidth by size and duration, of a rank: |recomputed − reported| / recomputed. Bus bandwidths are
 // compared, or, if one is unknown, algorithm bandwidths. 0: within rounding, or nothing to compare.
 func (c *closed) off(p *part) float64 {
 	alg := c.bandwidth(p)
@@ -246,7 +246,7 @@ func busFactor(kind op.Kind, ranks int, inNetwork bool) (f float64, ok bool) {
 	return 0, false
 }
 
-// isInNetwork says whether an algorithm, as logged in either case, lets switches do the reduction.
+// isInNetwork reports whether an algorithm, as logged in either case, lets switches do the reduction.
 func isInNetwork(algorithm []byte) bool {
 	for _, name := range inNetwork {
 		if bytes.EqualFold(algorithm, name) {

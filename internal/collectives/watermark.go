@@ -2,10 +2,10 @@ package collectives
 
 import "math"
 
-// End is when the last rank left the collective, Unix ns.
+// End returns when the last rank left the collective, Unix ns.
 func (c *Collective) End() int64 { return c.end }
 
-// Since is the earliest start of a run's waiting collectives, by their records until now, Unix ns; math.MaxInt64: none waits.
+// Since returns the earliest start of a run's waiting collectives, by their records until now, Unix ns; math.MaxInt64: none waits.
 func (j *Joiner[H]) Since(run string) int64 {
 	j.mu.Lock()
 	defer j.mu.Unlock()

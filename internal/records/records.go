@@ -39,7 +39,7 @@ var byKind = func() (out [256][]*table) {
 	return out
 }()
 
-// Names are the names of all tables.
+// Names returns the names of all tables.
 func Names() []string {
 	names := make([]string, len(tables))
 	for i, t := range tables {
@@ -100,7 +100,7 @@ var (
 	lateness  = tableNamed("lateness")
 )
 
-// tableNamed is the table of a name, which must exist.
+// tableNamed returns the table of a name, which must exist.
 func tableNamed(name string) *table {
 	return tables[slices.IndexFunc(tables, func(t *table) bool { return t.name == name })]
 }
@@ -211,7 +211,7 @@ func (t *Tables) remember(s ptrace.Span) {
 	t.roots[s.SpanID()] = root
 }
 
-// rootOf is what is remembered of the collective of a rank's span; nil: nothing.
+// rootOf returns what is remembered of the collective of a rank's span; nil: nothing.
 func (t *Tables) rootOf(s ptrace.Span) *inherited {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -243,8 +243,8 @@ func (t *Tables) Metrics(md pmetric.Metrics) {
 	r.row = row{slots: r.slots}
 }
 
-// learned says whether a metric is an estimate that the nccl receiver makes anew with each batch. How many points it has depends on the reading, and the same
-// logs must make the same table. The estimate for a record stands in the row of the rank.
+// learned reports whether a metric is an estimate that the nccl receiver makes anew with each batch. How many points it has depends on the reading, and the
+// same logs must make the same table. The estimate for a record stands in the row of the rank.
 func learned(name string) bool {
 	switch name {
 	case spans.MetricNCCLClockOffset, spans.MetricNCCLClockUncertainty, spans.MetricNCCLLinkBandwidth, spans.MetricNCCLLinkIO, spans.MetricNCCLNodeIO,
@@ -308,7 +308,7 @@ func (t *Tables) add(of *table, r *scratch, resource pcommon.Map, at pcommon.Tim
 	t.rows[of].Add(key, text)
 }
 
-// Rows is how many rows a table has.
+// Rows returns how many rows a table has.
 func (t *Tables) Rows(name string) int64 { return t.rows[tableNamed(name)].Len() }
 
 // Column is a column of a table.
@@ -317,7 +317,7 @@ type Column struct {
 	Kind Kind
 }
 
-// Columns are the columns of a table.
+// Columns returns the columns of a table.
 func Columns(name string) []Column {
 	of := tableNamed(name)
 	columns := make([]Column, len(of.columns))

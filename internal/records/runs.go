@@ -60,7 +60,7 @@ func (t *Tables) Jobs(conclude func(*digest.Job) Conclusion) (whole bool) {
 	return t.jobs.Left() == 0
 }
 
-// start is when the job begins; 0: its logs have no clock.
+// start returns when the job begins; 0: its logs have no clock.
 func (j *job) start() pcommon.Timestamp {
 	if j.account != nil {
 		return pcommon.Timestamp(j.account.Start)
@@ -68,7 +68,7 @@ func (j *job) start() pcommon.Timestamp {
 	return pcommon.Timestamp(j.First)
 }
 
-// usual is the median of a figure, of the training log with the most records among those that state the figure; NaN: none does.
+// usual returns the median of a figure, of the training log with the most records among those that state the figure; NaN: none does.
 func (j *job) usual(figure digest.Figure) float64 {
 	median, most := math.NaN(), int64(0)
 	for _, log := range j.Steps.Rows() {
@@ -79,7 +79,7 @@ func (j *job) usual(figure digest.Figure) float64 {
 	return median
 }
 
-// lateCost is what ranks lost together waiting for the last of each collective, s; NaN: there is no collective.
+// lateCost returns what ranks lost together waiting for the last of each collective, s; NaN: there is no collective.
 func (j *job) lateCost() float64 {
 	sum := math.NaN()
 	for _, c := range j.Collectives.Operations() {
@@ -144,14 +144,14 @@ type runFacts struct {
 	batch  float64           // the largest
 }
 
-// of is the facts of a run.
+// of returns the facts of a run.
 func (f *facts) of(run string) *runFacts {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.find(run)
 }
 
-// find is the facts of a run, made if new, with mu held. Those of a run beyond mostFacts are kept nowhere.
+// find returns the facts of a run, made if new, with mu held. Those of a run beyond mostFacts are kept nowhere.
 func (f *facts) find(run string) *runFacts {
 	known := f.by[run]
 	if known == nil {

@@ -97,35 +97,35 @@ func made(name, unit, means string, write func([]byte, *row) []byte) column {
 	return c
 }
 
-// numeric is a column of numbers whose unit is not the column's.
+// numeric returns a column of numbers whose unit is not the column's.
 func numeric(c column) column { c.kind = Number; return c }
 
-// whole is a column of numbers without a fraction.
+// whole returns a column of numbers without a fraction.
 func whole(c column) column { c.kind = Whole; return c }
 
-// moment is a time of the row.
+// moment returns a time of the row.
 func moment(name, means string, of func(*row) pcommon.Timestamp) column {
 	c := made(name, "", means, func(dst []byte, r *row) []byte { return appendTime(dst, of(r)) })
 	c.kind = Time
 	return c
 }
 
-// said is a text of the row.
+// said returns a text of the row.
 func said(name, means string, of func(*row) string) column {
 	return made(name, "", means, func(dst []byte, r *row) []byte { return appendText(dst, of(r)) })
 }
 
-// plain is a number whose unit stands in the row.
+// plain returns a number whose unit stands in the row.
 func plain(name, means string, of func(*row) float64) column {
 	return numeric(made(name, "", means, func(dst []byte, r *row) []byte { return appendGiven(dst, of(r)) }))
 }
 
-// took is how long a record took.
+// took returns how long a record took.
 func took(name, unit string, s scale, means string) column {
 	return made(name, unit, means, func(dst []byte, r *row) []byte { return appendLength(dst, r, s) })
 }
 
-// fields is the column of all attributes with a prefix and without a column of their own.
+// fields returns the column of all attributes with a prefix and without a column of their own.
 func fields(prefix string) column {
 	return column{name: "fields", fields: prefix, means: "Fields of the log that no column has, as a JSON object"}
 }
@@ -165,7 +165,7 @@ var tail = []column{
 	text("verdicts", spans.AttrVerdict, "The names of its verdicts, between spaces"),
 }
 
-// columnsOf is the columns of a table whose rows are spans.
+// columnsOf returns the columns of a table whose rows are spans.
 func columnsOf(own ...column) []column {
 	return append(append(append([]column{}, head...), own...), tail...)
 }
@@ -180,11 +180,11 @@ var (
 	iteration = whole(number("iteration", "{iteration}", spans.AttrIteration, asIs, "The iteration as printed"))
 )
 
-// nano is the scale that makes of ns what s makes of seconds.
+// nano returns the scale that makes of ns what s makes of seconds.
 func nano(s scale) scale { s.tens -= 9; return s }
 
-// nanoseconds is the duration of a record: of its span, but for the last rank of a collective. The span of the last rank is drawn as long as the collective,
-// and its own duration and lateness stand in attributes.
+// nanoseconds returns the duration of a record: of its span, but for the last rank of a collective. The span of the last rank is drawn as long as the
+// collective, and its own duration and lateness stand in attributes.
 func nanoseconds(r *row) int64 {
 	if own, ok := r.last(spans.AttrNCCLDuration); ok {
 		return own
@@ -192,7 +192,7 @@ func nanoseconds(r *row) int64 {
 	return int64(r.span.EndTimestamp() - r.span.StartTimestamp())
 }
 
-// begins is when a record begins: with its span, but for the last rank of a collective, which came late.
+// begins returns when a record begins: with its span, but for the last rank of a collective, which came late.
 func (r *row) begins() pcommon.Timestamp {
 	if late, ok := r.last(spans.AttrNCCLLate); ok {
 		return r.span.StartTimestamp() + pcommon.Timestamp(collectives.Ahead+late)
@@ -200,7 +200,7 @@ func (r *row) begins() pcommon.Timestamp {
 	return r.span.StartTimestamp()
 }
 
-// last is an attribute, in s, of the span of the last rank of a collective, as ns; ok is false if the span is of no such rank.
+// last returns an attribute, in s, of the span of the last rank of a collective, as ns; ok is false if the span is of no such rank.
 func (r *row) last(name string) (ns int64, ok bool) {
 	if r.span == (ptrace.Span{}) || !spans.IsNCCLRank(r.span.Name()) {
 		return 0, false
@@ -609,12 +609,12 @@ var tables = []*table{
 	},
 }
 
-// ofJob is a number of the job.
+// ofJob returns a number of the job.
 func ofJob(name, unit, means string, of func(*job) float64) column {
 	return made(name, unit, means, func(dst []byte, r *row) []byte { return appendGiven(dst, of(r.job)) })
 }
 
-// ofAccount is a number of the account, if the job has one.
+// ofAccount returns a number of the account, if the job has one.
 func ofAccount(name, unit, means string, of func(*account.Account) float64) column {
 	return ofJob(name, unit, means, func(j *job) float64 {
 		if j.account == nil {
@@ -624,7 +624,7 @@ func ofAccount(name, unit, means string, of func(*account.Account) float64) colu
 	})
 }
 
-// ofRank is a number of a rank's lateness.
+// ofRank returns a number of a rank's lateness.
 func ofRank(name, unit, means string, of func(*digest.Rank) float64) column {
 	return ofJob(name, unit, means, func(j *job) float64 { return of(j.rank) })
 }
@@ -713,7 +713,7 @@ func appendGiven(dst []byte, x float64) []byte {
 	return appendFloat(dst, x, asIs)
 }
 
-// hostOf is the host of a row, by its span, else by its resource.
+// hostOf returns the host of a row, by its span, else by its resource.
 func hostOf(r *row) string {
 	if r.span == (ptrace.Span{}) {
 		return r.res.Host
@@ -770,14 +770,14 @@ func appendShare(dst []byte, r *row, share, source string) []byte {
 	return appendInt(dst, int64(math.Round(spans.ValueNumber(v)*float64(nanoseconds(r)))), nano(asIs))
 }
 
-// stageOf is the name of a stage or client operation.
+// stageOf returns the name of a stage or client operation.
 func stageOf(r *row) string {
 	var s view.Stage
 	s.Read(r.span)
 	return s.Stage.String()
 }
 
-// operationOf is the collective operation of a row, from the span, the collective of its rank, or the name of the collective's span.
+// operationOf returns the collective operation of a row, from the span, the collective of its rank, or the name of the collective's span.
 func operationOf(r *row) string {
 	name := spans.AttrText(r.span.Attributes(), spans.AttrNCCLOperation)
 	if name == "" && r.root != nil {

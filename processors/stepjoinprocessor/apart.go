@@ -9,10 +9,10 @@ import (
 // only the assignment to a window needs clocks. The middle of a wait this long is in the same window by any of the clocks.
 const clearly = 4
 
-// apart says whether the clocks of the run's hosts differ too much to place another host's event within a window.
+// apart reports whether the clocks of the run's hosts differ too much to place another host's event within a window.
 func (d *deriver) apart(r *facts.Run) bool { return r.Apart > int64(d.p.cfg.Tolerance) }
 
-// reach is the largest distance of a leaf's beginning from its window, ns: slack; with clocks apart r.Apart, if longer, but no more than 1/clearly of the
+// reach returns the largest distance of a leaf's beginning from its window, ns: slack; with clocks apart r.Apart, if longer, but no more than 1/clearly of the
 // window: a wait counts only if longer than clearly × r.Apart (despite), and no shorter window holds such a wait.
 func (d *deriver) reach(r *facts.Run, w *facts.Window) int64 {
 	if !d.apart(r) {

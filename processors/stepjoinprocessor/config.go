@@ -82,7 +82,7 @@ func (c *Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// leafKindNamed is the kind of a name in Config.Leaves, such as data_loading; false: no kind has the name.
+// leafKindNamed returns the kind of a name in Config.Leaves, such as data_loading; false: no kind has the name.
 func leafKindNamed(name string) (breakdown.Kind, bool) {
 	for k := range breakdown.Unattributed {
 		if k.String() == name {
@@ -92,7 +92,7 @@ func leafKindNamed(name string) (breakdown.Kind, bool) {
 	return breakdown.Unattributed, false
 }
 
-// leafKinds are the names that Config.Leaves may have.
+// leafKinds returns the names that Config.Leaves may have.
 func leafKinds() (names []string) {
 	for k := range breakdown.Unattributed {
 		names = append(names, k.String())

@@ -104,8 +104,8 @@ func (d *deriver) inside(out *spans.Batch, res spans.Resource, r *facts.Run, g *
 	d.breakdown(out, res, r, g, w, home, parent)
 }
 
-// top is the id of the span that represents the group, and is the parent of added spans: our root of the trace, else the main window w. Without a window the
-// root's id is all there is.
+// top returns the id of the span that represents the group, and is the parent of added spans: our root of the trace, else the main window w. Without a window
+// the root's id is all there is.
 func (d *deriver) top(g *facts.Group, w *facts.Window, hasWindow bool) pcommon.SpanID {
 	if rooted(g) || !hasWindow {
 		return spans.RootID(g.ID)
@@ -245,7 +245,7 @@ func (d *deriver) collect(r *facts.Run, g *facts.Group, w *facts.Window) (batch 
 	return batch
 }
 
-// drawnStart is the start of a leaf as drawn in the window, ns. A leaf whose times are not exact (Observed: lines arrive late, whole seconds are early) is
+// drawnStart returns the start of a leaf as drawn in the window, ns. A leaf whose times are not exact (Observed: lines arrive late, whole seconds are early) is
 // moved into the window.
 func drawnStart(l *facts.Leaf, w *facts.Window) int64 {
 	if !l.Flags.Has(facts.Observed) {
@@ -254,7 +254,7 @@ func drawnStart(l *facts.Leaf, w *facts.Window) int64 {
 	return max(min(l.Start, w.End-(l.End-l.Start)), w.Start)
 }
 
-// liesIn says whether a group is other or lies within other, directly or over further groups: a call in a batch in a step.
+// liesIn reports whether a group is other or lies within other, directly or over further groups: a call in a batch in a step.
 func (d *deriver) liesIn(r *facts.Run, g, other *facts.Group) bool {
 	// Without a run, spans may be of any job: no group lies in another.
 	for depth := 0; g != nil && g != other && depth < 3 && r.ID != ""; depth++ {
@@ -383,7 +383,7 @@ func (d *deriver) loading(r *facts.Run, g *facts.Group, w *facts.Window, factor 
 	}
 }
 
-// inWhole says whether the time of a part, of one micro batch, is in another part of the step w, over all micro batches.
+// inWhole reports whether the time of a part, of one micro batch, is in another part of the step w, over all micro batches.
 func (d *deriver) inWhole(r *facts.Run, g *facts.Group, w *facts.Window, l *facts.Leaf) bool {
 	whole, ok := trainers.WholeOf(r.Text(l.Name))
 	if !ok {
@@ -397,7 +397,7 @@ func (d *deriver) inWhole(r *facts.Run, g *facts.Group, w *facts.Window, l *fact
 	return false
 }
 
-// besideSteps says whether a part is work that some trainers do within steps, and others between two steps.
+// besideSteps reports whether a part is work that some trainers do within steps, and others between two steps.
 func besideSteps(l *facts.Leaf) bool {
 	return l.Kind == breakdown.Checkpoint || l.Kind == breakdown.Evaluation
 }
@@ -437,7 +437,7 @@ func (d *deriver) parts(g *facts.Group, w *facts.Window) (factor float64) {
 	return 1
 }
 
-// stepOf is the span of the step that contains a part, found by walking up the enclosing parts.
+// stepOf returns the span of the step that contains a part, found by walking up the enclosing parts.
 func (d *deriver) stepOf(l *facts.Leaf) pcommon.SpanID {
 	parent := l.Parent
 	for range 8 { // deeper than any trainer nests, and stops a cycle
@@ -450,7 +450,7 @@ func (d *deriver) stepOf(l *facts.Leaf) pcommon.SpanID {
 	return parent
 }
 
-// pieceOf is a piece from start to end, or of that length only where the times are synthetic.
+// pieceOf returns a piece from start to end, or of that length only where the times are synthetic.
 func pieceOf(kind breakdown.Kind, start, end int64, flags facts.Flags) breakdown.Piece {
 	if flags.Has(facts.Timeless) {
 		return breakdown.Piece{Kind: kind, Seconds: float64(end-start) / 1e9}
@@ -521,7 +521,7 @@ func (d *deriver) addCopy(out *spans.Batch, res spans.Resource, trace pcommon.Tr
 	return s
 }
 
-// copyID is the id of the copy of a span in another trace.
+// copyID returns the id of the copy of a span in another trace.
 func copyID(trace, of pcommon.TraceID, span pcommon.SpanID) pcommon.SpanID {
 	return spans.SpanID(trace, spans.KindJoined, of[:], span[:])
 }
@@ -543,7 +543,7 @@ func (d *deriver) aggregates(out *spans.Batch, res spans.Resource, r *facts.Run,
 	}
 }
 
-// same says whether two leaves belong to one aggregate.
+// same reports whether two leaves belong to one aggregate.
 func same(a, b joined) bool {
 	return a.leaf.Kind == b.leaf.Kind && a.leaf.Comm == b.leaf.Comm && a.leaf.Name == b.leaf.Name && a.by == b.by
 }

@@ -147,7 +147,7 @@ func (l *late) note(r *facts.Run, g *facts.Group, leaf *facts.Leaf) {
 	}
 }
 
-// leaf is the collective; the pointer is valid until the next leaf is added.
+// leaf returns the collective; the pointer is valid until the next leaf is added.
 func (l lateLeaf) leaf() *facts.Leaf {
 	if l.group != nil {
 		return &l.group.Own[l.at]
@@ -203,7 +203,7 @@ func (l *late) find(rs ptrace.ResourceSpans) {
 	}
 }
 
-// number is a whole number, −1 if absent or of more than 32 bits.
+// number returns a whole number, −1 if absent or of more than 32 bits.
 func number(attrs pcommon.Map, key string) int64 {
 	if v, ok := attrs.Get(key); ok && v.Type() == pcommon.ValueTypeInt && v.Int() == int64(int32(v.Int())) {
 		return v.Int()

@@ -49,8 +49,8 @@ type need struct {
 	open         bool
 }
 
-// and is the need of the groups so far and of another open group: the group's own facts, from the entry with the first on, and facts of other traces that end
-// after the group's start.
+// and returns the need of the groups so far and of another open group: the group's own facts, from the entry with the first on, and facts of other traces that
+// end after the group's start.
 func (n need) and(g *facts.Group) need {
 	if !n.open {
 		n = need{math.MaxInt64, math.MaxInt64, true}
@@ -71,12 +71,12 @@ const (
 
 func entryKey(n int64) string { return "facts-" + strconv.FormatInt(n, 10) }
 
-// limits is the operation that stores the range of the entries, without to.
+// limits returns the operation that stores the range of the entries, without to.
 func limits(from, to int64) *storage.Operation {
 	return storage.SetOperation(journalKey, fmt.Appendf(nil, "%d %d %d", journalVersion, from, to))
 }
 
-// from is the number of the oldest stored entry.
+// from returns the number of the oldest stored entry.
 func (j *journal) from() int64 {
 	if len(j.entries) > 0 {
 		return j.entries[0].number
@@ -200,7 +200,7 @@ func (p *stepJoin) lose(of ends) {
 	}
 }
 
-// needed says whether a window that is open, or still to come, may need an entry. To come are windows that begin after the last closed step of the run.
+// needed reports whether a window that is open, or still to come, may need an entry. To come are windows that begin after the last closed step of the run.
 func (p *stepJoin) needed(e *entry) bool {
 	for id, end := range e.ends {
 		r := p.runs[id]
@@ -251,8 +251,8 @@ func (p *stepJoin) trim(ctx context.Context, now time.Time) {
 	j.bytes = bytes
 }
 
-// state is the stored form of what remains of deleted entries: the read offsets of the partitions, and of each run how far facts are gone, and the run as a
-// whole.
+// state returns the stored form of what remains of deleted entries: the read offsets of the partitions, and of each run how far facts are gone, and the run as
+// a whole.
 func (p *stepJoin) state() (b []byte) {
 	b = binary.AppendUvarint(b, uint64(len(p.places)))
 	for partition, r := range p.places {

@@ -33,7 +33,7 @@ const (
 
 func newLedger() ledger { return ledger{made: seen.Last(mostTold)} }
 
-// has says whether the spans of a window, or of the root of a trace (no window), were made before.
+// has reports whether the spans of a window, or of the root of a trace (no window), were made before.
 func (t *ledger) has(trace pcommon.TraceID, window pcommon.SpanID) bool {
 	return t.made.Has(spans.IDHash(trace, window))
 }

@@ -22,7 +22,7 @@ type place struct {
 	midway    bool // this process has begun to read the partition in the middle, and may not know all of its runs yet
 }
 
-// fromKafka says whether a batch is a message of the kafka receiver.
+// fromKafka reports whether a batch is a message of the kafka receiver.
 func fromKafka(ctx context.Context) bool {
 	return len(client.FromContext(ctx).Metadata.Get("kafka.offset")) > 0
 }
@@ -48,8 +48,8 @@ type reading struct {
 	midway bool      // another process has read the beginning
 }
 
-// of is the place of a batch, as stated by the kafka receiver, and notes the offset as read. The zero place: not from Kafka. silent is the longest silence of a
-// run: a process that has read a partition for longer knows every older run of the partition, and is not midway any more.
+// of returns the place of a batch, as stated by the kafka receiver, and notes the offset as read. The zero place: not from Kafka. silent is the longest silence
+// of a run: a process that has read a partition for longer knows every older run of the partition, and is not midway any more.
 func (p places) of(ctx context.Context, now time.Time, silent time.Duration) place {
 	from := client.FromContext(ctx).Metadata
 	topic, partition, at := from.Get("kafka.topic"), from.Get("kafka.partition"), from.Get("kafka.offset")

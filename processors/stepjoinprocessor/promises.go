@@ -92,7 +92,7 @@ type stored struct {
 
 var errPromise = errors.New("a promise that cannot be read")
 
-// readPromise is the inverse of appendPromises, for one promise.
+// readPromise reads what appendPromises has written, for one promise.
 func readPromise(c *wire.Cursor) (x stored) {
 	x.run, x.service = string(c.Bytes()), string(c.Bytes())
 	copy(x.trace[:], c.Take(uint64(len(x.trace))))
@@ -162,7 +162,7 @@ func (s *promises) moved(chunk int64) (list []promise) {
 	return list
 }
 
-// limits is the stored form of the range of the chunks.
+// limits returns the stored form of the range of the chunks.
 func (s *promises) limits() []byte { return []byte(fmt.Sprintf("%d %d", s.from, s.to)) }
 
 // sent marks the promises of groups, whose spans are accepted now, as kept. deletable: some chunk has no promise left.

@@ -121,7 +121,7 @@ func (r *reader) read(td ptrace.Traces, now time.Time) {
 	r.coll, r.call, r.mark, r.res = view.Collective{}, view.Group{}, view.Mark{}, view.Resource{} // pointers into the batch
 }
 
-// begin turns to the run of the resource, new where absent. The result is always true.
+// begin sets r.run to the run of the resource, made if absent. The result is always true, for the caller's ready.
 func (r *reader) begin() (ready bool) {
 	r.run, r.group = r.p.run(r.res.Run, r.now), nil
 	r.run.FindRepeats(r.p.refused) // a refused batch comes again, perhaps as this one
@@ -232,7 +232,7 @@ func (r *reader) watermark(span ptrace.Span) {
 	r.write(factWatermark, 0, w.Append)
 }
 
-// stageOf is the kind of time of a TransferQueue stage, by the name of the span; Unattributed: an operation within a stage.
+// stageOf returns the kind of time of a TransferQueue stage, by the name of the span; Unattributed: an operation within a stage.
 func stageOf(name string) breakdown.Kind {
 	switch spans.TQStageNamed(name) {
 	case spans.TQGet:
@@ -245,7 +245,7 @@ func stageOf(name string) breakdown.Kind {
 	return breakdown.Unattributed
 }
 
-// flags are the flags of a span, by its mark and resource. A resource of records only is noted in the run, too.
+// flags returns the flags of a span, by its mark and resource. A resource of records only is noted in the run, too.
 func (r *reader) flags(span ptrace.Span) (flags facts.Flags) {
 	m := &r.mark
 	if m.Time == spans.TimeSynthetic || r.unplaced {
@@ -386,7 +386,7 @@ func (r *reader) collective(f *fact, span ptrace.Span) {
 	run.Sampled = run.Sampled || sampled(span.TraceState().AsRaw())
 }
 
-// end is the result of span.
+// end returns the result of span.
 func (r *reader) end(span ptrace.Span, flags facts.Flags) int64 {
 	if flags.Has(facts.Timeless) {
 		return 0
@@ -394,7 +394,7 @@ func (r *reader) end(span ptrace.Span, flags facts.Flags) int64 {
 	return int64(span.EndTimestamp())
 }
 
-// groupOf is the group of a trace, new where absent.
+// groupOf returns the group of a trace, made if absent.
 func (r *reader) groupOf(trace pcommon.TraceID) *facts.Group {
 	if r.group == nil || r.group.ID != trace {
 		r.run.Mix()
@@ -497,13 +497,13 @@ func (r *reader) communicates(id uint32, ranks, start, end int64) {
 	})
 }
 
-// integer is an attribute's whole number, 0 if absent.
+// integer returns an attribute's whole number, 0 if absent.
 func integer(m pcommon.Map, name string) int64 {
 	v, _ := m.Get(name)
 	return v.Int()
 }
 
-// sampled says whether the tracestate makes a span represent several: OpenTelemetry's rejection threshold, 0 if all are kept.
+// sampled reports whether the tracestate makes a span represent several: OpenTelemetry's rejection threshold, 0 if all are kept.
 func sampled(state string) bool {
 	const certain, threshold = "ot=th:0", "ot=th:"
 	return state != certain && strings.HasPrefix(state, threshold)
@@ -525,7 +525,7 @@ func (r *reader) window(f *fact, kind facts.WindowKind, number view.Int) {
 	}
 }
 
-// shares are the stages' shares of the time of a pass of RPCs (r.call), each 0 to 1; ok is false if not stated.
+// shares returns the stages' shares of the time of a pass of RPCs (r.call), each 0 to 1; ok is false if not stated.
 func (r *reader) shares() (of facts.Shares, ok bool) {
 	g := &r.call
 	if !(g.CallDuration > 0) {
@@ -572,8 +572,8 @@ func (r *reader) fastestRank(l *facts.Leaf, span ptrace.Span) {
 	}
 }
 
-// kindOfPart is the kind of time measured by a trainer's timer. Unattributed: computing, whose time deriver takes from the rest of the step, or waiting, which
-// counts as no kind. within: the timer runs inside the step; false only where the trainer is known to do the work between two steps.
+// kindOfPart returns the kind of time measured by a trainer's timer. Unattributed: computing, whose time deriver takes from the rest of the step, or waiting,
+// which counts as no kind. within: the timer runs inside the step; false only where the trainer is known to do the work between two steps.
 func (r *reader) kindOfPart(part trainers.Part) (of breakdown.Kind, within bool) {
 	loop := trainers.Of(r.res.Source, r.res.StepDurationKind)
 	switch part {

@@ -96,7 +96,7 @@ func lacks(c *view.Collective) string {
 	return text
 }
 
-// ranks is a list of ranks for a sentence; "": none.
+// ranks returns a list of ranks for a sentence; "": none.
 func ranks(list view.List) string {
 	var of []int64
 	for i := range list.Len() {
@@ -111,7 +111,7 @@ func ranks(list view.List) string {
 	return human.Ranks(of)
 }
 
-// planned is how many steps the run is to have, by the step's span or resource; 0: not known.
+// planned returns how many steps the run is to have, by the step's span or resource; 0: not known.
 func (r *reader) planned(span ptrace.Span) int64 {
 	for _, m := range []pcommon.Map{span.Attributes(), r.attrs} {
 		if v, ok := m.Get(spans.AttrIterations); ok {

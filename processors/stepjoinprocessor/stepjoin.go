@@ -166,7 +166,7 @@ func (p *stepJoin) Shutdown(ctx context.Context) error {
 	return p.promises.close(ctx)
 }
 
-// run is the state of a run, new where absent. Beyond maxRuns an idle run is forgotten, if one has no open groups. p.mu is held.
+// run returns the state of a run, made if absent. Beyond maxRuns an idle run is forgotten, if one has no open groups. p.mu is held.
 func (p *stepJoin) run(id string, now time.Time) *facts.Run {
 	r := p.runs[id]
 	if r == nil {
@@ -473,7 +473,7 @@ func (p *stepJoin) closeGroups(ctx context.Context, now time.Time, due []closing
 	p.derive.counts.joined, p.derive.counts.ambiguous = 0, 0
 }
 
-// wait is how long a group must have been idle before it is closed. Offline only the logs' ends count, not the clock.
+// wait returns how long a group must have been idle before it is closed. Offline only the logs' ends count, not the clock.
 func (p *stepJoin) wait() time.Duration {
 	if p.offline {
 		return 0
@@ -512,7 +512,7 @@ func (p *stepJoin) shed(ctx context.Context) {
 	}
 }
 
-// short is the number of bytes to free, 0 within the limit. Beyond, a quarter of the limit is freed as well, so that the next batch does not sweep again.
+// short returns the number of bytes to free, 0 within the limit. Beyond, a quarter of the limit is freed as well, so that the next batch does not sweep again.
 func (p *stepJoin) short() int64 {
 	if over := p.size() - p.cfg.MaxBytes; over > 0 {
 		return over + p.cfg.MaxBytes/4
@@ -556,7 +556,7 @@ func (p *stepJoin) send(ctx context.Context) bool {
 	return true
 }
 
-// matches says whether the configuration names spans of a name.
+// matches reports whether the configuration names spans of a name.
 func (p *stepJoin) matches(name string) bool {
 	if p.isWindow(name) {
 		return true

@@ -13,7 +13,7 @@ import (
 // and the step's page would be mostly blank. Spans pass at once, before the step's time is known: a pass goes to a trace of its own, by a rule on the resource
 // alone. Once the step is complete, a copy of the pass is drawn within the step. See docs/reference/adr/0018.
 
-// clockless says whether a resource is of a table of RPCs, with ids and without a clock. A resource of RPCs is then in r.res.
+// clockless reports whether a resource is of a table of RPCs, with ids and without a clock. A resource of RPCs is then in r.res.
 func (r *reader) clockless(attrs pcommon.Map) bool {
 	if _, ok := attrs.Get(spans.AttrRPCSystem); !ok {
 		return false
@@ -76,7 +76,7 @@ func (r *reader) slowest(span ptrace.Span) {
 // mostKept bounds the passes and calls kept of a trace. With more than MostUnplaced passes no call is drawn.
 const mostKept = 4 * facts.MostUnplaced
 
-// rooted says whether the trace of a group has, or gets, a root of ours: promised to spans of the trace, or needed as the parent of passes without a parent.
+// rooted reports whether the trace of a group has, or gets, a root of ours: promised to spans of the trace, or needed as the parent of passes without a parent.
 func rooted(g *facts.Group) bool {
 	if g.Promised {
 		return true

@@ -108,7 +108,7 @@ func (b *Baseline) add(v float64) {
 	b.sorted[to] = v
 }
 
-// Bucket is the bucket of a size in By, eight for each power of two: sizes of a bucket differ by less than 1/8, and so do their bandwidths where latency
+// Bucket returns the bucket of a size in By, eight for each power of two: sizes of a bucket differ by less than 1/8, and so do their bandwidths where latency
 // dominates, less than [LeastEffect]. Sizes below 8 are buckets of their own; −1: no size (≤ 0).
 func Bucket(size int64) int {
 	if size <= 0 {

@@ -70,7 +70,7 @@ type Estimator struct {
 	next []int32 // for each end the index of the next one of the same clock; −1: none
 }
 
-// Reference is the first clock seen, the zero of all offsets; −1: none yet.
+// Reference returns the first clock seen, the zero of all offsets; −1: none yet.
 func (e *Estimator) Reference() int32 {
 	if !e.any {
 		return -1
@@ -78,7 +78,7 @@ func (e *Estimator) Reference() int32 {
 	return e.first
 }
 
-// Offset is how many ns a clock was ahead of the reference's when it showed at (Unix ns): the reference showed at − offset then. uncertainty is the half
+// Offset returns how many ns a clock was ahead of the reference's when it showed at (Unix ns): the reference showed at − offset then. uncertainty is the half
 // width of an interval with the true value 19 times out of 20, ns. ok is false for a clock without a chain to the reference.
 func (e *Estimator) Offset(clock int32, at int64) (offset, uncertainty float64, ok bool) {
 	if !e.any || clock < 0 || int(clock) >= len(e.clocks) || e.clocks[clock] == nil {
@@ -148,7 +148,7 @@ func (e *Estimator) Observe(ends []End) {
 	}
 }
 
-// hops is the length of a clock's chain to the reference; 0: the reference itself. false: no chain.
+// hops returns the length of a clock's chain to the reference; 0: the reference itself. false: no chain.
 func (e *Estimator) hops(clock int32) (int32, bool) {
 	s := e.clocks[clock]
 	return s.hops, clock == e.first || s.n > 0
@@ -218,7 +218,7 @@ type line struct {
 	noise                  float64 // standard deviation of a point
 }
 
-// at is the value of the line at x, and the variance of the value.
+// at returns the value of the line at x, and the variance of the value.
 func (l *line) at(x float64) (y, variance float64) {
 	d := x - l.center
 	return l.mean + l.slope*d, l.meanVariance + l.slopeVar*d*d

@@ -100,8 +100,8 @@ func (s *state) least(center, level, slope, limit float64) {
 	s.line.meanVariance, s.line.slopeVar = noise*noise/n, noise*noise/(sxx+prior)
 }
 
-// residual is the standard deviation of points around a line (mean at center, and slope), with the prior of the noise. The n points are those within limit of
-// the line least started from: level0 at center0, and slope0.
+// residual returns the standard deviation of points around a line (mean at center, and slope), with the prior of the noise. The n points are those within limit
+// of the line least started from: level0 at center0, and slope0.
 func (s *state) residual(center, mean, slope, limit, center0, level0, slope0, n float64) float64 {
 	sum := 0.
 	for i := range s.n {

@@ -276,7 +276,7 @@ func (w *Window) mostNoise() float64 {
 	return max(9*max(w.noise[0].mean, w.noise[1].mean), w.least())
 }
 
-// least is a negligible variance: the square of a tenth of the least K.
+// least returns a negligible variance: the square of a tenth of the least K.
 func (w *Window) least() float64 {
 	if w.timed {
 		return material * material / 100

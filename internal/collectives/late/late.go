@@ -242,9 +242,9 @@ func lateness(a []Arrival, late []int64) (r Result, b bounds) {
 	return r, b
 }
 
-// Score is the relative score of a rank as defined by nvidia-resiliency-ext (NVRx): the best rank's time ÷ the rank's own, 0..1; 0.5 is twice as slow as the
-// best. Time is the time from the end of the last collective to the next start on the rank's own clock, its median over the window. ok is false for fewer than
-// five times.
+// Score returns the relative score of a rank as defined by nvidia-resiliency-ext (NVRx): the best rank's time ÷ the rank's own, 0..1; 0.5 is twice as slow as
+// the best. Time is the time from the end of the last collective to the next start on the rank's own clock, its median over the window. ok is false for fewer
+// than five times.
 func (w *Window) Score(rank int32) (score float64, ok bool) {
 	at, ok := w.index[rank]
 	if !ok {

@@ -35,7 +35,7 @@ func (w *Window) arrive(a []Arrival) {
 	}
 }
 
-// find is the index of a rank in ranks; a new rank gets one. −1: none left.
+// find returns the index of a rank in ranks; a new rank gets one. −1: none left.
 func (w *Window) find(id int32) int32 {
 	at, ok := w.index[id]
 	switch {
@@ -59,7 +59,7 @@ func (w *Window) reset(p *rank) {
 	*p = rank{id: p.id}
 }
 
-// known is how many ranks took part within the last size calls. here is the number of ranks that take part now: mostly all.
+// known returns how many ranks took part within the last size calls. here is the number of ranks that take part now: mostly all.
 func (w *Window) known(here int) (n int) {
 	if here >= len(w.ranks) {
 		return len(w.ranks)
@@ -116,7 +116,7 @@ func (w *Window) addCost(at int32, cost int64) {
 	w.rings[int(at)*w.size+last].cost += float32(cost)
 }
 
-// middle is the median of the known values of a rank's last n cells; 0: none is known.
+// middle returns the median of the known values of a rank's last n cells; 0: none is known.
 func (w *Window) middle(at int32, n int, value func(*cell) (v float32, known bool)) float64 {
 	w.values = w.values[:0]
 	ring := w.rings[int(at)*w.size:][:w.size]
@@ -169,8 +169,8 @@ func (w *Window) named() []Slow {
 	return w.slow
 }
 
-// interval is the median of the ranks' work times, ns; −1: known for less than half of n ranks. starts is the number of ranks with a
-// duration and a start time. See step 1 of the package comment.
+// interval returns the median of the ranks' work times, ns; −1: known for less than half of n ranks. starts is the number of ranks with a duration and a start
+// time. See step 1 of the package comment.
 func (w *Window) interval(a []Arrival, n int) (median float64, starts int) {
 	w.times = w.times[:0]
 	for i := range a {
@@ -194,8 +194,8 @@ type others struct {
 	below, at, up float64 // the median of the others for a duration in the lower half, in the middle, in the upper half
 }
 
-// behind is how far a duration falls short of the median of the others: the lateness of its rank. With two ranks, and nearly so with four, the late rank would
-// pull the median of all half way to itself.
+// behind returns how far a duration falls short of the median of the others: the lateness of its rank. With two ranks, and nearly so with four, the late rank
+// would pull the median of all half way to itself.
 func (o *others) behind(d int64) float64 {
 	switch {
 	case d <= o.lower:

@@ -101,7 +101,7 @@ func (p *Pair) count(bytes int64) {
 	}
 }
 
-// Len is the number of pairs tracked separately.
+// Len returns the number of pairs tracked separately.
 func (l *Links) Len() int { return len(l.pairs) }
 
 // Walk visits the first n pairs in order of appearance. Median is not set.
@@ -113,7 +113,7 @@ func (l *Links) Walk(n int, visit func(Pair)) {
 	}
 }
 
-// Overflow is the traffic of all but the first n pairs, together. Bandwidth and Median are NaN; Src and Dst −1.
+// Overflow returns the traffic of all but the first n pairs, together. Bandwidth and Median are NaN; Src and Dst −1.
 func (l *Links) Overflow(n int) Pair {
 	sum := l.beyond
 	for i := n; i < len(l.pairs); i++ {
@@ -124,8 +124,8 @@ func (l *Links) Overflow(n int) Pair {
 	return sum
 }
 
-// Hot are the pairs that carry at least twice the mean of all pairs, at most 10, the pairs with the most bytes first; none among fewer than 4 pairs. The slice
-// is valid until the next call of Hot or Slow.
+// Hot returns the pairs that carry at least twice the mean of all pairs, at most 10, the pairs with the most bytes first; none among fewer than 4 pairs. The
+// slice is valid until the next call of Hot or Slow.
 func (l *Links) Hot() []Pair {
 	l.list = l.list[:0]
 	if len(l.pairs) < minHot {
@@ -147,8 +147,8 @@ func (l *Links) Hot() []Pair {
 	return l.list[:min(len(l.list), top)]
 }
 
-// Slow are the pairs whose median bandwidth is below half of the median of all pairs' medians, at most 10, the slowest first; only among at least 4 pairs with
-// 8 bandwidths each. The slice is valid until the next call of Hot or Slow.
+// Slow returns the pairs whose median bandwidth is below half of the median of all pairs' medians, at most 10, the slowest first; only among at least 4 pairs
+// with 8 bandwidths each. The slice is valid until the next call of Hot or Slow.
 func (l *Links) Slow() []Pair {
 	l.list = l.list[:0]
 	if l.measured < minHot {

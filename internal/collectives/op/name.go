@@ -10,7 +10,7 @@ var names = [Kinds]string{
 // ProxyStep is the Op.Name of a step of a network proxy's operation.
 const ProxyStep = "ProxyStep"
 
-// String is the name of the operation, empty for Other.
+// String returns the name of the operation, empty for Other.
 func (k Kind) String() string { return names[k] }
 
 // Symmetric reports whether every rank needs all others: no rank leaves before the last has arrived, and all leave about together.

@@ -121,7 +121,8 @@ var absent = func() (v [columns]int64) {
 	return v
 }()
 
-// behind is the end expected by start and duration, Unix ns: columns of ends only have the difference, mostly 0. Without a start there is nothing to expect: 0.
+// behind returns the end expected by start and duration, Unix ns: columns of ends only have the difference, mostly 0. Without a start there is nothing to
+// expect: 0.
 func behind(start, duration int64) int64 {
 	if start == 0 {
 		return 0

@@ -26,7 +26,7 @@ func Read(packed []byte, visit func(o *op.Op)) error {
 	return nil
 }
 
-// count is the number of records, as packed records claim; −1: not packed by this version.
+// count returns the number of records, as packed records claim; −1: not packed by this version.
 func count(packed []byte) int {
 	if len(packed) == 0 || packed[0] != version {
 		return -1
@@ -192,8 +192,8 @@ func (r *reader) column(at int, in *wire.Cursor) (ok bool) {
 	return true
 }
 
-// bounds are the least and the largest allowed value of a column: kinds, states, 32-bit numbers, entries of the dictionary, flags, numbers of details.
-// All of int64: no limits.
+// bounds returns the least and the largest allowed value of a column: kinds, states, 32-bit numbers, entries of the dictionary, flags, numbers of details. All
+// of int64: no limits.
 func (r *reader) bounds(at int) (lo, hi int64) {
 	switch {
 	case at == colKind, at == colParentKind:
@@ -296,7 +296,7 @@ func (r *reader) detail(start int64) op.Detail {
 	return d
 }
 
-// text is the n-th entry of the dictionary, a part of the packing; 0: nil.
+// text returns the n-th entry of the dictionary, a part of the packing; 0: nil.
 func (r *reader) text(n int64) []byte {
 	if n == 0 {
 		return nil
@@ -305,7 +305,7 @@ func (r *reader) text(n int64) []byte {
 	return r.packed[t.from:t.to:t.to]
 }
 
-// name is the n-th entry of the dictionary as a string; 0: empty.
+// name returns the n-th entry of the dictionary as a string; 0: empty.
 func (r *reader) name(n int64) string {
 	b := r.text(n)
 	if len(b) == 0 {
@@ -332,10 +332,10 @@ type cursor struct {
 	rest           []byte // numbers not read yet, varints
 }
 
-// varies says whether the values may differ.
+// varies reports whether the values may differ.
 func (c *cursor) varies() bool { return c.unit > 0 || c.delta }
 
-// next is the next value, which must exist.
+// next returns the next value, which must exist.
 func (c *cursor) next() int64 {
 	if c.delta && !c.begun {
 		c.begun = true

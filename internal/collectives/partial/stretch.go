@@ -108,7 +108,7 @@ func isTrue(m pcommon.Map, name string) bool {
 	return ok && v.Type() == pcommon.ValueTypeBool && v.Bool()
 }
 
-// integer is the value of an integer attribute; 0: absent.
+// integer returns the value of an integer attribute; 0: absent.
 func integer(m pcommon.Map, name string) int64 {
 	if v, ok := m.Get(name); ok && v.Type() == pcommon.ValueTypeInt {
 		return v.Int()

@@ -162,7 +162,7 @@ func (w *Writer) learn(s string) int64 {
 	return n
 }
 
-// Len is how many records were added.
+// Len returns how many records were added.
 func (w *Writer) Len() int { return w.n }
 
 // Size is about how many bytes the packed records have, mostly less.
@@ -352,5 +352,5 @@ func (u *unit) add(v uint64) {
 	}
 }
 
-// size is how many bytes a number takes as a varint: seven bits a byte.
+// size returns how many bytes a number takes as a varint: seven bits a byte.
 func size(v uint64) int { return (bits.Len64(v|1) + 6) / 7 }

@@ -31,7 +31,7 @@ func (j *Job) book(s ptrace.Span, kind view.Kind, res *resource) {
 	}
 }
 
-// Account is the account of the job's time, nil if its logs have no times. Nothing may be added to the job afterwards.
+// Account returns the account of the job's time, nil if its logs have no times. Nothing may be added to the job afterwards.
 func (j *Job) Account() *account.Account {
 	if j.account == nil {
 		j.Tell(&j.Ledger)
@@ -42,7 +42,7 @@ func (j *Job) Account() *account.Account {
 	return j.account
 }
 
-// books are the books of all jobs.
+// books returns the books of all jobs.
 func (j *Jobs) books() iter.Seq[*book.Book] {
 	return func(yield func(*book.Book) bool) {
 		for _, job := range j.by.by {
@@ -53,7 +53,7 @@ func (j *Jobs) books() iter.Seq[*book.Book] {
 	}
 }
 
-// Placed is where the record of a step in the ledger stands.
+// Placed returns where the record of a step in the ledger stands.
 func (j *Job) Placed(p account.Place) At {
 	at := At{Trace: p.Trace, Offset: -1}
 	if file := j.File(p.Writer); file != "" {

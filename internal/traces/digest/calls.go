@@ -52,7 +52,7 @@ type CallLog struct {
 	block int64 // number of restarts
 }
 
-// Methods are the methods, by time, the largest first.
+// Methods returns the methods, by time, the largest first.
 func (c *Calls) Methods() []*Method {
 	return c.methods.rows(func(a, b *Method) int {
 		return cmp.Or(cmp.Compare(b.Took.Sum(), a.Took.Sum()), cmp.Compare(a.Name, b.Name))
@@ -75,10 +75,10 @@ func (c *Calls) each(f func(*Values)) {
 	}
 }
 
-// Overall is all bytes by the time of all calls, By/s.
+// Overall returns all bytes by the time of all calls, By/s.
 func (c *Calls) Overall() float64 { return (c.Sent.Sum() + c.Received.Sum()) / c.Took.Sum() }
 
-// Total is the time of a stage of all calls, s. view.RPCUnattributed is the rest outside of stages, 0 at least, view.RPCTransport is sending and receiving
+// Total returns the time of a stage of all calls, s. view.RPCUnattributed is the rest outside of stages, 0 at least, view.RPCTransport is sending and receiving
 // without the server.
 func (c *Calls) Total(stage view.RPCStage) float64 {
 	of := func(stage view.RPCStage) float64 { return c.Stages[stage].Sum() }
@@ -91,7 +91,7 @@ func (c *Calls) Total(stage view.RPCStage) float64 {
 	return of(stage)
 }
 
-// Logs are the logs of calls, by file.
+// Logs returns the logs of calls, by file.
 func (d *Passes) Logs() []*CallLog {
 	return d.logs.rows(func(a, b *CallLog) int { return cmp.Compare(a.File, b.File) })
 }
@@ -174,7 +174,7 @@ func (c *Call) fill(s ptrace.Span, v *view.Call, m *Method, took float64) {
 	c.Stages[RPCOffline] = v.Offline
 }
 
-// stageOf is the stage of a call's part; false for rpc.unattributed, the rest that Calls.Total makes of all others.
+// stageOf returns the stage of a call's part; false for rpc.unattributed, the rest that Calls.Total makes of all others.
 func stageOf(s ptrace.Span) (view.RPCStage, bool) {
 	switch s.Name() {
 	case spans.SpanRPCSerialize:

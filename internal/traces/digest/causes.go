@@ -50,7 +50,7 @@ func (c *Cost) note(of *view.Cause) {
 	c.notes[i].Time.Add(of.Seconds)
 }
 
-// Note is the fact with the most time, and its share of the time of the cost; "": none.
+// Note returns the fact with the most time, and its share of the time of the cost; "": none.
 func (c *Cost) Note() (text string, share float64) {
 	most := 0.0
 	for i := range c.notes {
@@ -129,7 +129,7 @@ func (w *Window) causes(s ptrace.Span, b *view.Breakdown, res *resource) {
 	}
 }
 
-// Costs are the costs of the causes of slow windows, the most expensive first.
+// Costs returns the costs of the causes of slow windows, the most expensive first.
 func (w *Window) Costs() []*Cost {
 	return w.costs.rows(func(a, b *Cost) int {
 		return cmp.Or(
@@ -202,7 +202,7 @@ func (p *places) note(s ptrace.Span, res *resource, of view.Kind, block int64) (
 	return true
 }
 
-// number is the index of file in files; a new file is added.
+// number returns the index of file in files; a new file is added.
 func (p *places) number(file string) int32 {
 	n, ok := p.known[file]
 	if !ok {
@@ -215,7 +215,7 @@ func (p *places) number(file string) int32 {
 	return n
 }
 
-// find is the first record of a trace, in logs of the first kind with one.
+// find returns the first record of a trace, in logs of the first kind with one.
 func (p *places) find(trace pcommon.TraceID, of ...view.Kind) (at place, ok bool) {
 	if p == nil {
 		return place{}, false

@@ -72,7 +72,7 @@ func extreme(s ptrace.Span, name, unit string) (x float64, rank int64, ok bool) 
 	return x, rank, isNumber && err == nil
 }
 
-// Slow are the GPUs with a low clock, those of most reports first.
+// Slow returns the GPUs with a low clock, those of most reports first.
 func (c *Clocks) Slow() []*SlowClock {
 	return slices.SortedFunc(maps.Values(c.slow), func(a, b *SlowClock) int {
 		return cmp.Or(cmp.Compare(b.Reports, a.Reports), cmp.Compare(a.Rank, b.Rank))

@@ -241,7 +241,7 @@ func (g *Collective) last(v *view.LateRank) {
 	g.Last[who]++
 }
 
-// LastMostOften is the rank last most often, of several the lowest, then by host, and how often; "" if unknown.
+// LastMostOften returns the rank last most often, of several the lowest, then by host, and how often; "" if unknown.
 func (g *Collective) LastMostOften() (who string, times int) {
 	var most Who
 	for w, n := range g.Last {
@@ -354,7 +354,7 @@ func (d *Collectives) hostOf(name string) *Host {
 	})
 }
 
-// Hosts are the hosts by name.
+// Hosts returns the hosts by name.
 func (d *Collectives) Hosts() []*Host {
 	return d.hosts.rows(func(a, b *Host) int { return cmp.Compare(a.Name, b.Name) })
 }
@@ -366,7 +366,7 @@ func (d *Collectives) rankOf(communicator string, n int64) *Rank {
 	})
 }
 
-// linkNamed is the link of a text like "0→8"; nil for any other text.
+// linkNamed returns the link of a text like "0→8"; nil for any other text.
 func (d *Collectives) linkNamed(name string) *Link {
 	from, to, ok := strings.Cut(name, "→")
 	if !ok {
@@ -383,7 +383,7 @@ func linkOf(in *table[[2]string, Link], from, to string) *Link {
 	})
 }
 
-// Rows are the collectives by communicator and operation. The id is part of the communicator's name if several share the name.
+// Rows returns the collectives by communicator and operation. The id is part of the communicator's name if several share the name.
 func (d *Collectives) Rows() []*Collective {
 	ids := map[string]map[string]bool{} // by the communicator's name
 	for k := range d.by.by {
@@ -403,29 +403,29 @@ func (d *Collectives) Rows() []*Collective {
 	})
 }
 
-// Operations are the collectives by operation, of all communicators.
+// Operations returns the collectives by operation, of all communicators.
 func (d *Collectives) Operations() []*Collective {
 	return d.operations.rows(func(a, b *Collective) int { return cmp.Compare(a.Operation, b.Operation) })
 }
 
-// Communicators are all communicators, the largest first.
+// Communicators returns all communicators, the largest first.
 func (d *Collectives) Communicators() []*Communicator {
 	return d.communicators.rows(func(a, b *Communicator) int {
 		return cmp.Or(cmp.Compare(b.Size, a.Size), cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
 	})
 }
 
-// Ranks are the ranks by communicator and number.
+// Ranks returns the ranks by communicator and number.
 func (d *Collectives) Ranks() []*Rank {
 	return d.ranks.rows(func(a, b *Rank) int {
 		return cmp.Or(cmp.Compare(a.Communicator, b.Communicator), cmp.Compare(a.Rank, b.Rank))
 	})
 }
 
-// Links are the links between ranks, in the order of their numbers.
+// Links returns the links between ranks, in the order of their numbers.
 func (d *Collectives) Links() []*Link { return d.links.rows(orderLinks) }
 
-// Nodes are the links between hosts. Their bandwidth is the mean over the links between ranks on them, as far as the host of each rank is known.
+// Nodes returns the links between hosts. Their bandwidth is the mean over the links between ranks on them, as far as the host of each rank is known.
 func (d *Collectives) Nodes() []*Link {
 	hosts := map[string]string{} // by rank; "": not known, or several
 	for k, r := range d.ranks.by {
@@ -468,7 +468,7 @@ func compareNumbers(a, b string) int {
 	return cmp.Compare(a, b)
 }
 
-// CommunicatorName is the name of a collective's communicator, else its id, else "-".
+// CommunicatorName returns the name of a collective's communicator, else its id, else "-".
 func CommunicatorName(v *view.Collective) string {
 	name := v.CommName
 	if name == "unknown" { // NCCL Inspector's name of an unnamed one

@@ -57,7 +57,7 @@ func (t *table[K, V]) of(k, other K, most int, begin func(k K) (K, *V)) *V {
 	return v
 }
 
-// rows are the values, in order.
+// rows returns the values, in order.
 func (t *table[K, V]) rows(order func(a, b *V) int) []*V {
 	return slices.SortedFunc(maps.Values(t.by), order)
 }
@@ -75,10 +75,10 @@ func note(m map[string]bool, name string) string {
 	return name
 }
 
-// text is a copy of a name, cut to a limit: a reference would keep the whole message alive.
+// text returns a copy of a name, cut to a limit: a reference would keep the whole message alive.
 func text(s string) string { return strings.Clone(s[:min(len(s), textLimit)]) }
 
-// ByCount are the keys, the highest numbers first.
+// ByCount returns the keys, the highest numbers first.
 func ByCount[N int | int64 | float64](m map[string]N) []string {
 	return slices.SortedFunc(maps.Keys(m), func(a, b string) int { return cmp.Or(cmp.Compare(m[b], m[a]), cmp.Compare(a, b)) })
 }

@@ -98,7 +98,7 @@ func (d *Digest) each(f func(*Values)) {
 	}
 }
 
-// Exact says whether all quantiles are exact.
+// Exact reports whether all quantiles are exact.
 func (d *Digest) Exact() bool {
 	exact := true
 	d.each(func(v *Values) { exact = exact && v.Exact() })
@@ -135,7 +135,7 @@ func (d *Digest) span(s ptrace.Span, kind view.Kind, res *resource) {
 	}
 }
 
-// length is the length of a span, s; 0 for an end before the start.
+// length returns the length of a span, s; 0 for an end before the start.
 func length(s ptrace.Span) float64 {
 	return float64(max(0, int64(s.EndTimestamp()-s.StartTimestamp()))) / 1e9
 }

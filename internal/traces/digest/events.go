@@ -62,7 +62,7 @@ func (d *Ends) summed(s ptrace.Span, res *resource, madeUp bool) {
 	}
 }
 
-// Finished is the record of the whole run that its trainer logged at the end of training. false: no log has one, or steps came after.
+// Finished returns the record of the whole run that its trainer logged at the end of training. false: no log has one, or steps came after.
 func (d *Ends) Finished() (at At, ok bool) {
 	if d.summary == nil {
 		return At{}, false
@@ -153,7 +153,7 @@ func (d *Ends) ranked(s ptrace.Span, res *resource) {
 	d.ranks[rank.N] = res.file
 }
 
-// Ranks are the ranks with steps, each with its log; empty: the logs tell no ranks. Not to be changed.
+// Ranks returns the ranks with steps, each with its log; empty: the logs tell no ranks. Not to be changed.
 func (d *Ends) Ranks() map[int64]string { return d.ranks }
 
 // Tell notes in a ledger that the job was ended from outside: later steps are of another attempt.

@@ -22,10 +22,10 @@ type FunctionSums struct {
 	Total, Get, Compute, Put float64 // s
 }
 
-// Ratio is a share of the summed time, as in verl's analyser; NaN if undefined.
+// Ratio returns a share of the summed time, as in verl's analyser; NaN if undefined.
 func (s *FunctionSums) Ratio(seconds float64) float64 { return seconds / s.Total }
 
-// Mean is the mean of a summed time, s; NaN where no call is complete.
+// Mean returns the mean of a summed time, s; NaN where no call is complete.
 func (s *FunctionSums) Mean(seconds float64) float64 { return seconds / float64(s.Calls) }
 
 // plus adds the sums of another function.
@@ -45,7 +45,7 @@ type Function struct {
 	Verdicts
 }
 
-// Sums are the sums over the calls.
+// Sums returns the sums over the calls.
 func (f *Function) Sums() FunctionSums {
 	return FunctionSums{
 		Name: f.Name, Calls: int(f.Took.Count()), Incomplete: f.Incomplete, WithoutID: f.WithoutID,
@@ -65,7 +65,7 @@ type Operation struct {
 	Verdicts
 }
 
-// Overall is all bytes by their time, By/s; NaN if no size is known.
+// Overall returns all bytes by their time, By/s; NaN if no size is known.
 func (o *Operation) Overall() float64 { return o.Size.Sum() / o.moving.value() }
 
 // Functions are the TransferQueue functions.
@@ -242,12 +242,12 @@ func (d *Functions) measure(s ptrace.Span, stage spans.TQStage) {
 	}
 }
 
-// Rows are the functions by name.
+// Rows returns the functions by name.
 func (d *Functions) Rows() []*Function {
 	return d.by.rows(func(a, b *Function) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// Operations are the client operations.
+// Operations returns the client operations.
 func (d *Functions) Operations() (out []*Operation) {
 	for stage := range spans.TQStages {
 		if o := d.operations[stage]; o != nil {
@@ -267,7 +267,7 @@ func (d *Functions) Sum() *FunctionSums {
 	return all
 }
 
-// High is the number of calls with more than 30 % of their time in TransferQueue, and the host, if one of several had all of them.
+// High returns the number of calls with more than 30 % of their time in TransferQueue, and the host, if one of several had all of them.
 func (d *Functions) High() (calls int, host string) {
 	if len(d.highHosts) == 1 && len(d.hosts) > 1 {
 		for host = range d.highHosts { // the only one

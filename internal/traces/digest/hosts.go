@@ -94,7 +94,7 @@ func (r *RankTime) part(name string, at int64, took float64) {
 	}
 }
 
-// Ranks are the times of all ranks with steps of their own, in order.
+// Ranks returns the times of all ranks with steps of their own, in order.
 func (l *Log) Ranks() (all []*RankTime) {
 	for _, r := range l.ranks {
 		all = append(all, r)
@@ -103,7 +103,7 @@ func (l *Log) Ranks() (all []*RankTime) {
 	return all
 }
 
-// Hosts are the times of all hosts, by name.
+// Hosts returns the times of all hosts, by name.
 func (l *Log) Hosts() (all []*HostTime) {
 	for _, h := range l.hosts {
 		all = append(all, h)

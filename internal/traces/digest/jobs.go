@@ -153,10 +153,10 @@ func (j *Job) lasted(s ptrace.Span) {
 	j.Last = max(j.Last, end)
 }
 
-// Left is how often a resource was of a job beyond the bound: such jobs are one, Other.
+// Left returns how often a resource was of a job beyond the bound: such jobs are one, Other.
 func (j *Jobs) Left() int64 { return j.by.Left }
 
-// Rows are the jobs by start.
+// Rows returns the jobs by start.
 func (j *Jobs) Rows() []*Job {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -35,7 +35,7 @@ type timeAxis struct {
 	n     int64 // columns
 }
 
-// Columns are the columns of Rank.Over: the first begins at start, ns since 1970, and each is width ns wide. n is their number.
+// Columns returns the columns of Rank.Over: the first begins at start, ns since 1970, and each is width ns wide. n is their number.
 func (d *Collectives) Columns() (start, width int64, n int) {
 	return d.clock.first * d.clock.width, d.clock.width, int(d.clock.n)
 }
@@ -117,7 +117,7 @@ func (r *recent) put(id pcommon.SpanID, c recentCollective) {
 	r.now[id] = c
 }
 
-// get is the collective of a span; false: none, or too long ago.
+// get returns the collective of a span; false: none, or too long ago.
 func (r *recent) get(id pcommon.SpanID) (recentCollective, bool) {
 	c, ok := r.now[id]
 	if !ok {

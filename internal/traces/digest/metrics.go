@@ -29,7 +29,7 @@ type gpuKey struct {
 	rank     view.Int
 }
 
-// GPUs are the cards, by host and id.
+// GPUs returns the cards, by host and id.
 func (j *Job) GPUs() []*GPU {
 	return j.gpus.rows(func(a, b *GPU) int {
 		return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.Rank.Or(-1), b.Rank.Or(-1)), compareNumbers(a.ID, b.ID))
@@ -151,7 +151,7 @@ func (r *gpuReader) point(j *Job, p pmetric.NumberDataPoint, res *resource) {
 	r.values(j.gpu(k, name, model)).Add(spans.PointNumber(p))
 }
 
-// gpu is a GPU; name and model are for a new one.
+// gpu returns a GPU; name and model are for a new one.
 func (j *Job) gpu(k gpuKey, name, model string) *GPU {
 	return j.gpus.of(k, gpuKey{id: Other}, mostDistributed, func(k gpuKey) (gpuKey, *GPU) {
 		k.host, k.id = text(k.host), text(k.id)
@@ -159,7 +159,7 @@ func (j *Job) gpu(k gpuKey, name, model string) *GPU {
 	})
 }
 
-// between is the link between a point's ranks; nil for the sum of links without a series of their own, and without ranks.
+// between returns the link between a point's ranks; nil for the sum of links without a series of their own, and without ranks.
 func (d *Collectives) between(p pmetric.NumberDataPoint) *Link {
 	from, okFrom := rankIn(p.Attributes(), spans.AttrNCCLSource)
 	to, okTo := rankIn(p.Attributes(), spans.AttrNCCLDestination)
@@ -169,7 +169,7 @@ func (d *Collectives) between(p pmetric.NumberDataPoint) *Link {
 	return linkOf(&d.links, from, to)
 }
 
-// rankIn is a rank in an attribute, as text; false: absent.
+// rankIn returns a rank in an attribute, as text; false: absent.
 func rankIn(m pcommon.Map, name string) (string, bool) {
 	v, ok := m.Get(name)
 	if !ok {

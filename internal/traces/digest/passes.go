@@ -33,7 +33,7 @@ func (p *Pass) figures(v *view.Group) {
 	p.Serialize, p.Transport, p.Server = RPCShare(v, view.RPCSerialize), RPCShare(v, view.RPCTransport), RPCShare(v, view.RPCServer)
 }
 
-// RPCShare is the share of a stage in the time of a group's calls: train_perf's if available, else from the durations. NaN: unknown.
+// RPCShare returns the share of a stage in the time of a group's calls: train_perf's if available, else from the durations. NaN: unknown.
 func RPCShare(v *view.Group, stage view.RPCStage) float64 {
 	if !math.IsNaN(v.Share[stage]) {
 		return v.Share[stage]
@@ -109,7 +109,7 @@ func (d *Digest) group(s ptrace.Span, kind view.Kind, res *resource) {
 	d.countVerdicts(s, &v.Head, res, of...)
 }
 
-// Newest are the newest thousand passes, by start.
+// Newest returns the newest thousand passes, by start.
 func (d *Passes) Newest() []*Pass {
 	slices.SortFunc(d.newest, func(a, b *Pass) int { return a.compare(&b.At) })
 	return d.newest[max(0, len(d.newest)-mostSlow):]
@@ -124,11 +124,11 @@ func (d *Passes) Middle() *Pass {
 	}
 }
 
-// Sum is how often each verdict was passed on all passes.
+// Sum returns how often each verdict was passed on all passes.
 func (d *Passes) Sum() Verdicts { return d.verdicts }
 
-// Whole is the sum of the passes, the set-up and the calls of no pass: the figures that TSQP's analyze_zmq_performance.py prints for a file. Nil: only one of
-// these groups exists.
+// Whole returns the sum of the passes, the set-up and the calls of no pass: the figures that TSQP's analyze_zmq_performance.py prints for a file. Nil: only one
+// of these groups exists.
 func (d *Passes) Whole() *Pass { return d.whole.pass() }
 
 // wholeLog adds up groups of calls. A sum is unknown if any group lacks its value, but for the number of calls and the server's time: groups without are

@@ -47,7 +47,7 @@ var (
 	passParts = []string{spans.PartRPCSerialize, spans.PartRPCSend, spans.PartRPCReceive, spans.PartRPCServer, spans.PartRPCDeserialize}
 )
 
-// Entries are the calls or passes by start.
+// Entries returns the calls or passes by start.
 func (r *Repeats) Entries() []RepeatOf {
 	slices.SortStableFunc(r.entries, func(a, b RepeatOf) int { return cmp.Or(a.compare(&b.At), cmp.Compare(a.Offset, b.Offset)) })
 	return r.entries
@@ -115,7 +115,7 @@ func (d *repeats) operation(s ptrace.Span, v *view.Stage, took float64, res *res
 	}
 }
 
-// workerOf is the key of a worker's calls.
+// workerOf returns the key of a worker's calls.
 func workerOf(name, host string, pid view.Int, res *resource) RepeatKey {
 	k := RepeatKey{Name: name, Host: cmp.Or(host, res.Host), PID: pid.Or(res.PID.Or(-1))}
 	if k.PID < 0 {
@@ -139,7 +139,7 @@ func (d *repeats) pass(v *view.Group, at At) {
 	}
 }
 
-// rows are the series in a fixed order.
+// rows returns the series in a fixed order.
 func (d *repeats) rows() (out []*Repeats) {
 	for _, of := range d.by {
 		out = append(out, of)
@@ -150,8 +150,8 @@ func (d *repeats) rows() (out []*Repeats) {
 	return out
 }
 
-// Repeats are the calls of each function by worker.
+// Repeats returns the calls of each function by worker.
 func (d *Functions) Repeats() []*Repeats { return d.repeats.rows() }
 
-// Repeats are the complete passes of each log.
+// Repeats returns the complete passes of each log.
 func (d *Passes) Repeats() []*Repeats { return d.repeats.rows() }

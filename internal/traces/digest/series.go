@@ -94,7 +94,7 @@ func floor(n, by int64) int64 {
 	return q
 }
 
-// Buckets are the buckets that hold values, in order.
+// Buckets returns the buckets that hold values, in order.
 func (s *Series) Buckets() []Bucket {
 	var out []Bucket
 	for i, b := range s.buckets {

@@ -64,10 +64,10 @@ func (m *Measure) add(at int64, x float64) {
 	}
 }
 
-// Latest is the value of the last step: the mean over the ranks that log it. NaN: none.
+// Latest returns the value of the last step: the mean over the ranks that log it. NaN: none.
 func (m *Measure) Latest() float64 { return m.newest.Mean() }
 
-// Below are the buckets of the series with a mean below a limit: with the limit Quantile(0.1), the buckets that the report marks as "below P10".
+// Below returns the buckets of the series with a mean below a limit: with the limit Quantile(0.1), the buckets that the report marks as "below P10".
 func (m *Measure) Below(limit float64) (out []Bucket) {
 	for _, b := range m.Over.Buckets() {
 		if b.Mean() < limit {
@@ -86,7 +86,7 @@ type LossAt struct {
 	record int64
 }
 
-// String is the loss with four digits, or the text of a non-finite one; "" for nil.
+// String returns the loss with four digits, or the text of a non-finite one; "" for nil.
 func (l *LossAt) String() string {
 	if l == nil {
 		return ""
@@ -191,7 +191,7 @@ func (r *message) add(s messageStep) {
 	r.steps = append(r.steps, s)
 }
 
-// find is the step of the message with these ids; nil: none.
+// find returns the step of the message with these ids; nil: none.
 func (r *message) find(k spanKey) *messageStep {
 	if r.by == nil {
 		r.by = map[spanKey]int{}
@@ -346,13 +346,13 @@ func (d *Digest) beside(s ptrace.Span, kind view.Kind, res *resource) {
 	m.add(v.Step().Or(m.Count()+1), v.Loss.Value) // without a step at the ordinal
 }
 
-// Rows are the logs with steps or validations, by name.
+// Rows returns the logs with steps or validations, by name.
 func (d *Steps) Rows() []*Log {
 	all := d.by.rows(func(a, b *Log) int { return cmp.Compare(a.Name, b.Name) })
 	return slices.DeleteFunc(all, func(l *Log) bool { return l.Records == 0 && l.Measures[ValidationLoss].Count() == 0 })
 }
 
-// LossText is a loss with four digits, or the text of a non-finite one.
+// LossText returns a loss with four digits, or the text of a non-finite one.
 func LossText(l view.Loss) string {
 	switch {
 	case math.IsNaN(l.Value):

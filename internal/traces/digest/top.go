@@ -26,7 +26,7 @@ func (a *At) compare(b *At) int {
 	return cmp.Or(cmp.Compare(a.Start, b.Start), slices.Compare(a.Trace[:], b.Trace[:]), slices.Compare(a.Span[:], b.Span[:]))
 }
 
-// at is the place of a span. The place of a breakdown is looked up by its window, for few of them.
+// at returns the place of a span. The place of a breakdown is looked up by its window, for few of them.
 func (r *resource) at(s ptrace.Span) At {
 	at := At{Trace: s.TraceID(), Span: s.SpanID(), Start: int64(s.StartTimestamp()), File: r.file, Offset: r.offset}
 	if window, ok := r.places.find(at.Trace, view.KindStep, view.KindFunction, view.KindPass); ok {

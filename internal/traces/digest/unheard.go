@@ -11,7 +11,7 @@ type Unheard struct {
 	Early []*Rank // ranks whose records end early
 }
 
-// Ended are the ranks whose records end early, and the number of collectives that the first of them missed.
+// Ended returns the ranks whose records end early, and the number of collectives that the first of them missed.
 func (u *Unheard) Ended() (ranks []int64, missed int64) {
 	for _, r := range u.Early {
 		ranks, missed = append(ranks, r.Rank), max(missed, r.Missed)
@@ -22,7 +22,7 @@ func (u *Unheard) Ended() (ranks []int64, missed int64) {
 // early is the number of missed collectives that make a log end early: the record of the last one may be unwritten.
 const early = 2
 
-// Unheard are the communicators with missing logs, the largest first.
+// Unheard returns the communicators with missing logs, the largest first.
 func (d *Collectives) Unheard() (out []Unheard) {
 	if d.ranks.Left > 0 {
 		return nil // the ranks with logs are not all known

@@ -22,7 +22,7 @@ type Unit struct {
 // unitKey identifies a unit.
 type unitKey struct{ metric, name, operation string }
 
-// Units are the NICs and the storage units, in a fixed order.
+// Units returns the NICs and the storage units, in a fixed order.
 func (j *Job) Units() []*Unit {
 	return j.units.rows(func(a, b *Unit) int {
 		return cmp.Or(cmp.Compare(a.Metric, b.Metric), cmp.Compare(a.Operation, b.Operation), cmp.Compare(a.Name, b.Name))
@@ -37,7 +37,7 @@ func (j *Job) unit(k unitKey) *Unit {
 	})
 }
 
-// nic is the unit of a NIC with a point.
+// nic returns the unit of a NIC with a point.
 func (j *Job) nic(of pcommon.Map) *Unit {
 	return j.unit(unitKey{metric: spans.MetricNCCLDeviceBandwidth, name: path.Base(spans.AttrText(of, spans.AttrLogFile))})
 }

@@ -54,7 +54,7 @@ func (t *Total) Add(x float64) {
 	t.min, t.max = min(t.min, x), max(t.max, x)
 }
 
-// Count is the number of values.
+// Count returns the number of values.
 func (t *Total) Count() int64 { return t.n }
 
 // Sum is 0 without numbers.
@@ -151,13 +151,13 @@ func (k *kept) settle(each func(func(*Values))) {
 // put adds to the sketch, which refuses values beyond ±10³⁰⁰: they count, without a quantile.
 func (v *Values) put(x float64) { _ = v.sketch.Add(x) }
 
-// Std is the standard deviation of the numbers (numpy.std), NaN without numbers.
+// Std returns the standard deviation of the numbers (numpy.std), NaN without numbers.
 func (v *Values) Std() float64 { return v.known(math.Sqrt(v.m2 / float64(v.n))) }
 
-// Exact says whether quantiles are exact.
+// Exact reports whether quantiles are exact.
 func (v *Values) Exact() bool { return v.sketch == nil }
 
-// Quantile is the value below which a share q of all lie, interpolated between neighbours, as in numpy.quantile and pandas. NaN without numbers.
+// Quantile returns the value below which a share q of all lie, interpolated between neighbours, as in numpy.quantile and pandas. NaN without numbers.
 func (v *Values) Quantile(q float64) float64 {
 	switch {
 	case v.n == 0:

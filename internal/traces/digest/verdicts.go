@@ -13,7 +13,7 @@ import (
 // Verdicts are how often each verdict was passed, by title.
 type Verdicts map[string]int
 
-// Shown are the counts, not nil.
+// Shown returns the counts, not nil.
 func (v Verdicts) Shown() map[string]int {
 	if v == nil {
 		return map[string]int{}
@@ -31,7 +31,7 @@ type Finding struct {
 // Findings are all verdicts.
 type Findings struct{ by table[view.Said, Finding] }
 
-// Rows are the verdicts, the worst first: by severity, then by how often, then by title.
+// Rows returns the verdicts, the worst first: by severity, then by how often, then by title.
 func (d *Findings) Rows() []*Finding {
 	mild := func(f *Finding) int {
 		if f.Severity == spans.SeverityBad {
@@ -71,7 +71,7 @@ func (d *Digest) countVerdicts(s ptrace.Span, head *view.Head, res *resource, of
 	}
 }
 
-// excess is how far a value is beyond its limit, in either direction; 0 if unknown.
+// excess returns how far a value is beyond its limit, in either direction; 0 if unknown.
 func excess(v *view.Verdict) float64 {
 	r := math.Abs(v.Value / v.Threshold)
 	r = max(r, 1/r)

@@ -65,7 +65,7 @@ type sampled struct {
 
 const mostSampled = 512
 
-// SlowOf is a breakdown's verdict on its window; false if not slow.
+// SlowOf returns a breakdown's verdict on its window; false if not slow.
 func SlowOf(s ptrace.Span) (Slow, bool) {
 	for v := range view.Verdicts(s) {
 		if v.Name == spans.VerdictStepSlow {
@@ -157,14 +157,14 @@ func (w *Window) part(name string) *Part {
 // order is the order of kinds of windows, enclosing ones first.
 var order = map[string]int{spans.WindowStep: -3, spans.WindowBatch: -2, spans.WindowPass: -1}
 
-// Rows are the kinds of windows, enclosing ones first.
+// Rows returns the kinds of windows, enclosing ones first.
 func (d *Windows) Rows() []*Window {
 	return d.by.rows(func(a, b *Window) int {
 		return cmp.Or(cmp.Compare(order[a.Of], order[b.Of]), cmp.Compare(a.Of, b.Of))
 	})
 }
 
-// ByTime are the parts by time, the largest first; the unattributed rest comes last.
+// ByTime returns the parts by time, the largest first; the unattributed rest comes last.
 func (w *Window) ByTime() []*Part {
 	var all []*Part
 	for _, p := range w.Parts {
@@ -184,7 +184,7 @@ func (w *Window) ByTime() []*Part {
 	return all
 }
 
-// Share is how much of the time of all windows a part took.
+// Share returns how much of the time of all windows a part took.
 func (w *Window) Share(p *Part) float64 {
 	if w.Took.Sum() == 0 {
 		return math.NaN()
@@ -192,7 +192,7 @@ func (w *Window) Share(p *Part) float64 {
 	return p.All.Sum() / w.Took.Sum()
 }
 
-// Typical is a window of about median length: of 512 drawn by id, the closest. False: none.
+// Typical returns a window of about median length: of 512 drawn by id, the closest. False: none.
 func (w *Window) Typical() (at At, iteration view.Int, ok bool) {
 	middle, closest := w.Took.Quantile(0.5), math.Inf(1)
 	for i := range w.sample {

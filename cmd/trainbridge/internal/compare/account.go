@@ -29,7 +29,7 @@ func accountsOf(a, b *Run) accounts {
 	return accounts{of(a), of(b)}
 }
 
-// share is a state's share of the run's wall clock, 0 to 1; 0 of a run without an account.
+// share returns a state's share of the run's wall clock, 0 to 1; 0 of a run without an account.
 func share(a *account.Account, s account.State) float64 {
 	if a == nil {
 		return 0
@@ -37,7 +37,7 @@ func share(a *account.Account, s account.State) float64 {
 	return a.Seconds[s] / a.Wall
 }
 
-// goodput is the goodput of a run, 0 to 1; NaN of a run without an account.
+// goodput returns the goodput of a run, 0 to 1; NaN of a run without an account.
 func goodput(a *account.Account) float64 {
 	if a == nil {
 		return math.NaN()
@@ -45,7 +45,7 @@ func goodput(a *account.Account) float64 {
 	return a.Goodput()
 }
 
-// most is the state whose share differs most, and by how much: B's share less A's.
+// most returns the state whose share differs most, and by how much: B's share less A's.
 func (c *accounts) most() (state account.State, by float64) {
 	for s := range account.States {
 		if d := share(c.b, s) - share(c.a, s); math.Abs(d) > math.Abs(by) {
@@ -55,7 +55,7 @@ func (c *accounts) most() (state account.State, by float64) {
 	return state, by
 }
 
-// alike says whether goodput and all states differ by less than leastTold of the wall clock: as shares, and if the runs did as many steps, in seconds too.
+// alike reports whether goodput and all states differ by less than leastTold of the wall clock: as shares, and if the runs did as many steps, in seconds too.
 // (Runs of unlike length differ in seconds anyway.) Both runs must have an account.
 func (c *accounts) alike() bool {
 	if _, most := c.most(); math.Abs(most) >= leastTold || math.Abs(goodput(c.a)-goodput(c.b)) >= leastTold {
@@ -72,10 +72,10 @@ func (c *accounts) alike() bool {
 	return true
 }
 
-// both says whether both runs have an account.
+// both reports whether both runs have an account.
 func (c *accounts) both() bool { return c.a != nil && c.b != nil }
 
-// accountTitle is the title of the section; "": no run has an account.
+// accountTitle returns the title of the section; "": no run has an account.
 func (d *document) accountTitle() string {
 	if d.accounts.a == nil && d.accounts.b == nil {
 		return ""
@@ -88,8 +88,8 @@ func (d *document) accountHead() []string {
 	return []string{"", "A", "B", "B − A", d.in("share, B − A", "占比之差")}
 }
 
-// accountRows are the rows below accountHead: the states with a share of half of leastTold or more in either run, the wall clock, and goodput. Accounts that
-// are alike have no rows.
+// accountRows returns the rows below accountHead: the states with a share of half of leastTold or more in either run, the wall clock, and goodput. Accounts
+// that are alike have no rows.
 func (d *document) accountRows() (rows [][]string) {
 	a, b := d.accounts.a, d.accounts.b
 	if d.accounts.both() && d.accounts.alike() {
@@ -105,8 +105,8 @@ func (d *document) accountRows() (rows [][]string) {
 	return append(rows, []string{d.in("goodput", "有效时间比"), human.Percent(x), human.Percent(y), "", d.known(points(x, y))})
 }
 
-// accountRow is a row of times: name, A, B, B − A (signed) and points, the difference of shares; the last two are empty unless both runs have an account. of
-// returns the seconds of a run's account.
+// accountRow returns a row of times: name, A, B, B − A (signed) and points, the difference of shares; the last two are empty unless both runs have an account.
+// of returns the seconds of a run's account.
 func (d *document) accountRow(name string, of func(*account.Account) float64, points string) []string {
 	row := []string{name, human.Unknown, human.Unknown, "", d.known(points)}
 	for i, run := range []*account.Account{d.accounts.a, d.accounts.b} {
@@ -138,12 +138,12 @@ func (d *document) known(points string) string {
 	return points
 }
 
-// points is the difference of two shares in percentage points: "+1.2 %".
+// points returns the difference of two shares in percentage points: "+1.2 %".
 func points(a, b float64) string {
 	return human.Signed(math.Round(1000*(b-a))/10+0, 1) + " %" // + 0 makes −0 a 0
 }
 
-// accountBelow is the text below the rows, about a run without an account, or in place of rows, about accounts that are alike; "": neither.
+// accountBelow returns the text below the rows, about a run without an account, or in place of rows, about accounts that are alike; "": neither.
 func (d *document) accountBelow() string {
 	a, b := d.accounts.a, d.accounts.b
 	switch {
@@ -177,7 +177,7 @@ func (d *document) accountSentence() string {
 		human.Seconds(a.Seconds[s]), human.Seconds(a.Wall), human.Seconds(b.Seconds[s]), human.Seconds(b.Wall))
 }
 
-// jsonAccountOf is the account of a run.
+// jsonAccountOf returns the account of a run.
 func jsonAccountOf(a *account.Account) *jsonAccount {
 	if a == nil {
 		return nil

@@ -26,7 +26,7 @@ const (
 // unit is what the bootstrap draws as one: the values of a figure in a step, or in several steps in a row.
 type unit struct{ sum, count float64 }
 
-// mean is the mean of the values of all units.
+// mean returns the mean of the values of all units.
 func mean(units []unit) float64 {
 	var all unit
 	for _, u := range units {
@@ -60,7 +60,7 @@ func apart(units []unit, like []float64) (blocks []unit, length int, tau float64
 	return blocks, length, tau
 }
 
-// likeness is the autocorrelation time τ of a series, 1 + 2 Σρ over the lags: a mean of n values is as sure as one of n/τ independent values. 1: they are
+// likeness returns the autocorrelation time τ of a series, 1 + 2 Σρ over the lags: a mean of n values is as sure as one of n/τ independent values. 1: they are
 // independent.
 func likeness(values []float64) float64 {
 	n := len(values)
@@ -106,7 +106,7 @@ type estimate struct {
 // interval is a measured value, and from where to where the true value lies with the given confidence.
 type interval struct{ value, low, high float64 }
 
-// zero says whether no difference is found: too few units, or an interval that holds 0.
+// zero reports whether no difference is found: too few units, or an interval that holds 0.
 func (e *estimate) zero() bool { return !e.told || e.difference.low <= 0 && e.difference.high >= 0 }
 
 // compareMeans estimates the means of both runs, their difference and ratio, with intervals of the given confidence. It draws units at random, again and again,
@@ -207,8 +207,8 @@ func draw(random *dice, a, b []unit, paired bool) (ma, mb float64) {
 	return sa.sum / sa.count, sb.sum / sb.count
 }
 
-// influences are how much each unit moves the difference of the means, scaled so that the sum of their squares is the variance of the difference. freedom is
-// Welch's degrees of freedom. Of pairs each influence is that of a pair, and freedom is the number of pairs less one.
+// influences returns how much each unit moves the difference of the means, scaled so that the sum of their squares is the variance of the difference. freedom
+// is Welch's degrees of freedom. Of pairs each influence is that of a pair, and freedom is the number of pairs less one.
 func influences(a, b []unit, paired bool) (all []float64, freedom float64) {
 	of := func(units []unit) (out []float64, variance float64) {
 		m, count := mean(units), 0.0

@@ -95,7 +95,7 @@ type fact struct {
 	needed  bool // runs with different values cannot be compared
 }
 
-// Comparable says whether a difference may come from the change, and not from another model, batch or number of GPUs.
+// Comparable reports whether a difference may come from the change, and not from another model, batch or number of GPUs.
 func (c *Comparison) Comparable() bool {
 	return !slices.ContainsFunc(c.facts, func(f fact) bool { return f.differs && f.needed })
 }
@@ -145,8 +145,8 @@ func newSide(run *Run, log string) *side {
 // alone is the number of the first unit that is a trace, beyond the numbers of all steps.
 const alone = 1 << 40
 
-// unitOf is the unit of a row: its step, else the step of its trace, else the step under way when the row began, after the end of all steps the last. Without
-// steps, or with made-up times, the unit is the trace itself: traces has the numbers given so far, from alone on.
+// unitOf returns the unit of a row: its step, else the step of its trace, else the step under way when the row began, after the end of all steps the last.
+// Without steps, or with made-up times, the unit is the trace itself: traces has the numbers given so far, from alone on.
 func (s *side) unitOf(r *row, traces map[uint64]int) int {
 	if i, ok := s.steps[r.step]; ok && r.step != noStep {
 		return i
@@ -223,7 +223,7 @@ func Compare(a, b *Run) *Comparison {
 	return c
 }
 
-// unitNames is what the units of a run are.
+// unitNames returns what the units of a run are.
 func unitNames(s *side) string {
 	if len(s.ends) > 0 {
 		return "steps"
@@ -287,7 +287,7 @@ func (c *Comparison) addSteps(sa, sb *side) {
 	}
 }
 
-// stepWork is the mean work of a step, its time by the throughput in a column; NaN: not in the log.
+// stepWork returns the mean work of a step, its time by the throughput in a column; NaN: not in the log.
 func stepWork(of *sample, throughput int) float64 {
 	sum, n := 0.0, 0.0
 	if of != nil {
@@ -303,7 +303,7 @@ func stepWork(of *sample, throughput int) float64 {
 // unlikeWork is the share by which the work of steps differs where their times say nothing of the speed.
 const unlikeWork = 0.05
 
-// unlike says whether a step of B does other work than a step of A.
+// unlike reports whether a step of B does other work than a step of A.
 func (c *Comparison) unlike() bool { return math.Abs(c.work-1) > unlikeWork }
 
 // addWindows adds where the time of the outermost windows that both runs have went: steps, else batches, else passes. Times of a window that covers several
@@ -349,7 +349,7 @@ func none(of *sample, column int) float64 {
 	return math.NaN()
 }
 
-// names are the names that either side has, sorted.
+// names returns the names that either side has, sorted.
 func names(a, b map[string]*sample) []string {
 	all := maps.Clone(a)
 	maps.Copy(all, b)
@@ -428,7 +428,7 @@ func (c *Comparison) addLoss(sa, sb *side) {
 	}
 }
 
-// losses are the finite losses by iteration; several records of an iteration are one unit.
+// losses returns the finite losses by iteration; several records of an iteration are one unit.
 func losses(s *side) map[int64]unit {
 	by := map[int64]unit{}
 	of := s.Run.steps[s.log]
@@ -444,7 +444,7 @@ func losses(s *side) map[int64]unit {
 	return by
 }
 
-// compared is how many figures both runs have.
+// compared returns how many figures both runs have.
 func (c *Comparison) compared() (n int) {
 	for _, f := range c.figures {
 		if len(f.a) > 0 && len(f.b) > 0 {

@@ -35,7 +35,7 @@ func (f *figure) drift(tauA, tauB, confidence float64) {
 	}
 }
 
-// variance is the sample variance.
+// variance returns the sample variance.
 func variance(values []float64) (v float64) {
 	n, m := float64(len(values)), 0.0
 	for _, x := range values {

@@ -16,7 +16,7 @@ const (
 	findingLower  = "lower"
 )
 
-// finding is what the interval of a figure says, one of the constants above.
+// finding returns what the interval of a figure says, one of the constants above.
 func (f *figure) finding() string {
 	switch {
 	case len(f.b) == 0: // then A has values: a figure without any is not added
@@ -33,10 +33,10 @@ func (f *figure) finding() string {
 	return findingLower
 }
 
-// differs says whether a difference is found.
+// differs reports whether a difference is found.
 func (f *figure) differs() bool { return f.finding() == findingHigher || f.finding() == findingLower }
 
-// worse says whether a difference is found, and B is worse than A: the difference goes against better.
+// worse reports whether a difference is found, and B is worse than A: the difference goes against better.
 func (f *figure) worse() bool { return f.differs() && f.difference.value*float64(f.better) < 0 }
 
 // scale is a unit of printed numbers.
@@ -55,7 +55,7 @@ var scales = map[string][]scale{
 	"":       {{1, ""}},
 }
 
-// scale is the unit in which both means are printed: the largest in which the larger mean is 1 or more, else the smallest.
+// scale returns the unit in which both means are printed: the largest in which the larger mean is 1 or more, else the smallest.
 func (f *figure) scale() scale {
 	all := scales[f.unit]
 	for _, s := range all {
@@ -66,8 +66,8 @@ func (f *figure) scale() scale {
 	return all[len(all)-1]
 }
 
-// digits is a number with three significant digits, with trailing zeros: a reader compares two numbers.
+// digits returns a number with three significant digits, with trailing zeros: a reader compares two numbers.
 func digits(v float64) string { return human.Fixed(v, human.Decimals(v)) }
 
-// change is a difference with as many digits behind the point as the means have.
+// change returns a difference with as many digits behind the point as the means have.
 func change(v, of float64) string { return human.Signed(v, human.Decimals(of)) }

@@ -60,7 +60,7 @@ func column(name string) func(*Past) float64 {
 	}
 }
 
-// shareOf is a share of the wall clock.
+// shareOf returns a share of the wall clock.
 func shareOf(names ...string) func(*Past) float64 {
 	return func(p *Past) (sum float64) {
 		for _, name := range names {
@@ -70,7 +70,7 @@ func shareOf(names ...string) func(*Past) float64 {
 	}
 }
 
-// perStep is a column divided by the number of steps of the run.
+// perStep returns a column divided by the number of steps of the run.
 func perStep(name string) func(*Past) float64 {
 	return func(p *Past) float64 { return column(name)(p) / column("steps")(p) }
 }
@@ -99,7 +99,7 @@ type pastFigure struct {
 	words string // for the edge
 }
 
-// alike is what like runs have in common: the trainer, the model and the number of ranks.
+// alike returns what like runs have in common: the trainer, the model and the number of ranks.
 func (p *Past) alike() string {
 	return strings.Join([]string{p.Texts["formats"], p.Texts["model"], strconv.FormatFloat(p.Numbers["ranks"], 'f', -1, 64)}, "\x00")
 }
@@ -214,7 +214,7 @@ func (h *history) json(w io.Writer) error {
 	}{h.conclusion(), h.run.Run, h.run.Start, len(h.like), h.others, h.last, append([]pastFigure{}, h.figures...)})
 }
 
-// isLake says whether a directory is a lake.
+// isLake reports whether a directory is a lake.
 func isLake(dir string) bool {
 	days, err := filepath.Glob(filepath.Join(dir, "runs", "day=*"))
 	return err == nil && len(days) > 0

@@ -49,8 +49,8 @@ const (
 	muchLess   = 0.5     // of that share: the share in the other run is smaller
 )
 
-// dearest is the rank or host with the highest cost, of equals the lowest, with the shares of all waiting in the run and in the other run. ok: the rank or host
-// is the cause of more waiting here.
+// dearest returns the rank or host with the highest cost, of equals the lowest, with the shares of all waiting in the run and in the other run. ok: the rank or
+// host is the cause of more waiting here.
 func dearest[K cmp.Ordered](of map[K]float64, all float64, other map[K]float64, otherAll float64) (who K, share, otherShare float64, ok bool) {
 	for _, k := range slices.Sorted(maps.Keys(of)) {
 		if cost := of[k] / all; cost > share {
@@ -63,8 +63,8 @@ func dearest[K cmp.Ordered](of map[K]float64, all float64, other map[K]float64, 
 	return who, share, otherShare, share >= leastShare && otherShare < muchLess*share
 }
 
-// lastOnes is a sentence about the rank or host that the run with more waiting waits for, and the other does not; "": the runs do not differ in waiting, or no
-// one is to blame.
+// lastOnes returns a sentence about the rank or host that the run with more waiting waits for, and the other does not; "": the runs do not differ in waiting,
+// or no one is to blame.
 func (d *document) lastOnes() string {
 	if len(d.a.last.ranks) == 0 || len(d.b.last.ranks) == 0 {
 		return "" // a run without this knowledge

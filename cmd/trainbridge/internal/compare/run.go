@@ -203,7 +203,7 @@ func (c *runs) read(run *Run, span ptrace.Span) {
 	}
 }
 
-// madeUp says whether the times of a span were reconstructed, from a log without a clock.
+// madeUp reports whether the times of a span were reconstructed, from a log without a clock.
 func (c *runs) madeUp(span ptrace.Span) bool {
 	c.mark.Read(span, &c.resource)
 	return c.mark.Time == spans.TimeSynthetic

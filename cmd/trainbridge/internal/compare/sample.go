@@ -55,7 +55,7 @@ func (r *row) compare(o *row) int {
 	return cmp.Or(cmp.Compare(r.start, o.start), cmp.Compare(r.end, o.end), cmp.Compare(r.step, o.step), cmp.Compare(r.order, o.order))
 }
 
-// sorted are the rows by time.
+// sorted returns the rows by time.
 func (s *sample) sorted() []row {
 	slices.SortFunc(s.rows, func(a, b row) int { return a.compare(&b) })
 	return s.rows

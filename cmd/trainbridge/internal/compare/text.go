@@ -33,7 +33,7 @@ var sections = []struct{ name, title string }{
 	{sectionLoss, "Loss"},
 }
 
-// titleOf is the title of a section in the language of the comparison; "": there is no figure in the section.
+// titleOf returns the title of a section in the language of the comparison; "": there is no figure in the section.
 func (d *document) titleOf(section, title string) string {
 	for _, f := range d.figures {
 		if f.section == section {
@@ -46,7 +46,7 @@ func (d *document) titleOf(section, title string) string {
 	return ""
 }
 
-// conclusion is the first thing to read: where the wall clock differs much, and which figures differ.
+// conclusion returns the first thing to read: where the wall clock differs much, and which figures differ.
 func (d *document) conclusion() string {
 	account := d.accountSentence()
 	return account + d.figuresSentence(account != "")
@@ -131,7 +131,7 @@ func (d *document) beside() string {
 	return d.sf(" By logs without a place in steps: %s.", "未能归入各步的日志显示：%s。", strings.Join(all, ", "))
 }
 
-// untold are the figures that lack an interval, those with the largest change first.
+// untold returns the figures that lack an interval, those with the largest change first.
 func (d *document) untold() (out []*figure) {
 	for _, f := range d.figures {
 		if f.finding() == findingFew {
@@ -171,8 +171,8 @@ func (d *document) causes() string {
 	}), ", ")
 }
 
-// largest are the figures, of those that is accepts, that differ the most: "compute +120 ms (forward_time +110 ms)". Of computing two of the trainer's timers
-// follow.
+// largest returns the figures, of those that is accepts, that differ the most: "compute +120 ms (forward_time +110 ms)". Of computing two of the trainer's
+// timers follow.
 func (d *document) largest(most int, is func(f *figure) bool) (all []string) {
 	var parts []*figure
 	for _, f := range d.figures {
@@ -215,7 +215,7 @@ func (d *document) listed() string {
 	return strings.Join(all, ", ")
 }
 
-// direction is a finding in the words of its unit: times are longer or shorter, other figures higher or lower.
+// direction returns a finding in the words of its unit: times are longer or shorter, other figures higher or lower.
 func direction(f *figure) string {
 	switch finding := f.finding(); {
 	case f.unit == "s" && finding == findingHigher:
@@ -239,7 +239,7 @@ func (d *document) differences() (refused bool, all []string) {
 	return refused, all
 }
 
-// factName is how a fact is called.
+// factName returns how a fact is called.
 func (d *document) factName(name string) string {
 	switch name {
 	case spans.AttrWorldSize:
@@ -252,7 +252,7 @@ func (d *document) factName(name string) string {
 	return d.of(reading.Clean(name))
 }
 
-// said are the values of a fact in a sentence.
+// said returns the values of a fact in a sentence.
 func (d *document) said(values []string) string {
 	if len(values) == 0 {
 		return d.of("no log says it")
@@ -260,7 +260,8 @@ func (d *document) said(values []string) string {
 	return reading.Clean(strings.Join(values, ", "))
 }
 
-// warnings are the sentences before the figures: runs that cannot be compared, that had other devices, that failed, or that have losses which are no numbers.
+// warnings returns the sentences before the figures: runs that cannot be compared, that had other devices, that failed, or that have losses which are no
+// numbers.
 func (d *document) warnings() (all []string) {
 	refused, differ := d.differences()
 	switch list := strings.Join(differ, d.in("; ", "；")); {
@@ -323,8 +324,8 @@ func (d *document) finals() string {
 	return d.sf("Last loss: A %s, B %s", "最后的损失：A %s，B %s", say(d.lossA), say(d.lossB))
 }
 
-// cells are a figure as texts: name, A, B, difference, interval, change in %, interval, finding. From the difference on, up to the finding, cells are empty if
-// a run lacks the figure; intervals are empty if there are too few units.
+// cells returns a figure as texts: name, A, B, difference, interval, change in %, interval, finding. From the difference on, up to the finding, cells are empty
+// if a run lacks the figure; intervals are empty if there are too few units.
 func (d *document) cells(f *figure) [8]string {
 	s := f.scale()
 	a, b := f.estimate.a/s.by, f.estimate.b/s.by
@@ -354,7 +355,7 @@ func (d *document) cells(f *figure) [8]string {
 	return cell
 }
 
-// withUnit is a number with its unit; "-": unknown.
+// withUnit returns a number with its unit; "-": unknown.
 func withUnit(v float64, s scale) string {
 	if text := digits(v); text != "-" {
 		return strings.TrimSpace(text + " " + s.name)

@@ -9,7 +9,7 @@ import (
 // words is the language of a comparison: true is Chinese. Chinese terms are those of the documents of TransferQueue, FlagScale, the ZeroMQ monitor and VCCL.
 type words bool
 
-// of is a text of the table chinese in the language of the comparison. Other texts are names from logs, and stay.
+// of returns a text of the table chinese in the language of the comparison. Other texts are names from logs, and stay.
 func (w words) of(text string) string {
 	if w {
 		if zh, ok := chinese[text]; ok {
@@ -19,7 +19,7 @@ func (w words) of(text string) string {
 	return text
 }
 
-// in is the text in the language of the comparison.
+// in returns the text in the language of the comparison.
 func (w words) in(english, chinese string) string {
 	if w {
 		return chinese
@@ -32,7 +32,7 @@ func (w words) sf(english, chinese string, args ...any) string {
 	return fmt.Sprintf(w.in(english, chinese), args...)
 }
 
-// count is a number of things; Chinese has the word in the sentence.
+// count returns a number of things; Chinese has the word in the sentence.
 func (w words) count(n int, what string) string {
 	if w {
 		return human.Thousands(n)

@@ -75,7 +75,7 @@ func (c *clocks) line(text []byte, v tail.Verdict) {
 // stampWithin bounds the part of a line in which its clock is looked for: prefixes of launchers, then the stamp.
 const stampWithin = 256
 
-// stamp is the clock of a line, ns since 1970, the first in the line: "datetime: …", a stamp before the message, the container's stamp, torchrun's prefix.
+// stamp returns the clock of a line, ns since 1970, the first in the line: "datetime: …", a stamp before the message, the container's stamp, torchrun's prefix.
 // 0: none. rest is the line behind its prefixes.
 func (c *clocks) stamp(text []byte) (ns int64, rest []byte) {
 	rest = c.peeler.Peel(text, &c.prefix)

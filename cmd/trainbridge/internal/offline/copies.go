@@ -80,8 +80,8 @@ func (in *Input) leave(gone map[string]bool) {
 	}
 }
 
-// rowsOf are the rows logged in a trainer_state.json, but for the summary at the end of each call of train(): a continued training drops the earlier summary.
-// nil: the file is too large, or no state.
+// rowsOf returns the rows logged in a trainer_state.json, but for the summary at the end of each call of train(): a continued training drops the earlier
+// summary. nil: the file is too large, or no state.
 func rowsOf(path string) (rows []json.RawMessage) {
 	if fi, err := os.Stat(path); err != nil || fi.Size() > mostState {
 		return nil
@@ -100,7 +100,7 @@ func rowsOf(path string) (rows []json.RawMessage) {
 	return slices.DeleteFunc(s.History, func(row json.RawMessage) bool { return bytes.Contains(row, []byte(`"train_runtime"`)) })
 }
 
-// begins says whether all rows begin with some.
+// begins reports whether all rows begin with some.
 func begins(all, some []json.RawMessage) bool {
 	return len(all) >= len(some) && slices.EqualFunc(all[:len(some)], some, func(a, b json.RawMessage) bool { return bytes.Equal(a, b) })
 }

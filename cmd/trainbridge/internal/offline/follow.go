@@ -127,7 +127,7 @@ func (p *pipeline) gpus(ctx context.Context, opt Options, to consumer.Metrics) (
 	return []component.Component{join, nvml}, err
 }
 
-// receiverSettings are the settings of the receiver of the i-th job.
+// receiverSettings returns the settings of the receiver of the i-th job.
 func receiverSettings(f component.Factory, i int, opt Options) receiver.Settings {
 	return receiver.Settings{
 		ID: component.NewIDWithName(f.Type(), strconv.Itoa(i)), TelemetrySettings: telemetry(opt.Log), BuildInfo: component.NewDefaultBuildInfo(),

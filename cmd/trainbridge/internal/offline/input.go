@@ -143,7 +143,7 @@ func (in *Input) Close() {
 	}
 }
 
-// Name is the name of a file for the user: its path, or "-".
+// Name returns the name of a file for the user: its path, or "-".
 func (in *Input) Name(path string) string {
 	if name, ok := in.named[path]; ok {
 		return name
@@ -206,7 +206,7 @@ func (in *Input) find(path string, stdin io.Reader) (root, error) {
 	return r, nil
 }
 
-// Unfollowed are the links of Links that lead to a file or directory of which nothing is read by another path.
+// Unfollowed returns the links of Links that lead to a file or directory of which nothing is read by another path.
 func (in *Input) Unfollowed() (links []string) {
 	read := make(map[string]bool, len(in.Files))
 	for _, f := range in.Files {
@@ -243,7 +243,7 @@ func resolve(path string) (string, error) {
 	return filepath.Abs(path)
 }
 
-// below are the regular files below a directory, and with FollowSymlinks the files that links point to. What is not read is noted in the Input: unreadable
+// below returns the regular files below a directory, and with FollowSymlinks the files that links point to. What is not read is noted in the Input: unreadable
 // directories, the kernel's file systems, files that are no logs by name, and links (to directories in any case). The walk ends at countedTo times as many
 // files as may be read. err is about dir itself.
 func (in *Input) below(dir string) (files []string, err error) {
@@ -290,7 +290,7 @@ func (in *Input) below(dir string) (files []string, err error) {
 	return files, err
 }
 
-// kernelfsOf is the name of the kernel's file system mounted at a directory; "": none.
+// kernelfsOf returns the name of the kernel's file system mounted at a directory; "": none.
 func kernelfsOf(path string, d fs.DirEntry) string {
 	if !d.IsDir() {
 		return ""

@@ -115,7 +115,7 @@ func split(dir string, files []located, kind func(file string) string, put func(
 	}
 }
 
-// several says whether directories are of several jobs: a trainer's logs are in two of them, or other logs of a kind are, without any trainer's logs or with
+// several reports whether directories are of several jobs: a trainer's logs are in two of them, or other logs of a kind are, without any trainer's logs or with
 // some in one of the two. kinds are the directories of each kind.
 func several(kinds map[string]map[string]bool) bool {
 	training := make(map[string]bool)

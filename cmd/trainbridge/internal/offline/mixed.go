@@ -26,12 +26,12 @@ func (f *File) mix(owner component.ID, sorter *tail.Sorter) {
 	}
 }
 
-// Mixes says whether one file may have lines of both receivers.
+// Mixes reports whether one file may have lines of both receivers.
 func Mixes(a, b component.ID) bool {
 	return a.Type() == tqTrace && b.Type() == trainLog || a.Type() == trainLog && b.Type() == tqTrace
 }
 
-// isVerlStep says whether a line may be a step of verl's console logger: "step:12 - actor/loss:0.5 - …" (verl/utils/tracking.py).
+// isVerlStep reports whether a line may be a step of verl's console logger: "step:12 - actor/loss:0.5 - …" (verl/utils/tracking.py).
 func isVerlStep(text []byte) bool {
 	_, rest, ok := bytes.Cut(text, []byte("step:"))
 	number := bytes.TrimLeft(rest, "0123456789")
@@ -40,7 +40,7 @@ func isVerlStep(text []byte) bool {
 
 func isTQ(text []byte) bool { return bytes.Contains(text, []byte("[TQ-TRACE]")) }
 
-// mixed are the files of a job, or all where the job has no list, with two kinds of logs of which a receiver reads one.
+// mixed returns the files of a job, or all where the job has no list, with two kinds of logs of which a receiver reads one.
 func (r *Reading) mixed(of component.Type, job []string) []any {
 	var files []string
 	for _, f := range r.Files {
@@ -51,7 +51,7 @@ func (r *Reading) mixed(of component.Type, job []string) []any {
 	return globs(files)
 }
 
-// also are the files of which a receiver is the second.
+// also returns the files of which a receiver is the second.
 func (o *Options) also(files []string, id component.ID) (also []string) {
 	if o.reading == nil {
 		return nil

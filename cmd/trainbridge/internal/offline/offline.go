@@ -57,7 +57,7 @@ type Options struct {
 	reading *Reading // knows the receivers of files; nil: found out by the files' content
 }
 
-// withLog are the options with a logger, which drops everything if none was given.
+// withLog returns the options with a logger, which drops everything if none was given.
 func (o Options) withLog() Options {
 	if o.Log == nil {
 		o.Log = zap.NewNop()
@@ -94,7 +94,7 @@ type Sink struct {
 	NoJoins bool
 }
 
-// detail is the spans that Traces needs of a receiver's logs.
+// detail returns the spans that Traces needs of a receiver's logs.
 func (s *Sink) detail(receiver component.Type) spans.Detail {
 	switch {
 	case slices.Contains(s.OnlyEvents, receiver):
@@ -116,7 +116,7 @@ type reader interface {
 	) (once *tail.Once, scope string, release func() []spans.RunSpan, err error)
 }
 
-// readers are the factories of all receivers of files.
+// readers returns the factories of all receivers of files.
 func readers() []reader {
 	return []reader{
 		tqtracereceiver.NewFactory().(reader), flagscalereceiver.NewFactory().(reader), trainlogreceiver.NewFactory().(reader),
@@ -283,7 +283,7 @@ func zoneSources(
 	return all, release, nil
 }
 
-// settings are the receiver's settings for one reading: as configured, but for the settings of files, of stored positions, and of waiting.
+// settings returns the receiver's settings for one reading: as configured, but for the settings of files, of stored positions, and of waiting.
 func (r *Receiver) settings() map[string]any {
 	conf := map[string]any{}
 	maps.Copy(conf, r.Conf)
@@ -305,7 +305,7 @@ func (o *Options) identify(conf map[string]any, run string) {
 	}
 }
 
-// among are a receiver's files that are among the wanted ones, which are sorted.
+// among returns a receiver's files that are among the wanted ones, which are sorted.
 func among(own, wanted []string) []string {
 	return slices.DeleteFunc(slices.Clone(own), func(f string) bool {
 		_, ok := slices.BinarySearch(wanted, f)
@@ -334,7 +334,7 @@ func configure(f component.Factory, conf map[string]any) (component.Config, erro
 	return cfg, nil
 }
 
-// telemetry is the telemetry of components: a log, no traces and no metrics of their own.
+// telemetry returns the telemetry of components: a log, no traces and no metrics of their own.
 func telemetry(log *zap.Logger) component.TelemetrySettings {
 	return component.TelemetrySettings{
 		Logger: log, TracerProvider: nooptrace.NewTracerProvider(), MeterProvider: noopmetric.NewMeterProvider(), Resource: pcommon.NewResource(),
@@ -448,7 +448,7 @@ func readJob(ctx context.Context, j job, opt Options, to Sink, out *Reading, met
 
 var trainLog = component.MustNewType("train_log")
 
-// patterns are the options' patterns, then a configuration's.
+// patterns returns the options' patterns, then a configuration's.
 func (o Options) patterns(configured any) (all []any) {
 	for _, p := range o.Patterns {
 		all = append(all, p)

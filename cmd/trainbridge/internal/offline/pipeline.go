@@ -144,7 +144,7 @@ func (p *pipeline) joined(ctx context.Context, opt Options, next consumer.Traces
 	return join, nil
 }
 
-// perfConfig are the settings of train_perf.
+// perfConfig returns the settings of train_perf.
 func perfConfig(opt Options) map[string]any {
 	return map[string]any{"train": map[string]any{"device": opt.Device}}
 }
@@ -286,7 +286,7 @@ func gpusBetween(opt Options, next func(*spans.GPUValues)) func(*spans.GPUValues
 	}
 }
 
-// consumerOf is a consumer that edits spans before next gets them.
+// consumerOf returns a consumer that edits spans before next gets them.
 func consumerOf(next consumer.Traces, edit func(ptrace.Traces)) consumer.Traces {
 	out, _ := consumer.NewTraces(func(ctx context.Context, td ptrace.Traces) error {
 		edit(td)
@@ -295,7 +295,7 @@ func consumerOf(next consumer.Traces, edit func(ptrace.Traces)) consumer.Traces 
 	return out
 }
 
-// bounds are the limits of the wanted times, ns since 1970; without an option the least and the largest time.
+// bounds returns the limits of the wanted times, ns since 1970; without an option the least and the largest time.
 func bounds(opt Options) (since, until int64) {
 	since, until = 0, int64(1<<63-1)
 	if !opt.Since.IsZero() {

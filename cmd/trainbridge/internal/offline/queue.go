@@ -58,7 +58,7 @@ func (q *queue) ConsumeTraces(ctx context.Context, td ptrace.Traces) error {
 	return q.err
 }
 
-// failed is the error of the batch that was refused, nil if none was.
+// failed returns the error of the batch that was refused, nil if none was.
 func (q *queue) failed() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()

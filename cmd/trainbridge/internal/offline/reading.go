@@ -42,10 +42,10 @@ type Reading struct {
 	by map[string]*File // by path
 }
 
-// Sample is the beginning of a line for display, without secrets.
+// Sample returns the beginning of a line for display, without secrets.
 func (r *Reading) Sample(text []byte) string { return r.sample(text) }
 
-// Zone is the zone assumed for a file's stamps without one.
+// Zone returns the zone assumed for a file's stamps without one.
 func (r *Reading) Zone(f *File) *time.Location {
 	if r.zone == nil {
 		return time.Local
@@ -79,7 +79,7 @@ type File struct {
 	clocks  *clocks // of its lines that are no records; nil: not a training log
 }
 
-// Readers are the receivers of the file, for display.
+// Readers returns the receivers of the file, for display.
 func (f *File) Readers() string {
 	if f.Also != "" {
 		return f.Receiver + ", " + f.Also
@@ -121,7 +121,7 @@ type Reason struct {
 	Text   string // its beginning, without secrets
 }
 
-// newReading is a reading of files of which no line is read yet.
+// newReading returns a reading of files of which no line is read yet.
 func newReading(in *Input) *Reading {
 	r := &Reading{by: make(map[string]*File), Copies: in.Copies}
 	for _, path := range in.Files {
@@ -207,7 +207,7 @@ func (r *Reading) line(f *File, text []byte, begin int64, v tail.Verdict, reason
 	why.Lines++
 }
 
-// CopiedLines is how many lines of the file repeat the record of another rank.
+// CopiedLines returns how many lines of the file repeat the record of another rank.
 func (f *File) CopiedLines() int64 {
 	if why := f.Ignored["copy"]; why != nil {
 		return why.Lines
@@ -215,14 +215,14 @@ func (f *File) CopiedLines() int64 {
 	return 0
 }
 
-// File is a file of the reading, nil if unknown.
+// File returns a file of the reading, nil if unknown.
 func (r *Reading) File(path string) *File {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.by[path]
 }
 
-// Name is how a file is called.
+// Name returns how a file is called.
 func (r *Reading) Name(path string) string {
 	if f := r.File(path); f != nil {
 		return f.Name
@@ -230,7 +230,7 @@ func (r *Reading) Name(path string) string {
 	return path
 }
 
-// LineAt is the number of the line at a place of a file (trainbridge.log.offset), from 1, as editors count: by newlines. 0: the file is unknown, cannot be
+// LineAt returns the number of the line at a place of a file (trainbridge.log.offset), from 1, as editors count: by newlines. 0: the file is unknown, cannot be
 // read any more, or is a tracker's.
 func (r *Reading) LineAt(path string, offset int64) int64 {
 	f := r.File(path)
@@ -327,7 +327,7 @@ func readable(path string) error {
 	return err
 }
 
-// headOf is the beginning of a file's content, 4 KiB at most; nil if the file cannot be read.
+// headOf returns the beginning of a file's content, 4 KiB at most; nil if the file cannot be read.
 func headOf(path string) []byte {
 	src, err := content(path)
 	if err != nil {
@@ -367,7 +367,7 @@ func isBinary(path string) bool {
 	return strange*10 > all // more than a tenth: text has some, with its encoding broken or from another program
 }
 
-// FilesOf are the files of a run, nil if unknown.
+// FilesOf returns the files of a run, nil if unknown.
 func (r *Reading) FilesOf(run string) []string {
 	for i := range r.Runs {
 		if r.Runs[i].ID == run {

@@ -57,8 +57,8 @@ func saidBy(path string, size int64, steps int) (list []said) {
 	return list
 }
 
-// standsIn says whether a log has the losses that a tracker's file has, some: at least leastSame of them, and sameShare of the steps that both know. Values are
-// the same up to a relative rounding. Losses of a log without step numbers are compared by their order: then the share is of all of some.
+// standsIn reports whether a log has the losses that a tracker's file has, some: at least leastSame of them, and sameShare of the steps that both know. Values
+// are the same up to a relative rounding. Losses of a log without step numbers are compared by their order: then the share is of all of some.
 func standsIn(some, log []said, rounding float64) bool {
 	byStep := make(map[float64][]float64)
 	inOrder := 0 // place in log behind the last match without a step number; 0: there was none
@@ -163,7 +163,7 @@ func (c *comparison) tracker(path string, others []string) {
 	}
 }
 
-// hasBar says whether a console has tqdm's bar of the steps of a state, "| 12/600 [": then the lines between have steps and times.
+// hasBar reports whether a console has tqdm's bar of the steps of a state, "| 12/600 [": then the lines between have steps and times.
 func hasBar(console, of string) bool {
 	var s struct {
 		Steps int64 `json:"max_steps"`

@@ -64,7 +64,7 @@ func (z *Zone) Of(file string) bool {
 	return ok
 }
 
-// zone is the zone given for a file, of several matches the last; "": none.
+// zone returns the zone given for a file, of several matches the last; "": none.
 func (o *Options) zone(file string) (name string) {
 	for i := range o.Zones {
 		if o.Zones[i].Of(file) {
@@ -186,9 +186,9 @@ const (
 	aligned     = int64(10 * time.Second) // beyond a step, the largest distance of the first and the last records of two logs of a job
 )
 
-// shift is the lead of log a over log b, ns, if their stamps are certainly of different zones; 0: not. A lead is a whole number of quarters of an hour. The
-// leads tried are those that make the two logs end together, or begin together: with a shifted back by the lead, the shorter log must lie within the longer,
-// and a coincidence must be unlikely.
+// shift returns the lead of log a over log b, ns, if their stamps are certainly of different zones; 0: not. A lead is a whole number of quarters of an hour.
+// The leads tried are those that make the two logs end together, or begin together: with a shifted back by the lead, the shorter log must lie within the
+// longer, and a coincidence must be unlikely.
 func shift(a, b *extent) int64 {
 	near := aligned + max(a.longest, b.longest) // so far apart may two beginnings or ends be and still be the same
 	short := min(a.last-a.first, b.last-b.first)
@@ -259,7 +259,7 @@ func (r *Reading) shifts(run string, seen *extents, opt Options) {
 	}
 }
 
-// shifted says whether a file is in r.Shifts already.
+// shifted reports whether a file is in r.Shifts already.
 func (r *Reading) shifted(file string) bool {
 	return slices.ContainsFunc(r.Shifts, func(s Shift) bool { return slices.Contains(s.Files, r.File(file)) })
 }
@@ -283,7 +283,7 @@ func (r *Reading) shift(run string, a, b *extent, ahead time.Duration, opt Optio
 	r.Shifts = append(r.Shifts, Shift{Run: run, Files: []*File{file}, Ahead: ahead, Other: r.Name(b.file), Zone: name})
 }
 
-// location is the zone assumed for the stamps of a file: the one given for the file, else the timezone of the file's receiver, else this host's.
+// location returns the zone assumed for the stamps of a file: the one given for the file, else the timezone of the file's receiver, else this host's.
 func (o *Options) location(f *File) *time.Location {
 	name := o.zone(f.Path)
 	for _, r := range o.Receivers {

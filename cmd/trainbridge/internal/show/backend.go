@@ -63,7 +63,7 @@ func (b *backend) explain(err error) error {
 	return fmt.Errorf("show: %w", err)
 }
 
-// nothing is the error for a search without traces: nothing was sent yet, or the run or the service of the options has none.
+// nothing returns the error for a search without traces: nothing was sent yet, or the run or the service of the options has none.
 func (b *backend) nothing(ctx context.Context, opt options) error {
 	services, err := b.Services(ctx)
 	switch {

@@ -86,12 +86,12 @@ func collectiveTitle(s *tree.Span) string {
 	return text
 }
 
-// isRank says whether a span is a rank's part in a collective.
+// isRank reports whether a span is a rank's part in a collective.
 func isRank(s *tree.Span) bool {
 	return s.Kind == view.KindRank && s.Parent != nil && s.Parent.Kind == view.KindCollective
 }
 
-// isPhase says whether a span is a phase of a rank (late, waiting, transferring), shown in the rank's bar.
+// isPhase reports whether a span is a phase of a rank (late, waiting, transferring), shown in the rank's bar.
 func isPhase(s *tree.Span) bool {
 	return s.Kind == view.KindPhase && s.Parent != nil && isRank(s.Parent)
 }
@@ -103,8 +103,8 @@ func rankOf(s *tree.Span) (r view.Rank, c view.Collective) {
 	return r, c
 }
 
-// ownTime is the time that a rank spent in the collective, ns. The span of the rank that came last is longer, from the first rank's arrival on: its own time
-// is the transfer.
+// ownTime returns the time that a rank spent in the collective, ns. The span of the rank that came last is longer, from the first rank's arrival on: its own
+// time is the transfer.
 func ownTime(s *tree.Span) int64 {
 	if r, c := rankOf(s); r.Last && !math.IsNaN(c.TransferDuration) {
 		return int64(c.TransferDuration * 1e9)
@@ -112,13 +112,13 @@ func ownTime(s *tree.Span) int64 {
 	return s.NS()
 }
 
-// cameLast says whether a rank came last.
+// cameLast reports whether a rank came last.
 func cameLast(s *tree.Span) bool {
 	r, c := rankOf(s)
 	return c.Last.Rank.OK && c.Last.Rank == r.Rank
 }
 
-// lateness is how late a rank came after the first, s; −1 if unknown.
+// lateness returns how late a rank came after the first, s; −1 if unknown.
 func lateness(s *tree.Span) float64 {
 	var v view.Rank
 	if v.Read(s.Span); math.IsNaN(v.Late) {
@@ -208,7 +208,7 @@ func foldedLateness(f *fold) []string {
 	return []string{"late by " + human.Seconds(low) + " to " + human.Seconds(high)}
 }
 
-// collectiveDetails are the numbers of a collective, of a rank in it, or of a channel or a proxy below a rank.
+// collectiveDetails returns the numbers of a collective, of a rank in it, or of a channel or a proxy below a rank.
 func collectiveDetails(s *tree.Span) []string {
 	switch {
 	case s.Kind == view.KindCollective:
@@ -245,7 +245,7 @@ func (d *numbers) addText(text string) {
 	}
 }
 
-// rootDetails are the numbers of a collective: ranks without a record, who came last and by how much, bus bandwidth, peer (of send and receive), size.
+// rootDetails returns the numbers of a collective: ranks without a record, who came last and by how much, bus bandwidth, peer (of send and receive), size.
 func rootDetails(s *tree.Span) (d numbers) {
 	var v view.Collective
 	v.Read(s.Span)
@@ -269,7 +269,7 @@ func rootDetails(s *tree.Span) (d numbers) {
 	return d
 }
 
-// rankDetails are the numbers of a rank in a collective: how late, how far the rank came if the end is missing, errors and retries.
+// rankDetails returns the numbers of a rank in a collective: how late, how far the rank came if the end is missing, errors and retries.
 func rankDetails(s *tree.Span) (d numbers) {
 	var v view.Rank
 	v.Read(s.Span)
@@ -287,7 +287,7 @@ func rankDetails(s *tree.Span) (d numbers) {
 	return d
 }
 
-// linkDetails are the numbers of a channel, a proxy operation or a proxy step.
+// linkDetails returns the numbers of a channel, a proxy operation or a proxy step.
 func linkDetails(s *tree.Span) (d numbers) {
 	var v view.Link
 	v.Read(s.Span)

@@ -78,7 +78,7 @@ Of calls whose log has no trace id, the worst one of each function is drawn.
 	return cmd
 }
 
-// show is the command: reads the traces that the options ask for, and writes them to w, as JSON, as lists (--list), or as tables over all traces and
+// show runs the command: reads the traces that the options ask for, and writes them to w, as JSON, as lists (--list), or as tables over all traces and
 // waterfalls of the traces worth a look. With --trace only the waterfall of that trace is written.
 func show(ctx context.Context, w *strings.Builder, opt options, l look, now time.Time) error {
 	from, err := open(opt)
@@ -125,7 +125,7 @@ func show(ctx context.Context, w *strings.Builder, opt options, l look, now time
 	return nil
 }
 
-// sumUp is the digest of all spans of traces, for the tables. Each trace goes in from the roots down, parents before their children.
+// sumUp returns the digest of all spans of traces, for the tables. Each trace goes in from the roots down, parents before their children.
 func sumUp(traces []*tree.Trace) *digest.Digest {
 	d := new(digest.Digest)
 	var add func(list []*tree.Span)

@@ -13,7 +13,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// documentHelp is the shape of --format json for -h; a test holds the shape to the output.
+// documentHelp returns the shape of --format json for -h; a test holds the shape to the output.
 func documentHelp() string {
 	var b strings.Builder
 	b.WriteString(`With --format json, of what is not known the key is left out; "verdicts" are counts by name:
@@ -68,7 +68,7 @@ type verdictDoc struct {
 	Threshold *float64 `json:"threshold,omitempty"`
 }
 
-// known is a number for JSON, or nil for NaN and infinities, which JSON cannot hold.
+// known returns a number for JSON, or nil for NaN and infinities, which JSON cannot hold.
 func known(v float64) *float64 {
 	if !spans.Finite(v) {
 		return nil
@@ -95,7 +95,7 @@ func finite(v any) any {
 	return v
 }
 
-// document is the output of --format json; documentHelp has the shape.
+// document returns the output of --format json; documentHelp has the shape.
 func (r *report) document(opt options) (doc tables.Object) {
 	doc.Add(r.from.key, r.from.value)
 	tables.AddAll(&doc, "services", r.services)
@@ -125,7 +125,7 @@ func (r *report) document(opt options) (doc tables.Object) {
 	return doc
 }
 
-// drawnDocument is a trace for --format json, spans by start; times are in s since the trace's start.
+// drawnDocument returns a trace for --format json, spans by start; times are in s since the trace's start.
 func drawnDocument(t *tree.Trace) drawnDoc {
 	doc := drawnDoc{t.ID.String(), time.Unix(0, t.Start).UTC(), float64(t.End-t.Start) / 1e9, nil}
 	for _, s := range t.Spans {

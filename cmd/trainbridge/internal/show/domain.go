@@ -67,7 +67,7 @@ type extent struct {
 	calls int  // the longest children of a span drawn whole; the others become a row per name. 0: all are drawn
 }
 
-// colour is the ANSI code of a span's bar: by the stage of TransferQueue, else by the span's name; cyan for the spans that no domain names.
+// colour returns the ANSI code of a span's bar: by the stage of TransferQueue, else by the span's name; cyan for the spans that no domain names.
 func colour(s *tree.Span) string {
 	key := s.Name()
 	if stage := stageOf(s).String(); stage != "" {

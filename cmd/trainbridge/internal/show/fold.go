@@ -25,7 +25,7 @@ type fold struct {
 	names             []string       // the titles of verdicts, in the order of their first appearance
 }
 
-// newFold is a fold of a span.
+// newFold returns a fold of a span.
 func newFold(s *tree.Span) *fold {
 	f := &fold{parent: s.Parent, shortest: s.NS(), start: s.Start(), end: s.End(), verdicts: map[string]int{}}
 	f.add(s)
@@ -56,13 +56,13 @@ func (f *fold) add(s *tree.Span) {
 	walk(s)
 }
 
-// times is the shortest and the longest time: "1.2 s–3.4 s".
+// times returns the shortest and the longest time: "1.2 s–3.4 s".
 func (f *fold) times() string {
 	return human.Range(human.Nanoseconds(f.shortest), human.Nanoseconds(f.longest))
 }
 
-// details is the text behind the bar of a fold: incomplete spans, the sum and its share of the parent's time, what domains add, and counts of verdicts. Roots,
-// and spans that ran at the same time, have no sum.
+// details returns the text behind the bar of a fold: incomplete spans, the sum and its share of the parent's time, what domains add, and counts of verdicts.
+// Roots, and spans that ran at the same time, have no sum.
 func (f *fold) details() string {
 	var d []string
 	if f.incomplete > 0 {

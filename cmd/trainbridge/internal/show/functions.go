@@ -91,7 +91,7 @@ func conclusion(d *digest.Digest) string {
 	}
 }
 
-// functionDetails are the numbers of a function, a stage or a client operation.
+// functionDetails returns the numbers of a function, a stage or a client operation.
 func functionDetails(s *tree.Span) (d []string) {
 	switch stageOf(s) {
 	case spans.TQFunction:
@@ -186,7 +186,7 @@ func aboutID(t *tree.Trace) string {
 	return ""
 }
 
-// wantedID is the text of the log's trace id, from the first function or stage with such an attribute; "" if none has one.
+// wantedID returns the text of the log's trace id, from the first function or stage with such an attribute; "" if none has one.
 func wantedID(t *tree.Trace) string {
 	for _, s := range t.Spans {
 		switch s.Kind {
@@ -205,7 +205,7 @@ func wantedID(t *tree.Trace) string {
 	return ""
 }
 
-// withoutID is the only function of a trace, if the log has no trace id for the call (such as "N/A"): each such call is a trace of its own. Nil if the log
+// withoutID returns the only function of a trace, if the log has no trace id for the call (such as "N/A"): each such call is a trace of its own. Nil if the log
 // names an id, or the trace has no function or several.
 func withoutID(t *tree.Trace) *tree.Span {
 	var only *tree.Span
@@ -230,14 +230,14 @@ func withoutID(t *tree.Trace) *tree.Span {
 	return only
 }
 
-// functionName is a function's name in the log, else the span's name.
+// functionName returns a function's name in the log, else the span's name.
 func functionName(s *tree.Span) string {
 	var v view.Function
 	v.Read(s.Span)
 	return cmp.Or(v.Name, s.Name())
 }
 
-// overhead is the share of get and put in a TransferQueue function: train_perf's if set, else from the children. NaN if unknown.
+// overhead returns the share of get and put in a TransferQueue function: train_perf's if set, else from the children. NaN if unknown.
 func overhead(s *tree.Span) float64 {
 	if s.Kind != view.KindFunction {
 		return math.NaN()
@@ -252,7 +252,7 @@ func overhead(s *tree.Span) float64 {
 	return float64(stageNS(s, spans.TQGet)+stageNS(s, spans.TQPut)) / float64(s.NS())
 }
 
-// stageOf is the stage or client operation of TransferQueue of a span, else TQNone.
+// stageOf returns the stage or client operation of TransferQueue of a span, else TQNone.
 func stageOf(s *tree.Span) spans.TQStage {
 	switch s.Kind {
 	case view.KindFunction:
@@ -265,7 +265,7 @@ func stageOf(s *tree.Span) spans.TQStage {
 	return spans.TQNone
 }
 
-// stageNS is the time spent in children of a stage.
+// stageNS returns the time spent in children of a stage.
 func stageNS(s *tree.Span, stage spans.TQStage) (ns int64) {
 	for _, c := range s.Children {
 		if stageOf(c) == stage {

@@ -66,7 +66,7 @@ func runs(traces []*tree.Trace) (out []*runRow) {
 	return out
 }
 
-// runOf is the run of the first span with a run.
+// runOf returns the run of the first span with a run.
 func runOf(t *tree.Trace) string {
 	for _, s := range t.Spans {
 		if s.Resource.Run != "" {
@@ -76,7 +76,7 @@ func runOf(t *tree.Trace) string {
 	return ""
 }
 
-// severityOf is the worst severity of a trace's verdicts: bad, warning, or "" for neither.
+// severityOf returns the worst severity of a trace's verdicts: bad, warning, or "" for neither.
 func severityOf(t *tree.Trace) (worst string) {
 	for _, s := range t.Spans {
 		worst = worse(worst, s.Head.Severity)
@@ -122,7 +122,7 @@ func each(traces []*tree.Trace) []*traceRow {
 	return out
 }
 
-// worse is the worse of two severities: bad, warning, or "" for neither.
+// worse returns the worse of two severities: bad, warning, or "" for neither.
 func worse(a, b string) string {
 	for _, s := range []string{spans.SeverityBad, spans.SeverityWarning} {
 		if a == s || b == s {

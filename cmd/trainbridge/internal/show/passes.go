@@ -84,12 +84,12 @@ func groupTitle(s *tree.Span) string {
 	return strings.Join(parts, ", ")
 }
 
-// isCall says whether a span is an RPC of a group.
+// isCall reports whether a span is an RPC of a group.
 func isCall(s *tree.Span) bool {
 	return s.Kind == view.KindCall && s.Parent != nil && s.Parent.Kind.IsGroup()
 }
 
-// callDetails are the numbers of the spans of RPCs: of a group the shares of serializing and transport, of an aggregate count, sum and longest, of a call
+// callDetails returns the numbers of the spans of RPCs: of a group the shares of serializing and transport, of an aggregate count, sum and longest, of a call
 // the share of the pass, id, size and rate, of a stage the share of the call.
 func callDetails(s *tree.Span) (d []string) {
 	switch {

@@ -37,7 +37,7 @@ var steps = domain{
 	notes:   orders,
 }
 
-// logName is the format of a digest's log, "-" if unknown.
+// logName returns the format of a digest's log, "-" if unknown.
 func logName(l *digest.Log) string { return cmp.Or(l.Name, "-") }
 
 // stepTable has a row for each kind of log: the number of steps, quantiles of the time, the first and last loss, medians of the rest.
@@ -53,7 +53,7 @@ func stepTable(w *strings.Builder, d *digest.Digest, l look) {
 	}
 }
 
-// stepDetails are the numbers of a training step (loss; MFU, else FLOP/s per GPU as reported), of an evaluation, or of a part of a step.
+// stepDetails returns the numbers of a training step (loss; MFU, else FLOP/s per GPU as reported), of an evaluation, or of a part of a step.
 func stepDetails(s *tree.Span) (d []string) {
 	switch s.Kind {
 	case view.KindStep:
@@ -85,7 +85,7 @@ func stepDetails(s *tree.Span) (d []string) {
 	return d
 }
 
-// partDetails are the numbers of a part of a step: the share of the step's time, the slowest rank, and, to compare, the median or the fastest rank.
+// partDetails returns the numbers of a part of a step: the share of the step's time, the slowest rank, and, to compare, the median or the fastest rank.
 func partDetails(s *tree.Span) (d []string) {
 	var v view.Part
 	v.Read(s.Span, s.Resource)
@@ -103,7 +103,7 @@ func partDetails(s *tree.Span) (d []string) {
 	return d
 }
 
-// stepTime is the time in ns of the step above a part, NaN if absent or unknown.
+// stepTime returns the time in ns of the step above a part, NaN if absent or unknown.
 func stepTime(s *tree.Span) float64 {
 	for s = s.Parent; s != nil; s = s.Parent {
 		if s.Kind == view.KindStep {

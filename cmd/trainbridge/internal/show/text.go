@@ -10,7 +10,7 @@ import (
 // severityColour is the ANSI code of a severity, and of a table's head and good values.
 var severityColour = map[string]string{spans.SeverityBad: "31", spans.SeverityWarning: "33", tables.Head: "1", tables.Fine: "32"}
 
-// ofParent is the share of a span in its parent's time, as a text ("12 %"); none if the parent took no time.
+// ofParent returns the share of a span in its parent's time, as a text ("12 %"); none if the parent took no time.
 func ofParent(s *tree.Span) []string {
 	whole := s.Parent.NS()
 	if whole == 0 {

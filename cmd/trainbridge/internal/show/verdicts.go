@@ -23,10 +23,10 @@ type verdict struct {
 	value, threshold float64 // NaN: not given
 }
 
-// verdictName is the name of a verdict, fit for a terminal; "verdict" if the span has none.
+// verdictName returns the name of a verdict, fit for a terminal; "verdict" if the span has none.
 func verdictName(name string) string { return reading.Clean(cmp.Or(name, "verdict")) }
 
-// verdicts are the verdicts on a span, with their texts fit for a terminal.
+// verdicts returns the verdicts on a span, with their texts fit for a terminal.
 func verdicts(s *tree.Span) (out []verdict) {
 	for v := range view.Verdicts(s.Span) {
 		said := view.Said{Name: verdictName(v.Name), Severity: reading.Clean(v.Severity), Cause: reading.Clean(v.Cause), Stage: reading.Clean(v.Stage)}
@@ -35,8 +35,8 @@ func verdicts(s *tree.Span) (out []verdict) {
 	return out
 }
 
-// short is the verdict in a few words, "overhead 41 % > 30 %": title, value, limit, in the unit that the registry has for the verdict. Without a value or a
-// limit, the title.
+// short returns the verdict in a few words, "overhead 41 % > 30 %": title, value, limit, in the unit that the registry has for the verdict. Without a value or
+// a limit, the title.
 func (v verdict) short() string {
 	if math.IsNaN(v.value) || math.IsNaN(v.threshold) {
 		return v.Title()
@@ -62,8 +62,8 @@ func (v verdict) short() string {
 	return v.Title() + " " + write(v.value) + " " + sign + " " + write(v.threshold)
 }
 
-// excess is how bad the value is: the ratio of value and limit, the larger by the smaller, so that values far below the limit count as values far above. 0 if
-// unknown.
+// excess returns how bad the value is: the ratio of value and limit, the larger by the smaller, so that values far below the limit count as values far above. 0
+// if unknown.
 func (v verdict) excess() float64 {
 	r := math.Abs(v.value / v.threshold)
 	r = max(r, 1/r)

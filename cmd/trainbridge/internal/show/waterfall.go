@@ -88,7 +88,7 @@ func notes(w *strings.Builder, t *tree.Trace, rows []row, folded bool, l look) {
 	}
 }
 
-// dimTree is a row's name with the first tree columns, the lines of the tree, faint.
+// dimTree returns a row's name with the first tree columns, the lines of the tree, faint.
 func (l look) dimTree(name string, tree int) string {
 	r := []rune(name)
 	tree = min(tree, len(r))
@@ -162,7 +162,7 @@ func fit(t *tree.Trace, lines int) (rows []row, folded bool) {
 	return rows, folded && slices.ContainsFunc(rows, func(r row) bool { return r.note != "" })
 }
 
-// height is the number of lines that rows need: a line per row and per verdict.
+// height returns the number of lines that rows need: a line per row and per verdict.
 func height(rows []row) int {
 	n := len(rows)
 	for _, r := range rows {
@@ -242,7 +242,7 @@ func below(s *tree.Span, e extent) (drawn []child, note string) {
 	return longest(children, e.calls), note
 }
 
-// name is the tree's lines and the label, truncated to a number of columns; what the label ends with (a number, a process) is kept if four columns of the
+// name returns the tree's lines and the label, truncated to a number of columns; what the label ends with (a number, a process) is kept if four columns of the
 // name remain.
 func (r row) name(width int) string {
 	name, end := r.label()
@@ -252,8 +252,8 @@ func (r row) name(width int) string {
 	return human.Cut(r.tree+name+end, width)
 }
 
-// label is the name of a row, and what stands behind the name: of a fold " ×12 more" (fold.whole: " ×12"), of a span what its domain says, else of a root its
-// process or log.
+// label returns the name of a row, and what stands behind the name: of a fold " ×12 more" (fold.whole: " ×12"), of a span what its domain says, else of a root
+// its process or log.
 func (r row) label() (name, end string) {
 	if f := r.fold; f != nil {
 		end = fmt.Sprintf(" ×%d more", len(f.spans))
@@ -285,7 +285,7 @@ func sourceEnd(s *tree.Span) string {
 	return " [" + reading.Clean(v.Format) + "]"
 }
 
-// took is the duration of a row, for the column of times: of a fold the shortest and the longest, of a span what its domain says, else the span's length.
+// took returns the duration of a row, for the column of times: of a fold the shortest and the longest, of a span what its domain says, else the span's length.
 func (r row) took() string {
 	if r.fold != nil {
 		return r.fold.times()
@@ -301,7 +301,7 @@ func (r row) took() string {
 	return human.Nanoseconds(r.NS())
 }
 
-// bar is the bar of a row, cells wide: of a fold from the first start to the last end, shaded; of a span as its domain draws, else plain.
+// bar returns the bar of a row, cells wide: of a fold from the first start to the last end, shaded; of a span as its domain draws, else plain.
 func (r row) bar(t *tree.Trace, cells int, p reading.Palette) string {
 	if r.fold != nil {
 		return place(r.fold.start, r.fold.end, '░', t, cells, colour(r.Span), p)
@@ -317,7 +317,7 @@ func (r row) bar(t *tree.Trace, cells int, p reading.Palette) string {
 	return bar(r.Span, t, cells, colour(r.Span), p)
 }
 
-// verdicts are the verdicts with a line of their own beneath the row; those of a fold are counted in its details.
+// verdicts returns the verdicts with a line of their own beneath the row; those of a fold are counted in its details.
 func (r row) verdicts() []verdict {
 	if r.fold != nil {
 		return nil
@@ -325,7 +325,7 @@ func (r row) verdicts() []verdict {
 	return verdicts(r.Span)
 }
 
-// details is the text behind the bar of a row, parts joined by " · ": the service if not the parent's, then whether the time is on the axis, the important
+// details returns the text behind the bar of a row, parts joined by " · ": the service if not the parent's, then whether the time is on the axis, the important
 // numbers, and the note about children without a row. The trims drop the separator beside an empty part.
 func (r row) details(t *tree.Trace) string {
 	if r.fold != nil {
@@ -344,7 +344,7 @@ func (r row) details(t *tree.Trace) string {
 	return text
 }
 
-// elsewhere says whether a span ran in another service than its parent; a root: than the trace's first span.
+// elsewhere reports whether a span ran in another service than its parent; a root: than the trace's first span.
 func elsewhere(s *tree.Span, t *tree.Trace) bool {
 	if s.Parent != nil {
 		return s.Resource.Service != s.Parent.Resource.Service
@@ -376,7 +376,7 @@ func details(s *tree.Span) string {
 	return strings.Join(d, " · ")
 }
 
-// bar is the plain bar of a span on the axis of its trace; shaded if the end is not in the log, or for an aggregate, which spreads over its spans.
+// bar returns the plain bar of a span on the axis of its trace; shaded if the end is not in the log, or for an aggregate, which spreads over its spans.
 func bar(s *tree.Span, t *tree.Trace, cells int, colour string, p reading.Palette) string {
 	full := '█'
 	if s.Head.Incomplete || s.Kind == view.KindAggregate {
@@ -414,7 +414,7 @@ func place(start, end int64, full rune, t *tree.Trace, cells int, colour string,
 	return strings.Repeat(" ", lead) + p.Paint(colour, body) + strings.Repeat(" ", cells-lead-human.Columns(body))
 }
 
-// axis is the line above the bars: the times since the start, of a trace of ns, at both ends and, with enough room, at the quarters.
+// axis returns the line above the bars: the times since the start, of a trace of ns, at both ends and, with enough room, at the quarters.
 func axis(ns int64, cells int) string {
 	line := []rune(strings.Repeat(" ", cells+2))   // as wide as a bar with its frame
 	for _, quarter := range []int{0, 4, 2, 1, 3} { // the most important first: a later time that would touch an earlier one is left out

@@ -161,8 +161,8 @@ func joinedLabel(s *tree.Span) (name, end string, ok bool) {
 	return "", "", false
 }
 
-// joinedDetails are the details of step_join's spans: of an aggregate the waiting, the longest, the communicator and how the spans were found, of a copy of a
-// span from another trace the id of that trace and whether the time is unknown, of a breakdown the three longest parts.
+// joinedDetails returns the details of step_join's spans: of an aggregate the waiting, the longest, the communicator and how the spans were found, of a copy of
+// a span from another trace the id of that trace and whether the time is unknown, of a breakdown the three longest parts.
 func joinedDetails(s *tree.Span) (d []string) {
 	switch s.Kind {
 	case view.KindAggregate:
@@ -199,7 +199,7 @@ func joinedDetails(s *tree.Span) (d []string) {
 	return d
 }
 
-// partsOf are the parts of a breakdown with time, the longest first; unattributed time comes last.
+// partsOf returns the parts of a breakdown with time, the longest first; unattributed time comes last.
 func partsOf(s *tree.Span) []view.PartTime {
 	var b view.Breakdown
 	b.Read(s.Span)
@@ -316,8 +316,8 @@ func joinedNotes(_ *tree.Trace, rows []row) []string {
 	return []string{"rows with × sum up spans of other traces, joined by process, host or run; the slowest of these are below"}
 }
 
-// framed is the trace with Start and End, the axis of the drawing, of the spans with logged times alone: below step_join's root may be spans of logs without
-// times, whose synthetic times may lie hours away. A trace without such a root, or without logged times, stays as is.
+// framed returns the trace with Start and End, the axis of the drawing, of the spans with logged times alone: below step_join's root may be spans of logs
+// without times, whose synthetic times may lie hours away. A trace without such a root, or without logged times, stays as is.
 func framed(t *tree.Trace) *tree.Trace {
 	if rootOf(t) == nil {
 		return t
@@ -337,13 +337,13 @@ func framed(t *tree.Trace) *tree.Trace {
 	return &f
 }
 
-// outside says whether a span lies outside of a trace's axis (see framed) and its parent does not, so that a note is needed once per subtree.
+// outside reports whether a span lies outside of a trace's axis (see framed) and its parent does not, so that a note is needed once per subtree.
 func outside(s *tree.Span, t *tree.Trace) bool {
 	out := func(s *tree.Span) bool { return s.End() < t.Start || s.Start() > t.End }
 	return out(s) && (s.Parent == nil || !out(s.Parent))
 }
 
-// breakdownOf is the breakdown of the longest window of a trace, or nil. The longest is the outermost: a batch lies in its step.
+// breakdownOf returns the breakdown of the longest window of a trace, or nil. The longest is the outermost: a batch lies in its step.
 func breakdownOf(t *tree.Trace) (longest *tree.Span) {
 	for _, s := range t.Spans {
 		if s.Kind == view.KindBreakdown && (longest == nil || s.NS() > longest.NS()) {
@@ -353,7 +353,7 @@ func breakdownOf(t *tree.Trace) (longest *tree.Span) {
 	return longest
 }
 
-// room is how many of the maxLines a waterfall may have: the breakdown's table above, a line per part and a head, takes the rest.
+// room returns how many of the maxLines a waterfall may have: the breakdown's table above, a line per part and a head, takes the rest.
 func room(t *tree.Trace) int {
 	if s := breakdownOf(t); s != nil {
 		return maxLines - len(partsOf(s)) - 1

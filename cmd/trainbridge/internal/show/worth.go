@@ -36,9 +36,9 @@ func worth(traces []*tree.Trace) []*tree.Trace {
 	return out[:min(mostWorth, len(out))]
 }
 
-// interesting is the trace with the step, batch or pass that took the most s beyond its limit, else with the highest TQ overhead, else with the worst training
-// step, pass or collective (of passes, with the most verdicts, then the slowest; of collectives, with the latest rank, then the slowest), else with the most
-// spans; the newest of equals.
+// interesting returns the trace with the step, batch or pass that took the most s beyond its limit, else with the highest TQ overhead, else with the worst
+// training step, pass or collective (of passes, with the most verdicts, then the slowest; of collectives, with the latest rank, then the slowest), else with
+// the most spans; the newest of equals.
 func interesting(traces []*tree.Trace) *tree.Trace {
 	ranked := make([]*interest, len(traces))
 	for i, t := range traces {

@@ -238,12 +238,12 @@ func merge(to, x, y []interval) []interval {
 	return to
 }
 
-// splits says whether the piece has stages' shares of a pass.
+// splits reports whether the piece has stages' shares of a pass.
 func (p *Piece) splits() bool {
 	return p.Kind.rpc() && slices.ContainsFunc(p.Split[:], stated)
 }
 
-// stated says whether a share is valid.
+// stated reports whether a share is valid.
 func stated(share float64) bool { return share > 0 && share <= math.MaxFloat64 }
 
 // know records the kinds of the piece.
@@ -292,7 +292,7 @@ func (t *table) reset() {
 	clear(t.ns)
 }
 
-// sorted are the parts, the longest first.
+// sorted returns the parts, the longest first.
 func (t *table) sorted() []Part {
 	t.parts = t.parts[:0]
 	for who, length := range t.ns {
@@ -302,7 +302,7 @@ func (t *table) sorted() []Part {
 	return t.parts
 }
 
-// Worker is the rank of w without the operation, to add up a rank's time over operations; false: no rank. A rank's number in a communicator only means
+// Worker returns the rank of w without the operation, to add up a rank's time over operations; false: no rank. A rank's number in a communicator only means
 // something together with the communicator.
 func (w Who) Worker() (of Who, ok bool) {
 	of = Who{Rank: w.Rank, HasRank: w.HasRank, Local: w.Local, Host: w.Host, Unrecorded: w.Unrecorded}
@@ -354,7 +354,7 @@ func compare(x, y *Piece) int {
 
 func seconds(ns int64) float64 { return float64(ns) / 1e9 }
 
-// nanoseconds is a time in ns, 0 for an invalid one, and at most what an int64 has room for.
+// nanoseconds returns a time in ns, 0 for an invalid one, and at most what an int64 has room for.
 func nanoseconds(seconds float64) int64 {
 	switch ns := seconds * 1e9; {
 	case !(ns > 0):

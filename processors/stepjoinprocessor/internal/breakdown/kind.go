@@ -43,16 +43,16 @@ func attributes(prefix string) (keys [Kinds]string) {
 	return keys
 }
 
-// String is the value of spans.AttrStepPart.
+// String returns the value of spans.AttrStepPart.
 func (k Kind) String() string { return names[k] }
 
-// TimeAttribute is the attribute of the kind's exclusive wall-clock.
+// TimeAttribute returns the attribute of the kind's exclusive wall-clock.
 func (k Kind) TimeAttribute() string { return times[k] }
 
-// SumAttribute is the attribute of the sum of its durations.
+// SumAttribute returns the attribute of the sum of its durations.
 func (k Kind) SumAttribute() string { return sums[k] }
 
-// UnionAttribute is the attribute of its wall-clock time.
+// UnionAttribute returns the attribute of its wall-clock time.
 func (k Kind) UnionAttribute() string { return unions[k] }
 
 func (k Kind) rpc() bool { return RPCSerialize <= k && k <= RPCUnattributed }

@@ -39,7 +39,7 @@ type Group struct { // pointers first: the garbage collector scans no further th
 	one        [1]Window // memory of Windows for a single window, the usual case
 }
 
-// Group is the group of a trace, new where absent.
+// Group returns the group of a trace, made if absent.
 func (r *Run) Group(id pcommon.TraceID, service string) *Group {
 	g := r.Groups[id]
 	if g == nil {
@@ -67,15 +67,15 @@ func (g *Group) Lacks(why string) {
 	}
 }
 
-// Functions is the number of TransferQueue functions.
+// Functions returns the number of TransferQueue functions.
 func (g *Group) Functions() int { return g.functions }
 
-// HasStep says whether the group has a training step.
+// HasStep reports whether the group has a training step.
 func (g *Group) HasStep() bool {
 	return slices.ContainsFunc(g.Windows, func(w Window) bool { return w.Kind == Step })
 }
 
-// Has says whether a span is already known as a window or a leaf: repeats after a crash count once.
+// Has reports whether a span is already known as a window or a leaf: repeats after a crash count once.
 func (g *Group) Has(id pcommon.SpanID) bool {
 	if g.seen != nil {
 		_, ok := g.seen[id]
@@ -135,12 +135,12 @@ func (g *Group) widen(start, end int64, flags Flags) {
 // Observed marks the times as known to a second only.
 func (g *Group) Observed() bool { return g.flags.Has(Observed) }
 
-// Place is the time range of the group.
+// Place returns the time range of the group.
 func (g *Group) Place() Place {
 	return Place{Start: g.Start, End: g.End, Name: g.Name(), Observed: g.Observed(), Not: g}
 }
 
-// Name is the number of the name of one of the group's windows; 0: none.
+// Name returns the number of the name of one of the group's windows; 0: none.
 func (g *Group) Name() uint32 {
 	if len(g.Windows) == 0 {
 		return 0
@@ -148,7 +148,7 @@ func (g *Group) Name() uint32 {
 	return g.Windows[0].Name
 }
 
-// expected is how many calls of TransferQueue a group mostly has, to allocate once: a promised trace is that of a whole batch.
+// expected returns how many calls of TransferQueue a group mostly has, to allocate once: a promised trace is that of a whole batch.
 func (g *Group) expected() int {
 	if g.Promised {
 		return 16
@@ -168,7 +168,7 @@ func (r *Run) Close(g *Group, now time.Time) {
 	r.done = append(r.done, g)
 }
 
-// fitted is a list with less unused capacity than used.
+// fitted returns a list with less unused capacity than used.
 func fitted[T any](list []T) []T {
 	if cap(list) < 2*len(list) {
 		return list

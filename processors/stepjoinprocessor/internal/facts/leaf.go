@@ -27,7 +27,7 @@ const (
 	Typical = Waiting // of a step: the time is a median of many, not that of the step
 )
 
-// Has says whether a flag is set.
+// Has reports whether a flag is set.
 func (f Flags) Has(flag Flags) bool { return f&flag != 0 }
 
 // Leaf has the kept facts of one span, some 100 bytes. Texts are numbers of [Run.Text].
@@ -130,8 +130,8 @@ func (r *Run) FindRepeats(on bool) {
 	}
 }
 
-// Leaf is a leaf by index. Sort, Forget and Shed move leaves.
+// Leaf returns a leaf by index. Sort, Forget and Shed move leaves.
 func (r *Run) Leaf(i int) *Leaf { return &r.leaves[i] }
 
-// Leaves is the number of leaves of traces without a window.
+// Leaves returns the number of leaves of traces without a window.
 func (r *Run) Leaves() int { return len(r.leaves) }

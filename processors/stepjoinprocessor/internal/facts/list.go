@@ -26,7 +26,7 @@ func (l *list) sort() {
 	}
 }
 
-// from are the groups that begin at start or later.
+// from returns the groups that begin at start or later.
 func (l *list) from(start int64) []*Group {
 	i, _ := slices.BinarySearchFunc(l.groups, start, func(g *Group, t int64) int { return cmp.Compare(g.Start, t) })
 	return l.groups[i:]
@@ -82,10 +82,10 @@ func (r *Run) sortLeaves() {
 	r.ordered = len(r.leaves)
 }
 
-// lists are all lists of groups; of each group exactly one has it.
+// lists returns all lists of groups; of each group exactly one has it.
 func (r *Run) lists() [3]*list { return [...]*list{&r.wide, &r.batches, &r.narrow} }
 
-// listOf is the list where a group belongs, by its windows.
+// listOf returns the list where a group belongs, by its windows.
 func (r *Run) listOf(g *Group) *list {
 	switch {
 	case g.narrow():
@@ -96,7 +96,7 @@ func (r *Run) listOf(g *Group) *list {
 	return &r.wide
 }
 
-// narrow says whether the group is TransferQueue calls of single processes, without an id that joins them: such a group contains no other process's events.
+// narrow reports whether the group is TransferQueue calls of single processes, without an id that joins them: such a group contains no other process's events.
 func (g *Group) narrow() bool {
 	// Every window is a function of a known process.
 	return !g.Promised && len(g.Windows) > 0 && !slices.ContainsFunc(g.Windows, func(w Window) bool { return w.PID == 0 || w.Kind != Function })

@@ -27,8 +27,8 @@ func (r *Run) Communicates(id uint32, ranks, start, end int64) {
 	r.communicators = append(r.communicators, communicator{ranks, start, end})
 }
 
-// RanksAt is the number of ranks of the job in a window; 0: unknown. If no communicator was ever as large as the job by the training log (World), the log's
-// number counts: the ranks are in groups. Else communicators in use in the window are added up by size (8 of 4 ranks are 32), and the largest sum is the
+// RanksAt returns the number of ranks of the job in a window; 0: unknown. If no communicator was ever as large as the job by the training log (World), the
+// log's number counts: the ranks are in groups. Else communicators in use in the window are added up by size (8 of 4 ranks are 32), and the largest sum is the
 // number, at most that of the largest communicator: a job that continues with fewer ranks has new communicators for them. Without any in use, the largest ever
 // counts.
 func (r *Run) RanksAt(w *Window) int64 {

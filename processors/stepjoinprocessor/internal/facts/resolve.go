@@ -11,8 +11,8 @@ import (
 // arriving is the largest delay of a line after the event.
 const arriving = int64(time.Second)
 
-// resolution is the precision of a time, ns, of a span of a name: a log of whole seconds prints 12:00:01 for everything within a second. One time in a thousand
-// of a log of milliseconds is a whole second as well, hence all times of a name together decide.
+// resolution returns the precision of a time, ns, of a span of a name: a log of whole seconds prints 12:00:01 for everything within a second. One time in a
+// thousand of a log of milliseconds is a whole second as well, hence all times of a name together decide.
 func (r *Run) resolution(name uint32, ns int64) int64 {
 	switch {
 	case ns%int64(time.Second) == 0 && (int(name) >= len(r.fine) || !r.fine[name]): // no time of the name was finer
@@ -34,7 +34,7 @@ func (r *Run) noteTime(name uint32, end int64, flags Flags) {
 	r.fine[name] = true
 }
 
-// holds says whether a window may contain a time range, and whether certainly: for any offset of the two hosts' clocks up to r.Apart. Both allow for the
+// holds reports whether a window may contain a time range, and whether certainly: for any offset of the two hosts' clocks up to r.Apart. Both allow for the
 // tolerance and the precision of the logs. A window without a place in time, or shorter than the tolerance, contains nothing.
 func (r *Run) holds(w *Window, at *Place, tolerance time.Duration) (may, sure bool) {
 	if w.Flags.Has(Timeless|Point) || w.End-w.Start < int64(tolerance) {
@@ -52,7 +52,7 @@ func (r *Run) holds(w *Window, at *Place, tolerance time.Duration) (may, sure bo
 	return early <= apart && over <= apart, early <= -apart && over <= -apart
 }
 
-// Holds says whether a window may hold a place.
+// Holds reports whether a window may hold a place.
 func (v *Resolver) Holds(r *Run, w *Window, at Place) bool {
 	may, _ := r.holds(w, &at, v.Tolerance)
 	return may
@@ -195,7 +195,7 @@ func (v *Resolver) collect(r *Run, l *list, at *Place, fits func(*Window) bool) 
 // mostCompared is the largest number of candidates compared pairwise. Of more overlapping windows the largest is taken, if it contains all.
 const mostCompared = 64
 
-// largest is the largest candidate, if it contains all others and certainly the place, and no other is as long; else nil.
+// largest returns the largest candidate, if it contains all others and certainly the place, and no other is as long; else nil.
 func (v *Resolver) largest() *Group {
 	c := slices.MaxFunc(v.found, func(a, b candidate) int { return cmp.Compare(a.end-a.start, b.end-b.start) })
 	slack := int64(v.Tolerance)
@@ -212,9 +212,9 @@ func (v *Resolver) largest() *Group {
 	return c.group
 }
 
-// lowest is the lowest candidate of which is certain that the place is inside, whatever is true of the others: it contains each smaller candidate, and lies in
-// each larger one. Two candidates that overlap, or have the same times, rule each other out. nil: none is certain. ambiguous: smaller candidates exist; always
-// true with nil.
+// lowest returns the lowest candidate of which is certain that the place is inside, whatever is true of the others: it contains each smaller candidate, and
+// lies in each larger one. Two candidates that overlap, or have the same times, rule each other out. nil: none is certain. ambiguous: smaller candidates exist;
+// always true with nil.
 func (v *Resolver) lowest() (g *Group, ambiguous bool) {
 	if len(v.found) > mostCompared {
 		return v.largest(), true
@@ -268,7 +268,7 @@ func (r *Run) Each(start, end int64, f func(*Leaf)) {
 	}
 }
 
-// step is the number of a step, −1 if none.
+// step returns the number of a step, −1 if none.
 func (w *Window) step() int64 {
 	if w.Kind != Step {
 		return -1
@@ -284,7 +284,7 @@ func (g *Group) before(other *Group) bool {
 	return slices.Compare(g.ID[:], other.ID[:]) < 0
 }
 
-// Twin is the group with precedence over g that has the same step, by number and overlapping time, in another trace: another log's. nil: none. Call Sort
+// Twin returns the group with precedence over g that has the same step, by number and overlapping time, in another trace: another log's. nil: none. Call Sort
 // before.
 func (r *Run) Twin(g *Group, w *Window) *Group {
 	if w.step() < 0 || w.Flags.Has(Timeless) {

@@ -19,12 +19,12 @@ const (
 	unplacedBytes = 56
 )
 
-// Bytes is the approximate size of the group.
+// Bytes returns the approximate size of the group.
 func (g *Group) Bytes() int64 {
 	return groupBytes + int64(len(g.Windows))*windowBytes + int64(len(g.Own))*ownBytes + g.staged*stageBytes + int64(len(g.Unplaced))*unplacedBytes
 }
 
-// Bytes is the approximate size of the run.
+// Bytes returns the approximate size of the run.
 func (r *Run) Bytes() int64 {
 	return r.bytes + int64(len(r.shares))*128 + int64(len(r.names))*64 + int64(len(r.plain))*plainBytes + int64(len(r.processes))*processBytes
 }

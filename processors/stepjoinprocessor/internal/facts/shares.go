@@ -17,7 +17,7 @@ func (r *Run) SetShares(id pcommon.SpanID, of Shares) {
 	r.shares[id] = of
 }
 
-// SharesOf are the shares of a leaf.
+// SharesOf returns the shares of a leaf.
 func (r *Run) SharesOf(l *Leaf) Shares {
 	if !l.Shares {
 		return Shares{}

@@ -33,7 +33,7 @@ func (r *Run) Advance(name string, until int64, now time.Time) {
 	}
 }
 
-// Behind says whether a source has not reached the time until, although it is reading old logs (not live) and has sent something within wait.
+// Behind reports whether a source has not reached the time until, although it is reading old logs (not live) and has sent something within wait.
 func (r *Run) Behind(until int64, now time.Time, wait time.Duration) bool {
 	for _, s := range r.sources {
 		if s.until < until && now.Sub(s.last) < wait && !s.live {
@@ -50,7 +50,7 @@ func (r *Run) Ended(name string) {
 	}
 }
 
-// Unread says whether some source has neither ended nor reached the time until. Unlike for Behind, how long a source is silent does not matter.
+// Unread reports whether some source has neither ended nor reached the time until. Unlike for Behind, how long a source is silent does not matter.
 func (r *Run) Unread(until int64) bool {
 	for _, s := range r.sources {
 		if s.until < until && !s.ended {
@@ -60,7 +60,7 @@ func (r *Run) Unread(until int64) bool {
 	return false
 }
 
-// Reached is how far in time the sources have come.
+// Reached returns how far in time the sources have come.
 func (r *Run) Reached() (until int64) {
 	for _, s := range r.sources {
 		until = max(until, s.until)

@@ -33,7 +33,7 @@ func (r *Run) AddStage(g *Group, s Stage, now time.Time) {
 	r.touch(g, now)
 }
 
-// Settled are the stages, each once, in order of time.
+// Settled returns the stages, each once, in order of time.
 func (g *Group) Settled() []Stage {
 	if !g.settled {
 		slices.SortFunc(g.Stages, func(a, b Stage) int {

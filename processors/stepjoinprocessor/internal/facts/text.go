@@ -2,7 +2,7 @@ package facts
 
 const maxTexts = 65_536 // of a run
 
-// Number is the number of a text, new where absent. Beyond a run's limit, the number of the empty text: 0.
+// Number returns the number of a text, made if absent. Beyond a run's limit, the number of the empty text: 0.
 func (r *Run) Number(text string) uint32 {
 	if text == "" {
 		return 0
@@ -32,5 +32,5 @@ func (r *Run) newText(text string) uint32 {
 	return n
 }
 
-// Text is the text of a number.
+// Text returns the text of a number.
 func (r *Run) Text(n uint32) string { return r.names[n] }

@@ -44,12 +44,12 @@ func (r *Run) AddLate(g *Group, u Unplaced) {
 	}
 }
 
-// Waits says whether a pass is still to be drawn.
+// Waits reports whether a pass is still to be drawn.
 func (g *Group) Waits(id pcommon.SpanID) bool {
 	return slices.ContainsFunc(g.Unplaced, func(u Unplaced) bool { return u.Span == id && !u.Drawn })
 }
 
-// draws says whether a pass or a call is known.
+// draws reports whether a pass or a call is known.
 func (g *Group) draws(id pcommon.SpanID) bool {
 	return slices.ContainsFunc(g.Unplaced, func(u Unplaced) bool { return u.Span == id })
 }
@@ -88,7 +88,7 @@ func compareUnplaced(a, b Unplaced) int {
 	return cmp.Or(cmp.Compare(a.Start, b.Start), slices.Compare(a.Span[:], b.Span[:]))
 }
 
-// Passes is the number of unplaced passes.
+// Passes returns the number of unplaced passes.
 func (g *Group) Passes() (n int) {
 	for i := range g.Unplaced {
 		if !g.Unplaced[i].Call {

@@ -72,7 +72,7 @@ func (r *Run) Misses(now time.Time) {
 	}
 }
 
-// Awaits says whether a source of collectives has not sent everything that began until a time; or, for at most limit, whether a source may still be unknown:
+// Awaits reports whether a source of collectives has not sent everything that began until a time; or, for at most limit, whether a source may still be unknown:
 // for a run from Kafka, a source taken over by another gateway is silent meanwhile, and a process new to the run does not know the number of sources.
 func (r *Run) Awaits(until int64, now time.Time, limit time.Duration) bool {
 	if r.Partition != "" && (len(r.marks) == 0 || r.takenOver) && now.Sub(r.Since) < limit {

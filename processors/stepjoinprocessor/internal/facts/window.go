@@ -64,9 +64,9 @@ func (r *Run) AddWindow(g *Group, w Window, now time.Time) bool {
 	return true
 }
 
-// Main is the window of the group's breakdown: the longest of the training steps, those with times of their own and with parts first; else the longest pass;
-// else the longest other window; else all functions together, as one window; else, without functions, a Timeless training step. false: none of these has a
-// length.
+// Main returns the window of the group's breakdown: the longest of the training steps, those with times of their own and with parts first; else the longest
+// pass; else the longest other window; else all functions together, as one window; else, without functions, a Timeless training step. false: none of these has
+// a length.
 func (g *Group) Main() (w Window, ok bool) {
 	parted := g.parted()
 	for i := range g.Windows {
@@ -99,7 +99,7 @@ func (g *Group) Main() (w Window, ok bool) {
 	return w, ok
 }
 
-// timeless is the longest training step of a group that has durations and no place in time.
+// timeless returns the longest training step of a group that has durations and no place in time.
 func (g *Group) timeless() (w Window, ok bool) {
 	parted := g.parted()
 	for i := range g.Windows {
@@ -111,7 +111,7 @@ func (g *Group) timeless() (w Window, ok bool) {
 	return w, ok
 }
 
-// parted are the spans of the windows that have parts, if the group has several windows to choose from; else nil.
+// parted returns the spans of the windows that have parts, if the group has several windows to choose from; else nil.
 func (g *Group) parted() map[pcommon.SpanID]struct{} {
 	if len(g.Windows) < 2 || len(g.Own) == 0 {
 		return nil

@@ -62,7 +62,7 @@ func (r *Run) AppendLeaf(b []byte, l *Leaf) []byte {
 	return append(b, byte(l.Kind), byte(l.Flags))
 }
 
-// ReadLeaf is the inverse of AppendLeaf.
+// ReadLeaf reads what AppendLeaf has written.
 func (r *Run) ReadLeaf(c *wire.Cursor) (l Leaf) {
 	l.Trace, l.Span, l.Parent = ReadTrace(c), readSpan(c), readSpan(c)
 	l.Start = c.Varint()
@@ -78,7 +78,7 @@ func (w *Window) Append(b []byte) []byte {
 	return append(wire.AppendFloats(wire.AppendVarints(b, w.Number, w.World), w.Steps, w.Batch), byte(w.Kind))
 }
 
-// ReadWindow is the inverse of Window.Append, for the window of a leaf's span.
+// ReadWindow reads what Window.Append has written, for the window of a leaf's span.
 func ReadWindow(c *wire.Cursor, l *Leaf) Window {
 	w := Window{
 		Number: c.Varint(), World: c.Varint(), Steps: c.Float64(), Batch: c.Float64(), Kind: WindowKind(c.Byte()),
@@ -95,7 +95,7 @@ func (s *Stage) Append(b []byte) []byte {
 	return append(wire.AppendVarints(append(b, s.Span[:]...), s.Start, s.End-s.Start), byte(s.Kind), byte(s.Flags))
 }
 
-// ReadStage is the inverse of Stage.Append.
+// ReadStage reads what Stage.Append has written.
 func ReadStage(c *wire.Cursor) Stage {
 	s := Stage{Span: readSpan(c), Start: c.Varint()}
 	s.End, s.Kind, s.Flags = s.Start+c.Varint(), readKind(c), Flags(c.Byte())
@@ -108,7 +108,7 @@ func (r *Run) AppendUnplaced(b []byte, u *Unplaced) []byte {
 	return appendBool(wire.AppendBytes(b, r.Text(u.Name)), u.Call, u.Observed)
 }
 
-// ReadUnplaced is the inverse of AppendUnplaced.
+// ReadUnplaced reads what AppendUnplaced has written.
 func (r *Run) ReadUnplaced(c *wire.Cursor) Unplaced {
 	u := Unplaced{Span: readSpan(c), Parent: readSpan(c), Start: c.Varint()}
 	u.End, u.Number, u.Name = u.Start+c.Varint(), c.Varint(), r.readText(c)
@@ -119,7 +119,7 @@ func (r *Run) ReadUnplaced(c *wire.Cursor) Unplaced {
 // Append appends shares.
 func (s *Shares) Append(b []byte) []byte { return wire.AppendFloats(b, s[:]...) }
 
-// ReadShares is the inverse of Shares.Append.
+// ReadShares reads what Shares.Append has written.
 func ReadShares(c *wire.Cursor) (s Shares) {
 	for i := range s {
 		s[i] = c.Float64()
@@ -132,7 +132,7 @@ func (w *Watermark) Append(b []byte) []byte {
 	return appendBool(wire.AppendVarints(wire.AppendBytes(b, w.Source), w.Epoch, w.Number, w.Until, w.Sent, w.Unreadable), w.First)
 }
 
-// ReadWatermark is the inverse of Watermark.Append.
+// ReadWatermark reads what Watermark.Append has written.
 func ReadWatermark(c *wire.Cursor) Watermark {
 	w := Watermark{Source: string(c.Bytes()), Epoch: c.Varint(), Number: c.Varint(), Until: c.Varint(), Sent: c.Varint(), Unreadable: c.Varint()}
 	readBools(c, &w.First)
@@ -146,7 +146,7 @@ type Whole struct {
 	Sampled, RecordOnly, takenOver, unsettled bool
 }
 
-// Whole is the state of the run as a whole.
+// Whole returns the state of the run as a whole.
 func (r *Run) Whole() Whole {
 	return Whole{r.Trainer, r.Partition, r.Ranks, r.World, r.Apart, r.Sampled, r.RecordOnly, r.takenOver, r.unsettled}
 }

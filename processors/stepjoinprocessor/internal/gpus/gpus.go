@@ -28,7 +28,7 @@ const (
 	causes = int(Power) + 1
 )
 
-// Unexpected says whether a healthy machine at full load does not have the cause, which may then explain a slow window.
+// Unexpected reports whether a healthy machine at full load does not have the cause, which may then explain a slow window.
 func (c Cause) Unexpected() bool { return c <= Slowdown }
 
 var (
@@ -45,13 +45,13 @@ var (
 	}
 )
 
-// Attribute is the attribute of the cause's seconds.
+// Attribute returns the attribute of the cause's seconds.
 func (c Cause) Attribute() string { return attributes[c] }
 
 // Phrase follows "was held down".
 func (c Cause) Phrase() string { return phrases[c] }
 
-// causeOfPolicy is the cause of a counter of nvml. Other counters count idle GPUs, or sum up the counters with a cause.
+// causeOfPolicy returns the cause of a counter of nvml. Other counters count idle GPUs, or sum up the counters with a cause.
 func causeOfPolicy(policy string) (Cause, bool) {
 	for c, name := range policies {
 		if name == policy && name != "" {
@@ -61,7 +61,7 @@ func causeOfPolicy(policy string) (Cause, bool) {
 	return 0, false
 }
 
-// causeOfReason is the cause of a flag of nvml.
+// causeOfReason returns the cause of a flag of nvml.
 func causeOfReason(reason string) (Cause, bool) {
 	switch reason {
 	case "sw_thermal_slowdown", "hw_thermal_slowdown":
@@ -177,10 +177,10 @@ func New() *GPUs {
 	return &GPUs{now: time.Now, hosts: map[string]map[string]*GPU{}, workers: map[Process]*worker{}, most: MaxBytes / sampleBytes}
 }
 
-// Known says whether any GPU was seen: else nothing must be kept for them.
+// Known reports whether any GPU was seen: else nothing must be kept for them.
 func (g *GPUs) Known() bool { return g.known.Load() }
 
-// gpu is the GPU of a host, new where absent; nil beyond the limit.
+// gpu returns the GPU of a host, made if absent; nil beyond the limit.
 func (g *GPUs) gpu(host, id, name string, now time.Time) *GPU {
 	u := g.hosts[host][id]
 	if u == nil {
@@ -202,9 +202,9 @@ func (g *GPUs) gpu(host, id, name string, now time.Time) *GPU {
 	return u
 }
 
-// sample is the sample of a scrape at a time, ns: after the latest sample a new one, without values; at the time of the latest, the latest; before, nil. But a
-// time more than keep before the latest is of a clock set back, and begins the GPU anew. Samples older than keep are dropped, and where all samples have no
-// room, all become coarser.
+// sample returns the sample of a scrape at a time, ns: after the latest sample a new one, without values; at the time of the latest, the latest; before, nil.
+// But a time more than keep before the latest is of a clock set back, and begins the GPU anew. Samples older than keep are dropped, and where all samples have
+// no room, all become coarser.
 func (g *GPUs) sample(u *GPU, at int64, keep time.Duration) *sample {
 	n := len(u.samples)
 	if n > 0 && at <= u.samples[n-1].at {
@@ -264,7 +264,7 @@ func (u *GPU) forget() {
 	u.samples, u.xids, u.procs, u.codes, u.every, u.held = u.samples[:0], nil, nil, nil, 0, [causes]counter{}
 }
 
-// far is the longest time before it that a sample covers, ns: unscraped values are not invented. Driver counters cover any time.
+// far returns the longest time before it that a sample covers, ns: unscraped values are not invented. Driver counters cover any time.
 func (u *GPU) far(s *sample) int64 { return farthest * u.every * int64(s.scrapes) }
 
 // coarsen frees memory: of each GPU with more than 4 samples, pairs of consecutive samples are merged, except the latest, which still gets values; of all GPUs
@@ -351,7 +351,7 @@ func (g *GPUs) sweep(now time.Time) {
 	}
 }
 
-// Bytes is the size of the samples.
+// Bytes returns the size of the samples.
 func (g *GPUs) Bytes() int64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -39,7 +39,7 @@ const (
 	ofProcess
 )
 
-// kindOf is the meaning of a metric by its name; none: not used here.
+// kindOf returns the meaning of a metric by its name; none: not used here.
 func kindOf(metric string) kind {
 	switch metric {
 	case spans.MetricGPUUtilization:
@@ -226,7 +226,7 @@ func (g *GPUs) point(k kind, l *labels, p pmetric.NumberDataPoint, now time.Time
 	return true
 }
 
-// cause is the cause of throttling that the labels name, for a counter or a flag; false: none that is kept.
+// cause returns the cause of throttling that the labels name, for a counter or a flag; false: none that is kept.
 func (l *labels) cause(k kind) (Cause, bool) {
 	if k == ofThrottleTime {
 		return causeOfPolicy(l.which)
@@ -321,7 +321,7 @@ func (u *GPU) xid(name string, count, at int64) bool {
 	return true
 }
 
-// scrapedBefore says whether a scrape was made shortly before a time: within two usual gaps, or a minute.
+// scrapedBefore reports whether a scrape was made shortly before a time: within two usual gaps, or a minute.
 func (u *GPU) scrapedBefore(at int64) bool {
 	for i := len(u.samples) - 1; i >= 0; i-- {
 		if s := &u.samples[i]; s.at < at {

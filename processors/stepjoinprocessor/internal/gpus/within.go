@@ -25,7 +25,7 @@ type Held struct {
 	Seconds [causes]float64
 }
 
-// Longest is the longest cause of throttling, without causes normal on a healthy machine; false: none.
+// Longest returns the longest cause of throttling, without causes normal on a healthy machine; false: none.
 func (h *Held) Longest() (c Cause, ok bool) {
 	for of := range Cause(causes) {
 		if of.Unexpected() && h.Seconds[of] > 0 && (!ok || h.Seconds[of] > h.Seconds[c]) {
@@ -35,7 +35,7 @@ func (h *Held) Longest() (c Cause, ok bool) {
 	return c, ok
 }
 
-// Most is the time of the longest cause, except the power limit, reached by GPUs at full load.
+// Most returns the time of the longest cause, except the power limit, reached by GPUs at full load.
 func (h *Held) Most() float64 { return slices.Max(h.Seconds[:Power]) }
 
 // Error is an XID error of a GPU.
@@ -127,8 +127,8 @@ func (g *GPUs) of(to []*GPU, p Process, start, end int64) []*GPU {
 	return to
 }
 
-// runs is the process, if on the GPU at some time from start to end; else nil. A process counts as on the GPU from one usual gap before the first scrape that
-// saw the process, to farthest gaps after the last.
+// runs returns the process, if on the GPU at some time from start to end; else nil. A process counts as on the GPU from one usual gap before the first scrape
+// that saw the process, to farthest gaps after the last.
 func (u *GPU) runs(pid int32, start, end int64) *process {
 	for i := range u.procs {
 		p := &u.procs[i]
@@ -232,7 +232,7 @@ func (u *GPU) within(s *Scratch, w *Window, all *[values]over, start, end int64)
 	}
 }
 
-// heldIn is the time that a cause held within a sample: by its counter, else the whole sample if flagged at its beginning and at its end.
+// heldIn returns the time that a cause held within a sample: by its counter, else the whole sample if flagged at its beginning and at its end.
 func (u *GPU) heldIn(i int, c Cause) float64 {
 	x := &u.samples[i]
 	if x.held[c] >= 0 {

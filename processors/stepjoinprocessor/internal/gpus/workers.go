@@ -60,7 +60,7 @@ type seen struct {
 	at  int64
 }
 
-// infos are the GPUs on which the metrics just read have found processes of runs at work: a context opened needlessly on another GPU is no work, as for a
+// infos returns the GPUs on which the metrics just read have found processes of runs at work: a context opened needlessly on another GPU is no work, as for a
 // window. The list is valid until the next call.
 func (g *GPUs) infos() []Info {
 	g.infoList = g.infoList[:0]

@@ -40,7 +40,7 @@ type Cost struct {
 	GPUSeconds float64 // seconds x ranks, of the windows with known ranks
 }
 
-// run is the state of a run, new where absent.
+// run returns the state of a run, made if absent.
 func (h *History) run(id string) *run {
 	r, ok := h.runs.Get(id)
 	if !ok {
@@ -110,7 +110,7 @@ func (r *run) add(of blame, seconds float64, ranks int64) {
 	c.GPUSeconds += seconds * float64(ranks)
 }
 
-// Costs are the costs of a run's causes so far, the highest first.
+// Costs returns the costs of a run's causes so far, the highest first.
 func (h *History) Costs(of string) (out []Cost) {
 	r, ok := h.runs.Peek(of)
 	if !ok {
@@ -186,7 +186,7 @@ func (w *WhatIf) Sentence() string {
 		human.Percent(worst.Faster), human.Seconds(w.Duration-worst.Without), human.Seconds(w.Duration), human.Percent(worst.Share)))
 }
 
-// Slowdown is the paper's slowdown of a window: the duration over the duration without waiting for late ranks.
+// Slowdown returns the paper's slowdown of a window: the duration over the duration without waiting for late ranks.
 func Slowdown(b *breakdown.Breakdown) float64 {
 	return b.Duration / (b.Duration - b.Time[breakdown.Wait])
 }

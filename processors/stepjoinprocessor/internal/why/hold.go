@@ -144,8 +144,8 @@ func (o *peers) take(of []*window, near []int) {
 	}
 }
 
-// overhead is the verdict on a window whose work is usual (step, judged without overhead), and whose overhead, waiting and input, makes it slow. Unlike longer
-// work, which in many windows in succession is another regime, longer overhead is slow in any number of windows. false: not slow, or without a cause.
+// overhead returns the verdict on a window whose work is usual (step, judged without overhead), and whose overhead, waiting and input, makes it slow. Unlike
+// longer work, which in many windows in succession is another regime, longer overhead is slow in any number of windows. false: not slow, or without a cause.
 func (o *peers) overhead(w *window, step *regimes.Step) (v Verdict, slow bool) {
 	if step.State != regimes.Usual || len(o.windows) == 0 {
 		return v, false
@@ -163,7 +163,7 @@ func (o *peers) overhead(w *window, step *regimes.Step) (v Verdict, slow bool) {
 	return v, len(v.Causes) > 0
 }
 
-// attempt is the input of regimes: the durations of windows without their checkpoints and evaluations, which are compared with their own kind. work: also
+// attempt returns the input of regimes: the durations of windows without their checkpoints and evaluations, which are compared with their own kind. work: also
 // without overhead. Where the step numbers go back, the run was restarted (Starts). If any window has no number, no numbers are given.
 func attempt(of []*window, work bool) (out regimes.Attempt) {
 	out.Seconds, out.Number = make([]float64, 0, len(of)), make([]int64, 0, len(of))

@@ -11,7 +11,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// subject is the subject of a sentence: few windows have their own.
+// subject returns the subject of a sentence: few windows have their own.
 func (w *Window) subject() string {
 	switch {
 	case w.Subject != "":
@@ -30,9 +30,9 @@ func (w *Window) subject() string {
 	return "The step"
 }
 
-// sentence is the text of a verdict: "Step 17 took 3.2 s, 1.1 s more than usual (2.1 s): 1 s waiting for rank 3, 200 ms loading data; other parts took 100 ms
-// less." Without causes it names the missing log. less is the time by which other parts were shorter, more has the parts that were longer, the longest first.
-// All numbers are rounded to the digits of the duration before subtraction, so that the printed numbers add up.
+// sentence returns the text of a verdict: "Step 17 took 3.2 s, 1.1 s more than usual (2.1 s): 1 s waiting for rank 3, 200 ms loading data; other parts took 100
+// ms less." Without causes it names the missing log. less is the time by which other parts were shorter, more has the parts that were longer, the longest
+// first. All numbers are rounded to the digits of the duration before subtraction, so that the printed numbers add up.
 func sentence(w *window, v *Verdict, less float64, more []change) string {
 	s := grid(human.LastDigit(v.Value))
 	b := append([]byte(w.subject()), " took "...)
@@ -122,7 +122,7 @@ func whoOf(who breakdown.Who) cause.Who {
 	return cause.Who{Rank: who.Rank, HasRank: who.HasRank, Host: who.Host, Operation: who.Operation, Comm: who.Comm}
 }
 
-// missing is the reason why the logs do not explain the largest change.
+// missing returns the reason why the logs do not explain the largest change.
 func missing(w *window, more []change) cause.Reason {
 	r := cause.Reason{Of: missingLog(w, more), Trainer: w.Trainer}
 	if r.Of == spans.ReasonClocksApart {
@@ -131,7 +131,7 @@ func missing(w *window, more []change) cause.Reason {
 	return r
 }
 
-// missingLog is the reason, as in spans.AttrCauseReason, by the largest change without detail, else by what the window's logs do not tell; the first that
+// missingLog returns the reason, as in spans.AttrCauseReason, by the largest change without detail, else by what the window's logs do not tell; the first that
 // applies counts, and ReasonProfile if all is known that logs can tell.
 func missingLog(w *window, more []change) string {
 	known := &w.known
@@ -173,7 +173,7 @@ func missingLog(w *window, more []change) string {
 // grid is the step, s, to which all times of a sentence are rounded before addition, such as 0.01: so the printed numbers add up.
 type grid float64
 
-// round is a time in pieces of the grid.
+// round returns a time in pieces of the grid.
 func (g grid) round(seconds float64) int64 { return int64(math.Round(seconds / float64(g))) }
 
 // put appends a time given in pieces of the grid.

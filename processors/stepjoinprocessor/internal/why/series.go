@@ -31,12 +31,12 @@ type past struct {
 	timers            []Timer
 }
 
-// overhead is the time of waiting and input, s, which does not depend on the amount of work in the window.
+// overhead returns the time of waiting and input, s, which does not depend on the amount of work in the window.
 func (p *past) overhead() float64 {
 	return p.time[breakdown.Wait] + p.time[breakdown.Collective] + p.time[breakdown.DataLoading] + p.time[breakdown.Get] + p.time[breakdown.Put]
 }
 
-// timer is the time of a timer, s; 0: it did not run.
+// timer returns the time of a timer, s; 0: it did not run.
 func (p *past) timer(name string) float64 {
 	for i := range p.timers {
 		if p.timers[i].Name == name {
@@ -78,7 +78,7 @@ func (r *rare) add(seconds float64) {
 	}
 }
 
-// values are the last durations.
+// values returns the last durations.
 func (r *rare) values() []float64 { return r.last[:min(r.n, len(r.last))] }
 
 // peers are the windows that a window is compared with.
@@ -127,8 +127,8 @@ func robust(of []float64) (middle, spread float64) {
 	return middle, stat.Sigma(of, middle)
 }
 
-// at is the time of the origin n in a past window, of which of has the longest few, or 2*few of a held window. An origin that is not among so many took at most
-// the time of the last, and that counts; a shorter list has all.
+// at returns the time of the origin n in a past window, of which of has the longest few, or 2*few of a held window. An origin that is not among so many took at
+// most the time of the last, and that counts; a shorter list has all.
 func at(of []named, n named) float64 {
 	for i := range of {
 		if of[i].who == n.who && of[i].text == n.text {

@@ -159,7 +159,7 @@ func New() *History {
 	return h
 }
 
-// of is the series of a key, new where absent.
+// of returns the series of a key, made if absent.
 func (h *History) of(k Key) *series {
 	s, ok := h.series.Get(k)
 	if !ok {
@@ -234,7 +234,7 @@ type change struct {
 	detailed bool // may be named as a cause; see peers.detailed
 }
 
-// limit is the verdict part of every window: its usual time, and the threshold of slowness. l is the level of windows like it without checkpoint and
+// limit returns the verdict part of every window: its usual time, and the threshold of slowness. l is the level of windows like it without checkpoint and
 // evaluation; the usual time of each of these two, and its spread, is added where the window has one.
 func (o *peers) limit(w *window, l regimes.Level) Verdict {
 	usual, over, spread := l.Usual, l.Limit-l.Usual, 0.0
@@ -287,7 +287,7 @@ func (o *peers) explain(w *window, v *Verdict) {
 	v.Sentence = sentence(w, v, less, more)
 }
 
-// changes are the kinds that took longer than usual beyond noise, the largest change first; and the total time, s, by which other kinds were shorter.
+// changes returns the kinds that took longer than usual beyond noise, the largest change first; and the total time, s, by which other kinds were shorter.
 func (o *peers) changes(w *window, excess float64) (more []change, less float64) {
 	for k := range breakdown.Kind(breakdown.Kinds) {
 		usual, spread := 0.0, 0.0
@@ -308,7 +308,7 @@ func (o *peers) changes(w *window, excess float64) (more []change, less float64)
 	return more, less
 }
 
-// detailed says whether the logs have enough detail for a kind, longer by seconds, to be named as a cause. Without detail, any activity within may be the
+// detailed reports whether the logs have enough detail for a kind, longer by seconds, to be named as a cause. Without detail, any activity within may be the
 // cause. Longer computing needs a timer of the trainer, or a note about a GPU; if a rank is waited for as well (before has a Wait), a note explains the rank
 // instead.
 func (o *peers) detailed(w *window, k breakdown.Kind, seconds float64, before []change) bool {
@@ -345,7 +345,7 @@ func (o *peers) detailed(w *window, k breakdown.Kind, seconds float64, before []
 	}
 }
 
-// is says whether the note is about a rank.
+// is reports whether the note is about a rank.
 func (n *Note) is(rank breakdown.Who) bool {
 	of, ok := n.Who.Worker()
 	return ok && of == rank
@@ -353,7 +353,7 @@ func (n *Note) is(rank breakdown.Who) bool {
 
 func anyone(*Note) bool { return true }
 
-// cause is a change with its origin: the rank waited for, the collective, the trainer's timer or the GPU, if a single one is most of the change.
+// cause returns a change with its origin: the rank waited for, the collective, the trainer's timer or the GPU, if a single one is most of the change.
 func (o *peers) cause(w *window, c change) Cause {
 	out := Cause{Kind: c.kind, Seconds: c.seconds}
 	switch c.kind {
@@ -382,8 +382,8 @@ func (o *peers) cause(w *window, c change) Cause {
 	return out
 }
 
-// timer is the trainer's timer whose excess alone is most of the seconds; of several, as nested timers are, the usually shortest, which is the innermost. The
-// slowest rank is named if most of the excess is over the other ranks.
+// timer returns the trainer's timer whose excess alone is most of the seconds; of several, as nested timers are, the usually shortest, which is the innermost.
+// The slowest rank is named if most of the excess is over the other ranks.
 func (o *peers) timer(w *window, seconds float64) (who breakdown.Who, ok bool) {
 	least := math.Inf(1) // the usual time of who
 	for i := range w.Timers {
@@ -402,7 +402,7 @@ func (o *peers) timer(w *window, seconds float64) (who breakdown.Who, ok bool) {
 	return who, ok
 }
 
-// alike says whether the timers, two or more, took longer by about the factor of the window: none below half of the growth, or above twice. Timers that are
+// alike reports whether the timers, two or more, took longer by about the factor of the window: none below half of the growth, or above twice. Timers that are
 // usually short (part) do not count.
 func (o *peers) alike(w *window, v *Verdict) bool {
 	counted := 0
@@ -421,8 +421,8 @@ func (o *peers) alike(w *window, v *Verdict) bool {
 	return counted > 1
 }
 
-// alone is the origin whose excess over its own usual time alone is most of the seconds; false: none, or another has over half as much. now are the window's
-// origins, then those of a peer.
+// alone returns the origin whose excess over its own usual time alone is most of the seconds; false: none, or another has over half as much. now are the
+// window's origins, then those of a peer.
 func (o *peers) alone(now []named, then func(p *past) []named, seconds float64) (best named, ok bool) {
 	bestMore, second := 0.0, 0.0
 	for _, n := range now {
@@ -441,7 +441,7 @@ func (o *peers) alone(now []named, then func(p *past) []named, seconds float64) 
 	return best, true
 }
 
-// note is the note, of those that about accepts, that exceeds its usual time the most and by a good part of the seconds; the zero Note: none.
+// note returns the note, of those that about accepts, that exceeds its usual time the most and by a good part of the seconds; the zero Note: none.
 func (o *peers) note(w *window, seconds float64, about func(n *Note) bool) (best Note) {
 	longest := noted * seconds
 	for i := range w.Notes {

@@ -27,7 +27,7 @@ type Domain struct{ cfg Config }
 // New makes the domain.
 func New(cfg Config) *Domain { return &Domain{cfg: cfg} }
 
-// Kinds are the roots. Thousands of spans stand below each.
+// Kinds returns the roots. Thousands of spans stand below each.
 func (d *Domain) Kinds() []view.Kind { return []view.Kind{view.KindCollective} }
 
 // Outcomes of a collective.
@@ -93,7 +93,7 @@ func (j *judge) judgeRanks() {
 	}
 }
 
-// hang is the verdict about a collective that did not complete, by what the log tells of its ranks.
+// hang returns the verdict about a collective that did not complete, by what the log tells of its ranks.
 func (j *judge) hang() *verdict.Verdict[judge] {
 	missing, stuck := j.MissingRanks() > 0, j.Stuck.Len() > 0
 	switch {

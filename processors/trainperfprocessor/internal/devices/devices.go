@@ -41,7 +41,7 @@ type Models struct {
 	common string            // the model of all hosts' GPUs; "": several models, or none is known
 }
 
-// Of is the model of a host's GPUs, or without a host name the model of all hosts. "": unknown, or several.
+// Of returns the model of a host's GPUs, or without a host name the model of all hosts. "": unknown, or several.
 func (m *Models) Of(host string) string {
 	if host == "" {
 		return m.common
@@ -59,7 +59,7 @@ func New() *Devices {
 // Known returns the current snapshot.
 func (d *Devices) Known() *Models { return d.known.Load() }
 
-// IsAbout says whether a metric of this name may show devices.
+// IsAbout reports whether a metric of this name may show devices.
 func IsAbout(metric string) bool {
 	return metric == spans.MetricHardwareStatus || metric == spans.MetricGPUMemoryLimit
 }

@@ -36,7 +36,7 @@ type Judge interface {
 // than 30 %.
 const ShareResolution = 1e-9
 
-// Exceeds says whether a share is above its limit. A limit of 0 is none; NaN, an unknown share, is never above.
+// Exceeds reports whether a share is above its limit. A limit of 0 is none; NaN, an unknown share, is never above.
 func Exceeds(share, limit float64) bool { return limit > 0 && share > limit+ShareResolution }
 
 // At is where spans stand.

@@ -33,10 +33,10 @@ type All struct {
 // NewAll holds none.
 func NewAll() *All { return &All{byKey: lru.New[Key, *Episodes](lru.Size)} }
 
-// Len is how many keys have episodes.
+// Len returns how many keys have episodes.
 func (a *All) Len() int { return a.byKey.Len() }
 
-// Of returns the episodes of a key, new where absent. evicted: another key's episodes were dropped.
+// Of returns the episodes of a key, made if absent. evicted: another key's episodes were dropped.
 func (a *All) Of(key Key) (e *Episodes, evicted bool) {
 	e, ok := a.byKey.Get(key)
 	if !ok {
@@ -167,7 +167,7 @@ func (e *Episodes) note(verdict string) (ep *episode, first Answer, fresh bool) 
 	return ep, Answer{}, true
 }
 
-// held is how many of the last records the verdict held for.
+// held returns how many of the last records the verdict held for.
 func (ep *episode) held() int { return bits.OnesCount64(ep.lo) + bits.OnesCount64(ep.hi) }
 
 // say makes the answer that says the verdict on the current record, with the share if again, and remembers the answer for a repeat.
@@ -177,10 +177,10 @@ func (e *Episodes) say(ep *episode, again bool) Answer {
 	return ep.answer
 }
 
-// Share is the section of a template that ends the sentence of a repeated verdict; {held} and {of} are places of the domain.
+// Share returns the section of a template that ends the sentence of a repeated verdict; {held} and {of} are places of the domain.
 func Share(records string) string { return "[ True of {held} of the last {of} " + records + ".]" }
 
-// HeldAgain is the number of the last records with the verdict; −1 where the sentence has no share.
+// HeldAgain returns the number of the last records with the verdict; −1 where the sentence has no share.
 func (t *Answer) HeldAgain() int64 {
 	if !t.Again {
 		return -1

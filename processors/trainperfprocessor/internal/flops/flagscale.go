@@ -61,7 +61,7 @@ func FlagScale(m *spans.Model, w Writer) Count {
 	return Count{Forward: s.layers*(linear+core+ffn) + logits, Attention: s.layers * core, Logits: logits}
 }
 
-// grouped says whether perf_monitor uses its LLaMA formula. Without a type, the merged version uses it for grouped queries.
+// grouped reports whether perf_monitor uses its LLaMA formula. Without a type, the merged version uses it for grouped queries.
 func grouped(m *spans.Model, w Writer) bool {
 	switch {
 	case w == DouziUnnamed:

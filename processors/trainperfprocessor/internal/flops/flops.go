@@ -22,7 +22,7 @@ func (c Count) Times(n float64) Count {
 	return Count{Forward: c.Forward * n, Attention: c.Attention * n, Logits: c.Logits * n}
 }
 
-// Model is the FLOPs of the model, without recomputation: the forward pass, and the backward pass with two GEMMs for each forward GEMM.
+// Model returns the FLOPs of the model, without recomputation: the forward pass, and the backward pass with two GEMMs for each forward GEMM.
 func (c Count) Model() float64 { return 3 * c.Forward }
 
 // The recomputations of Megatron's recompute_granularity.
@@ -32,8 +32,8 @@ const (
 	RecomputeFull      = "full"      // the layers run once more
 )
 
-// Hardware is the FLOPs of the devices, with recomputed activations. For full recomputation that is the 96·B·s·l·h²·(1 + s/6h + V/16lh) of arXiv:2104.04473:
-// four passes over the layers, three over the logits.
+// Hardware returns the FLOPs of the devices, with recomputed activations. For full recomputation that is the 96·B·s·l·h²·(1 + s/6h + V/16lh) of
+// arXiv:2104.04473: four passes over the layers, three over the logits.
 func (c Count) Hardware(recompute string) float64 {
 	switch recompute {
 	case RecomputeFull:
@@ -111,10 +111,10 @@ func Unsupported(m *spans.Model) string {
 	return ""
 }
 
-// hybrid says whether layers are of several kinds, Mamba among them.
+// hybrid reports whether layers are of several kinds, Mamba among them.
 func hybrid(m *spans.Model) bool { return m.HybridPattern != "" || m.Hybrid }
 
-// linear says whether a model has linear attention. Megatron counts dsa (sparse attention) as dense.
+// linear reports whether a model has linear attention. Megatron counts dsa (sparse attention) as dense.
 func linear(m *spans.Model) bool {
 	switch m.AttentionVariant {
 	case "gdn", "gdn2", "gated_delta_net":
@@ -133,8 +133,8 @@ type shape struct {
 	latent                                                   float64 // input size of routed experts; 0: hidden
 }
 
-// shapeOf is the shape of a model. Defaults are those of Megatron's arguments.py; which layers have experts follows from the pattern, or from the frequency and
-// the number of dense layers at the beginning.
+// shapeOf returns the shape of a model. Defaults are those of Megatron's arguments.py; which layers have experts follows from the pattern, or from the
+// frequency and the number of dense layers at the beginning.
 func shapeOf(m *spans.Model) shape {
 	f := func(n int64) float64 { return float64(max(n, 0)) }
 	s := shape{
@@ -256,7 +256,7 @@ func attention(m *spans.Model, s *shape, causal bool) (projections, core float64
 	return projections, seq * s.heads * (qk + pos + v)
 }
 
-// linearLayers is how many of the layers have linear attention.
+// linearLayers returns how many of the layers have linear attention.
 func linearLayers(m *spans.Model, layers float64) float64 {
 	if m.LinearPattern != "" {
 		return min(float64(strings.Count(m.LinearPattern, "1")), layers)

@@ -190,7 +190,7 @@ func (f *file) fail(key string, err error) {
 	}
 }
 
-// text is a value as text: a string's content, or the JSON of another value, such as a number; empty: absent, or null.
+// text returns a value as text: a string's content, or the JSON of another value, such as a number; empty: absent, or null.
 func (f *file) text(key string) (s string) {
 	if raw, ok := f.keys[key]; ok && json.Unmarshal(raw, &s) != nil {
 		return strings.TrimSpace(string(raw))
@@ -198,8 +198,8 @@ func (f *file) text(key string) (s string) {
 	return s
 }
 
-// number is the value of the first of the keys that is present, not null and not an empty text: a whole number of 0 or more; 0: none, or another value, which
-// is an error. Numbers up to 2⁵³ are exact as floats.
+// number returns the value of the first of the keys that is present, not null and not an empty text: a whole number of 0 or more; 0: none, or another value,
+// which is an error. Numbers up to 2⁵³ are exact as floats.
 func (f *file) number(keys ...string) int64 {
 	for _, key := range keys {
 		text := f.text(key)

@@ -48,7 +48,7 @@ func read(table string) []row {
 	return rows
 }
 
-// words are the words of a name, in small letters: "A100-SXM4" has a100 and sxm4.
+// words returns the words of a name, in small letters: "A100-SXM4" has a100 and sxm4.
 func words(name string) []string {
 	return strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 }
@@ -73,7 +73,7 @@ func Of(device string) (flops float64, source string, ok bool) {
 	return 0, "", false
 }
 
-// contains says whether a name has all words of a pattern, in order, perhaps with others between.
+// contains reports whether a name has all words of a pattern, in order, perhaps with others between.
 func contains(name, pattern []string) bool {
 	for _, w := range name {
 		if w == pattern[0] {

@@ -19,7 +19,7 @@ type GPU struct {
 	Kind                string // hw.type, "" for gpu
 }
 
-// Scrape is the nvml metrics of GPUs: three states, the memory limit and the power of each. A GPU with a parent, a MIG device, has only the memory limit.
+// Scrape returns the nvml metrics of GPUs: three states, the memory limit and the power of each. A GPU with a parent, a MIG device, has only the memory limit.
 func Scrape(gpus ...GPU) pmetric.Metrics {
 	md := pmetric.NewMetrics()
 	ms := md.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics()

@@ -72,7 +72,7 @@ func Spread(td ptrace.Traces) {
 // Attrs are attributes of a span; nil: left out.
 type Attrs map[string]any
 
-// With is a copy with others in place.
+// With returns a copy with others in place.
 func (a Attrs) With(others Attrs) Attrs {
 	out := maps.Clone(a)
 	if out == nil {
@@ -258,7 +258,7 @@ var FastPass = Attrs{
 	spans.AttrZMQServerDuration: 0.71875, spans.AttrZMQUnattributedDuration: 0.03125, spans.AttrZMQOfflineDuration: 0.25,
 }
 
-// Host is where a rank runs.
+// Host returns where a rank runs.
 func Host(rank int) spans.Resource {
 	return spans.Resource{Service: "gpt", RunID: "run-1", Host: fmt.Sprint("node-", rank/8), PID: int64(1000 + rank)}
 }
@@ -324,7 +324,7 @@ func SpanByID(tb testing.TB, td ptrace.Traces, id int) ptrace.Span {
 	return ptrace.Span{}
 }
 
-// Double is a number that the span must have.
+// Double returns a number that the span must have.
 func Double(tb testing.TB, s ptrace.Span, name string) float64 {
 	tb.Helper()
 	v, ok := s.Attributes().Get(name)
@@ -347,7 +347,7 @@ func Numbers(tb testing.TB, s ptrace.Span, want map[string]float64) {
 	}
 }
 
-// Has says whether the span has the attribute.
+// Has reports whether the span has the attribute.
 func Has(s ptrace.Span, name string) bool {
 	_, ok := s.Attributes().Get(name)
 	return ok
@@ -356,8 +356,8 @@ func Has(s ptrace.Span, name string) bool {
 // Text of an attribute.
 func Text(s ptrace.Span, name string) string { return spans.AttrText(s.Attributes(), name) }
 
-// Verdicts are the titles of the verdicts about the span, with the severity where it is not the usual one: "tq_overhead warning". They are in the order of the
-// events, whose names the span must list. Of another writer's span, without events, they are the listed names.
+// Verdicts returns the titles of the verdicts about the span, with the severity where it is not the usual one: "tq_overhead warning". They are in the order of
+// the events, whose names the span must list. Of another writer's span, without events, they are the listed names.
 func Verdicts(s ptrace.Span) []string {
 	var head view.Head
 	head.Read(s)
@@ -387,7 +387,7 @@ func Verdicts(s ptrace.Span) []string {
 // Severity of the worst verdict.
 func Severity(s ptrace.Span) string { return Text(s, spans.AttrVerdictSeverity) }
 
-// Reasons are the sentences of the verdicts.
+// Reasons returns the sentences of the verdicts.
 func Reasons(s ptrace.Span) []string {
 	var out []string
 	for _, e := range s.Events().All() {

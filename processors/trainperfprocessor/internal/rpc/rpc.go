@@ -36,7 +36,7 @@ type Domain struct {
 // New makes the domain.
 func New(cfg Config) *Domain { return &Domain{cfg: cfg, episodes: episode.NewAll()} }
 
-// Kinds are the groups. Single calls pass unchanged.
+// Kinds returns the groups. Single calls pass unchanged.
 func (d *Domain) Kinds() []view.Kind {
 	return []view.Kind{view.KindPass, view.KindSession, view.KindCalls}
 }
@@ -170,8 +170,8 @@ func (j *judge) shareOf(seconds float64) float64 {
 // serverKnown: the log prints 0 where the server said nothing.
 func (j *judge) serverKnown() bool { return j.group.Duration[view.RPCServer] > 0 }
 
-// transportShare is the share of sending and receiving without the server's time; with that time where the log does not have the server's. NaN where sending or
-// receiving is unknown, and where the server worked for longer than the client waited: such numbers are wrong, not a share of nothing.
+// transportShare returns the share of sending and receiving without the server's time; with that time where the log does not have the server's. NaN where
+// sending or receiving is unknown, and where the server worked for longer than the client waited: such numbers are wrong, not a share of nothing.
 func (j *judge) transportShare() float64 {
 	wait := j.share[view.RPCSend] + j.share[view.RPCReceive]
 	if j.serverKnown() {
@@ -189,8 +189,8 @@ func (j *judge) transportShare() float64 {
 // ipcRate is a lower bound of ZeroMQ's rate through a Unix socket, By/s: in a public log of 43 s, sending 3.3 GiB took 2.5 s.
 const ipcRate = 1 << 30
 
-// moved is the share of the calls' time that moving their bytes takes at ipcRate; NaN where the bytes do not travel over the transport. Receive times include
-// the server's queue and compute, and the log's server column counts kernels at best; only the bytes show whether the transport can be the cause.
+// moved returns the share of the calls' time that moving their bytes takes at ipcRate; NaN where the bytes do not travel over the transport. Receive times
+// include the server's queue and compute, and the log's server column counts kernels at best; only the bytes show whether the transport can be the cause.
 func (j *judge) moved() float64 {
 	if j.group.SharedMemory {
 		return math.NaN()

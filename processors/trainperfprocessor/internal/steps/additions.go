@@ -61,7 +61,7 @@ func (a *additions) from(of *stated) {
 	*a = list[:n]
 }
 
-// has says whether the resource states an attribute with the same value, and marks it as needed.
+// has reports whether the resource states an attribute with the same value, and marks it as needed.
 func (s *stated) has(v *addition) bool {
 	for i := range s.additions {
 		if of := &s.additions[i]; of.x == v.x && *of == *v { // most attributes differ in the number, compared first
@@ -102,5 +102,5 @@ func (a additions) put(attrs pcommon.Map, others int) {
 	}
 }
 
-// positive says whether a number is known and above 0: neither NaN nor infinite.
+// positive reports whether a number is known and above 0: neither NaN nor infinite.
 func positive(x float64) bool { return x > 0 && !math.IsInf(x, 1) }

@@ -9,7 +9,7 @@ import (
 	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/peak"
 )
 
-// mfuLimit is the upper bound of a possible MFU. Peaks are of BF16: FP8 is twice as fast, FP4 four times.
+// mfuLimit returns the upper bound of a possible MFU. Peaks are of BF16: FP8 is twice as fast, FP4 four times.
 func (w *work) mfuLimit() float64 {
 	switch {
 	case w.res.model.FP4 != "":
@@ -23,7 +23,7 @@ func (w *work) mfuLimit() float64 {
 // implausible is an MFU hardly ever reached from above.
 const implausible = 0.01
 
-// plausible is an MFU that training reaches; a cause must lead to a plausible MFU.
+// plausible returns an MFU that training reaches; a cause must lead to a plausible MFU.
 func plausible(mfu float64) bool { return mfu > implausible && mfu <= 0.75 }
 
 // cause is a possible reason for an impossible MFU.
@@ -93,7 +93,7 @@ func appendCauses(b []byte, j *judge) []byte {
 	return b
 }
 
-// fits says whether the MFU under a cause is plausible, and keeps the MFU for the sentence.
+// fits reports whether the MFU under a cause is plausible, and keeps the MFU for the sentence.
 func (c *cause) fits(mfu float64) bool {
 	c.would = mfu
 	return plausible(mfu)

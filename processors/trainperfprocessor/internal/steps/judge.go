@@ -70,7 +70,7 @@ func (j *judge) compare(q quantity, x float64) *finding {
 	return &j.found
 }
 
-// worldOf is the number of ranks by the log; 0: not logged, or for a loss, which is independent of the ranks.
+// worldOf returns the number of ranks by the log; 0: not logged, or for a loss, which is independent of the ranks.
 func (j *judge) worldOf(q quantity) int64 {
 	if q == quantityLoss {
 		return 0

@@ -50,7 +50,7 @@ func (w *work) sized() {
 	w.seq = float64(max(w.res.model.SeqLength, 0))
 }
 
-// rank is the step's rank, else the local rank, else the resource's. 0 counts as none (resource.rank).
+// rank returns the step's rank, else the local rank, else the resource's. 0 counts as none (resource.rank).
 func (w *work) rank() int64 {
 	if rank := w.Rank.Or(w.LocalRank.N); rank != 0 {
 		return rank
@@ -71,8 +71,8 @@ type made struct {
 	detected     string // the model of the device, where only GPU metrics name it
 }
 
-// worldSize is the number of devices, 0 when unknown: the configured, else that of the model's description, of the step or of the resource, else as follows
-// from the log's FLOP/s.
+// worldSize returns the number of devices, 0 when unknown: the configured, else that of the model's description, of the step or of the resource, else as
+// follows from the log's FLOP/s.
 func (d *Domain) worldSize(w *work) float64 {
 	for _, n := range [...]int64{d.cfg.WorldSize, w.res.model.WorldSize, w.WorldSize.N, w.res.world} {
 		if n > 0 {
@@ -249,8 +249,8 @@ func (w *work) addPeak(add *additions) {
 	add.finite(spans.AttrMFU, w.mfu)
 }
 
-// peakOf is the peak of one device, {flop}/s; 0 when unknown, logged once per name. The peak of the config comes first, then that of the first device named: by
-// the config, the step, the resource, or the GPU metrics of the host (w.detected).
+// peakOf returns the peak of one device, {flop}/s; 0 when unknown, logged once per name. The peak of the config comes first, then that of the first device
+// named: by the config, the step, the resource, or the GPU metrics of the host (w.detected).
 func (d *Domain) peakOf(w *work) float64 {
 	if d.cfg.PeakFlops > 0 {
 		return d.cfg.PeakFlops
@@ -276,7 +276,7 @@ func (d *Domain) peakOf(w *work) float64 {
 	return w.res.peak
 }
 
-// lookUpPeak is the peak of a device by its name, {flop}/s; 0: unknown.
+// lookUpPeak returns the peak of a device by its name, {flop}/s; 0: unknown.
 func (d *Domain) lookUpPeak(device string) float64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -150,7 +150,7 @@ func (d *Domain) warnOnce(reason, text string, field zap.Field) {
 	}
 }
 
-// describes says whether a model has an architecture, beside facts of the run.
+// describes reports whether a model has an architecture, beside facts of the run.
 func describes(m *spans.Model) bool {
 	a := *m
 	a.Type, a.SeqLength, a.GlobalBatchSize, a.WorldSize, a.DataParallelSize, a.PipelineParallel, a.Recompute, a.FP8, a.FP4 = "", 0, 0, 0, 0, 0, "", "", ""

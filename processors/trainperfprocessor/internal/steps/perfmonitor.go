@@ -34,8 +34,8 @@ func (j *judge) judgePerfMonitor() {
 	j.judgeSamples(found, explained, sizes)
 }
 
-// counted is the {flop} of one step by the log, and the relative error from print rounding and time measurement: FLOPs as logged, else FLOP/s × time. 1e-3 is
-// the allowance for the measurement of the time.
+// counted returns the {flop} of one step by the log, and the relative error from print rounding and time measurement: FLOPs as logged, else FLOP/s × time. 1e-3
+// is the allowance for the measurement of the time.
 func (w *work) counted() (flop, tolerance float64) {
 	const printed = 0.005e12 // %.2f TFLOP(/s)
 	if w.FlopCountReported > 0 {
@@ -50,11 +50,11 @@ func (w *work) counted() (flop, tolerance float64) {
 	return rate * w.seconds, 1e-3 + printed/each + w.timeRounding()
 }
 
-// timeRounding is how far printing %.1f ms may have moved the time, relative.
+// timeRounding returns how far printing %.1f ms may have moved the time, relative.
 func (w *work) timeRounding() float64 { return 0.05e-3 / w.seconds }
 
-// seen is the samples of a step by perf_monitor's rates, and the relative error from print rounding and time measurement (1e-3, as of counted): samples/s have
-// one decimal; tokens/s, samples/s times seq_length, are more precise where both are of the same samples.
+// seen returns the samples of a step by perf_monitor's rates, and the relative error from print rounding and time measurement (1e-3, as of counted): samples/s
+// have one decimal; tokens/s, samples/s times seq_length, are more precise where both are of the same samples.
 func (w *work) seen() (samples, tolerance float64) {
 	rate, rounding := w.SampleThroughput, 0.05/w.SampleThroughput
 	if finer := w.TokenThroughput / w.seq; math.Abs(finer-rate) <= 0.051 { // the rounding of rate, and 0.001 for floats

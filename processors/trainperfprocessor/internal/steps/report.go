@@ -29,7 +29,7 @@ func (j *judge) judgeReport() {
 	}
 }
 
-// conventions are the least and the most FLOPs that a right log may count, as shares of the counted FLOPs: without the attention matrix, and with the whole
+// conventions returns the least and the most FLOPs that a right log may count, as shares of the counted FLOPs: without the attention matrix, and with the whole
 // matrix.
 func (w *work) conventions() (least, most float64) {
 	model := w.res.sample.Model()

@@ -48,7 +48,7 @@ type recentSeries [quantityLoss + 1]struct {
 	series *series
 }
 
-// of returns the series of a key, new where absent. evicted: another series was dropped.
+// of returns the series of a key, made if absent. evicted: another series was dropped.
 func (a *allSeries) of(key seriesKey, recent *recentSeries) (s *series, evicted bool) {
 	r := &recent[key.quantity]
 	if r.series != nil && r.rank == key.rank && r.format == key.format {
@@ -251,8 +251,8 @@ func (s *series) bounds() (floor, ceiling float64) {
 	return s.floor, s.ceiling
 }
 
-// median is the median of the values. Only those between floor and ceiling are sorted: with below values less, the middle ones are at (n−1)/2 − below and n/2 −
-// below.
+// median returns the median of the values. Only those between floor and ceiling are sorted: with below values less, the middle ones are at (n−1)/2 − below and
+// n/2 − below.
 func (s *series) median() float64 {
 	floor, ceiling := s.bounds()
 	s.sorted, s.ordered = s.sorted[:0], false
@@ -349,8 +349,8 @@ func (s *series) spike(x float64, cfg *Config, f *finding) {
 	f.spike, s.inSpike = f.spike && !s.inSpike, f.spike
 }
 
-// risen is the limit above which a loss is a spike.
+// risen returns the limit above which a loss is a spike.
 func risen(median float64) float64 { return median + spikeFloor*math.Abs(median) }
 
-// lowest is the lower bound of speeds by chance.
+// lowest returns the lower bound of speeds by chance.
 func (f *finding) lowest() float64 { return f.median * math.Exp(-robustZ*f.spread/f.median) }

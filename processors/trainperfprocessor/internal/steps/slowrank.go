@@ -45,7 +45,7 @@ func newSlowRanks() *slowRanks {
 	return &slowRanks{byKey: lru.New[slowRankKey, *slowRankLog](lru.Size)}
 }
 
-// of returns the log of a key, new where absent. evicted: another log was dropped.
+// of returns the log of a key, made if absent. evicted: another log was dropped.
 func (s *slowRanks) of(key slowRankKey) (log *slowRankLog, evicted bool) {
 	log, ok := s.byKey.Get(key)
 	if !ok {
@@ -66,7 +66,7 @@ type slowest struct {
 	step      float64 // s, of one step
 }
 
-// compares says whether the record compares ranks. The first iteration compiles and allocates.
+// compares reports whether the record compares ranks. The first iteration compiles and allocates.
 func (r *slowest) compares() bool {
 	first := r.iteration.OK && r.iteration.N <= 1
 	return r.Rank.OK && !first && r.Peers.N > 0 && r.Duration > 0 && r.PeersDuration > 0

@@ -168,7 +168,7 @@ func (q quantity) append(b []byte, x float64) []byte {
 	return append(human.AppendDigits(b, x), speedUnit[q]...)
 }
 
-// stated is a speed as written on the span: of steps, their time.
+// stated returns a speed as written on the span: of steps, their time.
 func (q quantity) stated(x float64) float64 {
 	if q == quantitySteps {
 		return 1 / x

@@ -26,7 +26,7 @@ type shares struct {
 
 var noShares = shares{share: [childStages]float64{math.NaN(), math.NaN(), math.NaN()}, overhead: math.NaN()}
 
-// attributes is the largest number of attributes for a function: three shares, each with its source where taken from the log, three more numbers, and the
+// attributes returns the largest number of attributes for a function: three shares, each with its source where taken from the log, three more numbers, and the
 // summary.
 func (s *shares) attributes() int {
 	n := childStages + 3 + 1
@@ -46,7 +46,7 @@ type spent struct {
 	complete   bool                // the end of the function was seen, and the end of each stage
 }
 
-// staged says whether any stage has a duration.
+// staged reports whether any stage has a duration.
 func (s *spent) staged() bool {
 	return s.have[spans.TQGet] || s.have[spans.TQCompute] || s.have[spans.TQPut]
 }

@@ -111,7 +111,7 @@ func (j *judge) judgeOverhead(f *function, found *shares) {
 	v.Say(&j.sheet, s, found.overhead, limit)
 }
 
-// seconds is the duration.
+// seconds returns the duration.
 func (f *function) seconds() float64 {
 	return float64(f.span.EndTimestamp()-f.span.StartTimestamp()) / 1e9
 }
