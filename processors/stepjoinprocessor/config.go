@@ -38,6 +38,7 @@ type Config struct {
 	Storage *component.ID `mapstructure:"storage"`
 }
 
+// createDefaultConfig returns a Config with the defaults.
 func createDefaultConfig() component.Config {
 	return &Config{Wait: 10 * time.Second, WaitLimit: 2 * time.Minute, Keep: 15 * time.Minute, Tolerance: time.Millisecond, MaxBytes: 16 << 20, Slowest: 3}
 }
@@ -82,7 +83,7 @@ func (c *Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// leafKindNamed returns the kind of a name in Config.Leaves, such as data_loading; false: no kind has the name.
+// leafKindNamed returns the kind with a name of Config.Leaves, such as data_loading; false: no kind has the name.
 func leafKindNamed(name string) (breakdown.Kind, bool) {
 	for k := range breakdown.Unattributed {
 		if k.String() == name {
@@ -92,7 +93,7 @@ func leafKindNamed(name string) (breakdown.Kind, bool) {
 	return breakdown.Unattributed, false
 }
 
-// leafKinds returns the names that Config.Leaves may have.
+// leafKinds returns the names allowed in Config.Leaves.
 func leafKinds() (names []string) {
 	for k := range breakdown.Unattributed {
 		names = append(names, k.String())

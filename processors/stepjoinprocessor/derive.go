@@ -24,6 +24,7 @@ type joined struct {
 	at   int64  // beginning as drawn, ns
 }
 
+// end returns the end of the leaf as drawn, ns.
 func (j *joined) end() int64 { return j.at + j.leaf.End - j.leaf.Start }
 
 // deriver makes the spans added to groups. The memory is reused.
@@ -46,7 +47,7 @@ type deriver struct {
 	loader   why.Loader
 	seconds  []float64
 	ranks    int64 // of the job in the window; 0: unknown
-	gpus     near
+	gpus     windowProcesses
 	unsure   bool // clocks apart: parts of other hosts may lie in the window, and are not among d.pieces
 	counts   struct{ joined, ambiguous int64 }
 	out      *spans.Batch // takes the spans of this round, also breakdowns held before that now have their verdict; set by closeGroups
@@ -54,43 +55,43 @@ type deriver struct {
 }
 
 // derive makes the spans of a group that is being closed: our root of the trace, if the trace is to have one (rooted), copies of passes without a clock, and
-// the content of the main window. Spans that were made before, as the ledger (p.told) says, are not made again. placed: some of the group has a clock. p.mu is
-// held and the run sorted.
+// the content of the main window. Spans that the ledger (p.ledger) knows are not made again. placed: some part of the group has a clock. p.mu is held and the
+// run sorted.
 func (d *deriver) derive(out *spans.Batch, r *facts.Run, g *facts.Group, placed bool) {
 	res := spans.Resource{Service: g.Service, RunID: r.ID}
 	w, hasWindow := g.Main()
-	top := d.top(g, &w, hasWindow)
+	top := d.topSpan(g, &w, hasWindow)
 	lossesReachWindow := r.Lost > 0 && r.Lost >= w.Start && !w.Flags.Has(facts.Timeless)
 	if hasWindow && lossesReachWindow {
-		g.Lacks(r.LostBy)
+		g.SetPartial(r.LostBy)
 	}
-	if r.Sampled && !r.RecordOnly { // unsampled collectives did not come, as behind an exporter without record_only
-		g.Lacks(spans.PartialSampled)
+	if r.Sampled && !r.RecordOnly { // collectives were left out by sampling, and no record of them came either (record_only)
+		g.SetPartial(spans.PartialSampled)
 	}
-	if !placed && d.p.told.has(g.ID, pcommon.SpanID{}) { // passes without a clock, after their step was sent and forgotten: copies have no place
+	if !placed && d.p.ledger.has(g.ID, pcommon.SpanID{}) { // passes without a clock whose step was sent and forgotten: nothing places the copies
 		return
 	}
-	d.head(out, res, r, g, &w, hasWindow, placed)
+	d.addRootAndUnplaced(out, res, r, g, &w, hasWindow, placed)
 	window := w.Span
 	if window.IsEmpty() { // all functions of a batch together have no span, and an empty id in the ledger means the root
 		window = spans.SpanID(g.ID, spans.SpanBreakdown)
 	}
-	if !hasWindow || d.p.told.has(g.ID, window) {
+	if !hasWindow || d.p.ledger.has(g.ID, window) {
 		return
 	}
 	before := out.Len()
-	d.inside(out, res, r, g, &w, top)
+	d.deriveWindow(out, res, r, g, &w, top)
 	if out.Len() != before { // else no span was made, or the breakdown is held for its verdict
-		d.p.told.note(g.ID, window)
+		d.p.ledger.note(g.ID, window)
 	}
 }
 
-// inside adds the content of a group's main window, below top: the joined leaves of other traces, as aggregates and copies, and the breakdown. A step that
-// contains exactly one TransferQueue batch with a root has all of this in the batch's trace instead, with links both ways.
-func (d *deriver) inside(out *spans.Batch, res spans.Resource, r *facts.Run, g *facts.Group, w *facts.Window, top pcommon.SpanID) {
-	if twin := r.Twin(g, w); twin != nil { // another log has the step in the trace of an id: the content is added there
-		if of, _ := twin.Main(); twin.Promised { // a copy of the twin here leads there
-			d.addCopy(out, res, g.ID, top, r.Text(twin.Name()), twin.Start, twin.End, twin.ID, d.top(twin, &of, true), spans.JoinByIteration, spans.TimeDerived)
+// deriveWindow adds the content of a group's main window, below top: aggregates and copies of the joined leaves of other traces, and the breakdown. A step with
+// exactly one TransferQueue batch that has a root gets this content in the trace of the batch instead, with links both ways.
+func (d *deriver) deriveWindow(out *spans.Batch, res spans.Resource, r *facts.Run, g *facts.Group, w *facts.Window, top pcommon.SpanID) {
+	if twin := r.Twin(g, w); twin != nil { // another log has the step in the trace of an id: the content is added to that trace
+		if main, _ := twin.Main(); twin.Promised { // a copy of the twin in this trace leads to the content
+			d.addCopy(out, res, g.ID, top, r.Text(twin.Name()), twin.Start, twin.End, twin.ID, d.topSpan(twin, &main, true), spans.JoinByIteration, spans.TimeDerived)
 		}
 		return
 	}
@@ -100,22 +101,22 @@ func (d *deriver) inside(out *spans.Batch, res spans.Resource, r *facts.Run, g *
 		home, parent = batch, spans.RootID(batch.ID)
 		d.copyStep(out, res, r, g, w, home, parent)
 	}
-	d.aggregates(out, res, r, w, home, parent)
-	d.breakdown(out, res, r, g, w, home, parent)
+	d.addAggregates(out, res, r, w, home, parent)
+	d.addBreakdown(out, res, r, g, w, home, parent)
 }
 
-// top returns the id of the span that represents the group, and is the parent of added spans: our root of the trace, else the main window w. Without a window
-// the root's id is all there is.
-func (d *deriver) top(g *facts.Group, w *facts.Window, hasWindow bool) pcommon.SpanID {
+// topSpan returns the id of the span that represents the group, the parent of added spans: our root of the trace, else the main window w; without a window
+// always the id of the root.
+func (d *deriver) topSpan(g *facts.Group, w *facts.Window, hasWindow bool) pcommon.SpanID {
 	if rooted(g) || !hasWindow {
 		return spans.RootID(g.ID)
 	}
 	return w.Span
 }
 
-// root adds the span that was promised to the trace as the parent of its tops: from the group's first to last moment, named after the batch or the step.
-// Without any part with a clock, the made-up times are taken.
-func (d *deriver) root(out *spans.Batch, res spans.Resource, g *facts.Group, w *facts.Window, hasWindow bool) {
+// addRoot adds the promised root of the trace: from the group's first to last moment, named after the TransferQueue batch or the step. If no part of the group
+// has a clock, the made-up times count.
+func (d *deriver) addRoot(out *spans.Batch, res spans.Resource, g *facts.Group, w *facts.Window, hasWindow bool) {
 	name, source := spans.SpanStepRoot, spans.TimeDerived
 	if g.Functions() > 0 {
 		name = spans.SpanTQBatch
@@ -124,13 +125,13 @@ func (d *deriver) root(out *spans.Batch, res spans.Resource, g *facts.Group, w *
 	if end == 0 { // nothing has a place in time
 		source = spans.TimeSynthetic
 		for i := range g.Own {
-			start, end = extend(start, end, g.Own[i].Start, g.Own[i].End)
+			start, end = extendRange(start, end, g.Own[i].Start, g.Own[i].End)
 		}
 		for _, s := range g.Stages {
-			start, end = extend(start, end, s.Start, s.End)
+			start, end = extendRange(start, end, s.Start, s.End)
 		}
 		for i := range g.Windows {
-			start, end = extend(start, end, g.Windows[i].Start, g.Windows[i].End)
+			start, end = extendRange(start, end, g.Windows[i].Start, g.Windows[i].End)
 		}
 	}
 	s := out.Add(res, spans.Span{
@@ -143,15 +144,15 @@ func (d *deriver) root(out *spans.Batch, res spans.Resource, g *facts.Group, w *
 	putPartial(s, g.Partial)
 }
 
-// extend extends a time range by another; end 0: the range is still empty.
-func extend(start, end, from, to int64) (newStart, newEnd int64) {
+// extendRange returns the union of two time ranges; end 0: the first is still empty.
+func extendRange(start, end, from, to int64) (newStart, newEnd int64) {
 	if end == 0 {
 		return from, to
 	}
 	return min(start, from), max(end, to)
 }
 
-// putPartial marks a span that may lack something, with the reason (spans.AttrJoinPartialReason); empty: the span is whole.
+// putPartial marks a span as partial, with the reason (spans.AttrJoinPartialReason). With an empty reason the span is complete, and unchanged.
 func putPartial(s ptrace.Span, reason string) {
 	if reason != "" {
 		s.Attributes().PutBool(spans.AttrJoinPartial, true)
@@ -159,8 +160,8 @@ func putPartial(s ptrace.Span, reason string) {
 	}
 }
 
-// collect finds the content of the window w of group g: d.pieces of the breakdown, and d.joined, the leaves of other traces. It returns the group of the
-// TransferQueue batch within a step, if exactly one exists and certainly lies there, and the step's own trace has no batch; else nil.
+// collect finds the content of the window w of group g: d.pieces for the breakdown, and d.joined, the leaves of other traces. It returns the group of the
+// TransferQueue batch within a step, if exactly one exists and certainly lies in the step, and the step's own trace has no batch; else nil.
 //
 // A leaf counts in the breakdown of each window around it, but is joined (drawn) only in the innermost.
 func (d *deriver) collect(r *facts.Run, g *facts.Group, w *facts.Window) (batch *facts.Group) {
@@ -168,7 +169,7 @@ func (d *deriver) collect(r *facts.Run, g *facts.Group, w *facts.Window) (batch 
 	d.unsure = false
 	d.resolver.Tolerance = d.p.cfg.Tolerance
 	d.gpus.begin(r, w)
-	d.own(r, g, w)
+	d.addOwn(r, g, w)
 	if w.Flags.Has(facts.Timeless) { // only parts of the window's own trace are known to be within
 		return nil
 	}
@@ -176,7 +177,7 @@ func (d *deriver) collect(r *facts.Run, g *facts.Group, w *facts.Window) (batch 
 	batches := 0
 	isCall := w.Kind == facts.Pass || w.Kind == facts.Function && !g.Promised // contains no other window
 	if !isCall && r.ID != "" {
-		r.Within(w.Start-slack, w.End+slack, w.Kind != facts.Function, func(o *facts.Group) {
+		r.EachGroup(w.Start-slack, w.End+slack, w.Kind != facts.Function, func(o *facts.Group) {
 			bothBatches := w.Kind == facts.Function && o.Functions() > 0 // a batch lies in no batch
 			timeless := o.End == 0
 			if o == g || timeless || bothBatches || !d.resolver.Holds(r, w, o.Place()) {
@@ -187,10 +188,10 @@ func (d *deriver) collect(r *facts.Run, g *facts.Group, w *facts.Window) (batch 
 			if !d.liesIn(r, owner, g) {
 				return
 			}
-			if d.apart(r) {
+			if d.clocksApart(r) {
 				d.unsure = true // how much lies in the window is not known
 			} else {
-				d.own(r, o, nil)
+				d.addOwn(r, o, nil)
 			}
 			if direct && !o.Promised { // no call of a batch with a root of ours: the batch as a whole is linked (copyStep)
 				d.joinCalls(o, by, ambiguous)
@@ -203,7 +204,7 @@ func (d *deriver) collect(r *facts.Run, g *facts.Group, w *facts.Window) (batch 
 	}
 	// Leaves of traces without a window: collectives, calls, evaluations.
 	reach := d.reach(r, w)
-	r.Each(w.Start-reach, w.End+reach, func(l *facts.Leaf) {
+	r.EachLeaf(w.Start-reach, w.End+reach, func(l *facts.Leaf) {
 		unknownProcess := w.PID != 0 && l.Host == 0 // the window is one process's time
 		if l.Flags.Has(facts.Timeless|facts.Point) || unknownProcess {
 			return
@@ -219,17 +220,17 @@ func (d *deriver) collect(r *facts.Run, g *facts.Group, w *facts.Window) (batch 
 		direct := owner == g && by != "" // by is empty for a leaf of g's own trace, which needs no copy there
 		inside := d.liesIn(r, owner, g)
 		switch {
-		case d.apart(r) && (l.Host == 0 || l.Host != w.Host): // the leaf's time is by another clock
-			d.despite(r, g, w, l, inside)
+		case d.clocksApart(r) && (l.Host == 0 || l.Host != w.Host): // the leaf's time is by another clock
+			d.addLongWait(r, g, w, l, inside)
 		case inside:
-			d.piece(r, l)
+			d.addPiece(r, l)
 		}
 		if !inside {
 			return
 		}
 		if direct {
 			d.joined = append(d.joined, joined{l, by, drawnStart(l, w)})
-			d.count(ambiguous)
+			d.countJoined(ambiguous)
 		}
 	})
 	for i := range d.calls { // d.calls is final, so pointers into it stay valid
@@ -238,7 +239,7 @@ func (d *deriver) collect(r *facts.Run, g *facts.Group, w *facts.Window) (batch 
 	if w.Kind != facts.Step || batches != 1 {
 		return nil
 	}
-	hasOwnBatch, placeUncertain := g.Functions() > 0, d.apart(r) || batch.Observed()
+	hasOwnBatch, placeUncertain := g.Functions() > 0, d.clocksApart(r) || batch.Observed()
 	if hasOwnBatch || placeUncertain {
 		return nil
 	}
@@ -254,7 +255,7 @@ func drawnStart(l *facts.Leaf, w *facts.Window) int64 {
 	return max(min(l.Start, w.End-(l.End-l.Start)), w.Start)
 }
 
-// liesIn reports whether a group is other or lies within other, directly or over further groups: a call in a batch in a step.
+// liesIn reports whether group g is other, or lies within other, directly or over further groups (a call in a batch in a step).
 func (d *deriver) liesIn(r *facts.Run, g, other *facts.Group) bool {
 	// Without a run, spans may be of any job: no group lies in another.
 	for depth := 0; g != nil && g != other && depth < 3 && r.ID != ""; depth++ {
@@ -263,8 +264,8 @@ func (d *deriver) liesIn(r *facts.Run, g, other *facts.Group) bool {
 	return g == other
 }
 
-// joinCalls joins the windows of another trace but steps, such as calls of TransferQueue and passes of RPCs, to the window at hand. by and ambiguous are of
-// Resolver.Home.
+// joinCalls joins the windows of group o, except steps, to the window at hand as leaves: calls of TransferQueue and passes of RPCs. by and ambiguous are
+// results of Resolver.Home for o.
 func (d *deriver) joinCalls(o *facts.Group, by string, ambiguous bool) {
 	for i := range o.Windows {
 		w := &o.Windows[i]
@@ -275,41 +276,41 @@ func (d *deriver) joinCalls(o *facts.Group, by string, ambiguous bool) {
 			Trace: o.ID, Span: w.Span, Start: w.Start, End: w.End, Name: w.Name, Host: w.Host, LateRank: -1, Kind: breakdown.Unattributed, Flags: w.Flags,
 		})
 		d.callBy = append(d.callBy, by)
-		d.count(ambiguous)
+		d.countJoined(ambiguous)
 	}
 }
 
-// count counts a joined leaf for the telemetry; ambiguous: several windows contained it.
-func (d *deriver) count(ambiguous bool) {
+// countJoined counts a joined leaf for the telemetry; ambiguous: several windows contained it.
+func (d *deriver) countJoined(ambiguous bool) {
 	d.counts.joined++
 	if ambiguous {
 		d.counts.ambiguous++
 	}
 }
 
-// own adds the pieces of a group's own trace to the breakdown: stages of TransferQueue, leaves with a kind of time, and the trainer's timers of the step w. w
-// is the main window of the group at hand; nil for a group within the window at hand. Parts of steps are taken from the main window only, because each rank
-// writes its own; but for data, which all ranks wait for (loading).
-func (d *deriver) own(r *facts.Run, g *facts.Group, w *facts.Window) {
-	factor := d.parts(g, w)
+// addOwn adds the pieces of the own trace of a group to the breakdown: stages of TransferQueue, leaves with a kind of time, and the trainer's timers of the
+// step w. w is the main window of g; nil: g lies within the window at hand. Parts of steps come from the main window only, because each rank logs its own
+// parts; only the loading of data delays every rank, and is compared over all ranks (addLoading).
+func (d *deriver) addOwn(r *facts.Run, g *facts.Group, w *facts.Window) {
+	factor := d.readParts(g, w)
 	if w != nil {
 		d.timers = d.timers[:0]
 	}
 	for _, s := range g.Settled() {
 		d.pieces = append(d.pieces, pieceOf(s.Kind, s.Start, s.End, s.Flags))
 	}
-	compute, computes := 0.0, false // s, the time of parts without a kind, which is computing
+	compute, computes := 0.0, false // s: parts without a kind are computing; computes: at least one exists
 	d.gpus.windows(g)
 	for i := range g.Own {
 		l := &g.Own[i]
 		if l.Parent.IsEmpty() { // no part of a step
 			switch {
 			case l.Kind == breakdown.Unattributed || w != nil && l.Span == w.Span: // of no kind, or the window itself
-			case w != nil && l.Kind == breakdown.Evaluation && l.Flags.Has(facts.Timeless) && l.Start >= w.End: // logged behind the step, whose time leaves it out
-			case l.Kind != breakdown.Collective || !d.apart(r):
-				d.piece(r, l)
+			case w != nil && l.Kind == breakdown.Evaluation && l.Flags.Has(facts.Timeless) && l.Start >= w.End: // after the step: not part of its time
+			case l.Kind != breakdown.Collective || !d.clocksApart(r):
+				d.addPiece(r, l)
 			case w != nil: // a collective, with clocks apart
-				d.despite(r, g, w, l, true)
+				d.addLongWait(r, g, w, l, true)
 			}
 			continue
 		}
@@ -317,20 +318,19 @@ func (d *deriver) own(r *facts.Run, g *facts.Group, w *facts.Window) {
 			continue // of another step, or between two steps
 		}
 		length, direct := factor*float64(l.End-l.Start)/1e9, l.Parent == w.Span // s; not nested in another part
-		// Within a part that waits: the waiting part's own time is no computing.
 		inWait := slices.Contains(d.waits, l.Parent)
 		if l.Kind == breakdown.Unattributed {
 			d.timers = append(d.timers, why.Timer{Name: r.Text(l.Name), Seconds: length, Rank: int64(l.LateRank), Late: factor * float64(l.Late) / 1e9})
 		}
 		switch {
-		case l.Kind != breakdown.Unattributed && d.inWhole(r, g, w, l):
+		case l.Kind != breakdown.Unattributed && d.timedInAnotherPart(r, g, w, l): // would count twice
 		case l.Kind != breakdown.Unattributed:
 			d.pieces = append(d.pieces, breakdown.Piece{Kind: l.Kind, Seconds: length})
-			if !direct && !inWait { // the computing part around it includes this time
+			if !direct && !inWait { // the enclosing part is computing, and includes this time
 				compute -= length
 			}
 		case l.Flags.Has(facts.Waiting): // nobody computes
-		case direct || inWait: // a deeper part is in the time of the computing part around already
+		case direct || inWait: // a deeper part is already in the time of the enclosing computing part
 			compute, computes = compute+length, true
 		}
 	}
@@ -338,7 +338,7 @@ func (d *deriver) own(r *facts.Run, g *facts.Group, w *facts.Window) {
 		d.pieces = append(d.pieces, breakdown.Piece{Kind: breakdown.Compute, Seconds: math.Max(compute, 0)})
 	}
 	if w != nil && w.Kind == facts.Step {
-		d.loading(r, g, w, factor)
+		d.addLoading(r, g, w, factor)
 	}
 }
 
@@ -348,8 +348,9 @@ type load struct {
 	rank int32
 }
 
-// loading adds the time by which another rank loaded data for longer than the rank of the step w, where several ranks log the step: all wait for that rank.
-func (d *deriver) loading(r *facts.Run, g *facts.Group, w *facts.Window, factor float64) {
+// addLoading is for steps that several ranks log: if another rank loaded data for longer than the rank of step w, all ranks waited for that rank, and the
+// difference is added as loading. It also sets d.loader.
+func (d *deriver) addLoading(r *facts.Run, g *facts.Group, w *facts.Window, factor float64) {
 	d.loader = why.Loader{}
 	d.seconds = d.seconds[:0]
 	if len(g.Windows) < 2 {
@@ -363,34 +364,35 @@ func (d *deriver) loading(r *facts.Run, g *facts.Group, w *facts.Window, factor 
 	}
 	most := 0.0
 	for i := range g.Windows {
-		of := &g.Windows[i]
-		if of.Kind != facts.Step || of.Steps != w.Steps {
+		step := &g.Windows[i]
+		if step.Kind != facts.Step || step.Steps != w.Steps {
 			continue
 		}
-		one := d.loads[of.Span]
-		if one.took > most {
-			most, d.loader.Who = one.took, breakdown.Who{Rank: int64(one.rank), HasRank: one.rank >= 0, Host: r.Text(of.Host)}
+		loaded := d.loads[step.Span]
+		if loaded.took > most {
+			most, d.loader.Who = loaded.took, breakdown.Who{Rank: int64(loaded.rank), HasRank: loaded.rank >= 0, Host: r.Text(step.Host)}
 		}
-		d.seconds = append(d.seconds, one.took)
+		d.seconds = append(d.seconds, loaded.took)
 	}
 	if len(d.seconds) < 2 || most == 0 {
 		return
 	}
 	slices.Sort(d.seconds)
 	d.loader.Late = most - stat.Median(d.seconds)
-	if mine := d.loads[w.Span].took; most > mine {
-		d.pieces = append(d.pieces, breakdown.Piece{Kind: breakdown.DataLoading, Seconds: most - mine})
+	if took := d.loads[w.Span].took; most > took {
+		d.pieces = append(d.pieces, breakdown.Piece{Kind: breakdown.DataLoading, Seconds: most - took})
 	}
 }
 
-// inWhole reports whether the time of a part, of one micro batch, is in another part of the step w, over all micro batches.
-func (d *deriver) inWhole(r *facts.Run, g *facts.Group, w *facts.Window, l *facts.Leaf) bool {
-	whole, ok := trainers.WholeOf(r.Text(l.Name))
+// timedInAnotherPart reports whether l is a part of a single micro batch whose time is also in another part of step w: the part over all micro batches
+// (trainers.WholeOf).
+func (d *deriver) timedInAnotherPart(r *facts.Run, g *facts.Group, w *facts.Window, l *facts.Leaf) bool {
+	allBatches, ok := trainers.WholeOf(r.Text(l.Name))
 	if !ok {
 		return false
 	}
 	for i := range g.Own {
-		if o := &g.Own[i]; !o.Parent.IsEmpty() && r.Text(o.Name) == whole && d.stepOf(o) == w.Span {
+		if o := &g.Own[i]; !o.Parent.IsEmpty() && r.Text(o.Name) == allBatches && d.stepOf(o) == w.Span {
 			return true
 		}
 	}
@@ -402,10 +404,12 @@ func besideSteps(l *facts.Leaf) bool {
 	return l.Kind == breakdown.Checkpoint || l.Kind == breakdown.Evaluation
 }
 
-// parts records the parent of each part of a step (d.parents), the parts that wait (d.waits), and whether checkpoints and evaluations lie between steps
-// (d.between), as trainers.Beside has it. It returns by which number the timers are to be multiplied. A record of several
-// steps mostly has the timers' means per step: w.Steps. If that many of those within the steps do not fit in the window, the timers are sums: 1.
-func (d *deriver) parts(g *facts.Group, w *facts.Window) (factor float64) {
+// readParts records, for the step w, the parent of each part (d.parents), the parts that wait (d.waits), and whether checkpoints and evaluations lie between
+// steps (d.between), as decided by trainers.Beside.
+//
+// It returns the factor for the timers of the parts. A record of several steps mostly has mean timers per step: the factor is w.Steps. If the parts times
+// w.Steps are longer than the window, the timers are sums already: 1.
+func (d *deriver) readParts(g *facts.Group, w *facts.Window) (factor float64) {
 	clear(d.parents)
 	d.waits, d.between = d.waits[:0], false
 	if w == nil || w.Kind != facts.Step {
@@ -450,7 +454,7 @@ func (d *deriver) stepOf(l *facts.Leaf) pcommon.SpanID {
 	return parent
 }
 
-// pieceOf returns a piece from start to end, or of that length only where the times are synthetic.
+// pieceOf returns a piece of the time from start to end; with synthetic times (Timeless) a piece of that length without a place in time.
 func pieceOf(kind breakdown.Kind, start, end int64, flags facts.Flags) breakdown.Piece {
 	if flags.Has(facts.Timeless) {
 		return breakdown.Piece{Kind: kind, Seconds: float64(end-start) / 1e9}
@@ -458,17 +462,17 @@ func pieceOf(kind breakdown.Kind, start, end int64, flags facts.Flags) breakdown
 	return breakdown.Piece{Kind: kind, Start: start, End: end}
 }
 
-// piece adds a leaf to the breakdown. A collective with known arrivals is split into the wait for the last rank, and the rest. RPCs are split by the shares of
-// their stages.
-func (d *deriver) piece(r *facts.Run, l *facts.Leaf) {
+// addPiece adds a leaf to the breakdown. A collective with known arrivals is split into the wait for the last rank and the rest. RPCs are split by the shares
+// of their stages.
+func (d *deriver) addPiece(r *facts.Run, l *facts.Leaf) {
 	p := pieceOf(l.Kind, l.Start, l.End, l.Flags)
 	d.gpus.leaf(l)
 	switch {
 	case l.Kind == breakdown.Collective:
 		p.Who = breakdown.Who{Comm: r.Text(l.Comm), Operation: r.Text(l.Name)}
 		if l.Late >= 0 && p.End > p.Start {
-			p.Start = d.wait(r, l, p)
-			if p.Start >= p.End { // nothing but waiting
+			p.Start = d.addWait(r, l, p)
+			if p.Start >= p.End { // only waiting
 				return
 			}
 		}
@@ -479,79 +483,81 @@ func (d *deriver) piece(r *facts.Run, l *facts.Leaf) {
 	d.pieces = append(d.pieces, p)
 }
 
-// wait adds the wait for the last rank of a collective, and returns the end of the wait, ns. p has the collective's start and origin. The last rank is to blame
-// only from the arrival of the last but one on (Leaf.Blame): until then another rank was late, too. So the wait is two pieces: of nobody, then of the rank.
-func (d *deriver) wait(r *facts.Run, l *facts.Leaf, p breakdown.Piece) (end int64) {
+// addWait adds the wait for the last rank of a collective, and returns the end of the wait, ns. p has the start and the origin of the collective. The last rank
+// alone is to blame only since the arrival of the last but one (Leaf.Blame): before, another rank was late, too. So the wait becomes two pieces: first without
+// a rank, then of the last rank.
+func (d *deriver) addWait(r *facts.Run, l *facts.Leaf, p breakdown.Piece) (end int64) {
 	end = min(l.Start+l.Late, l.End)
 	p.Kind, p.End = breakdown.Wait, max(end-l.Blame, l.Start)
-	d.pieces = append(d.pieces, p) // even without length: punctuality is known
+	d.pieces = append(d.pieces, p) // even of length 0: then no rank was late
 	if p.End < end {
 		p.Start, p.End = p.End, end
 		p.Who.Rank, p.Who.HasRank, p.Who.Host = int64(l.LateRank), l.LateRank >= 0, r.Text(l.LateHost)
-		p.Who.Local = int64(l.Ranks) < d.ranks // the numbers of the largest communicator are those of the job
+		p.Who.Local = int64(l.Ranks) < d.ranks // rank numbers of a communicator of the job's size are the job's
 		d.gpus.lateRank(&p.Who, l)
 		d.pieces = append(d.pieces, p)
 	}
 	return end
 }
 
-// copyStep adds a copy of the step w, of group g, to the trace of its batch (home), below parent; and a copy of the batch to the step's own trace, where the
-// reader finds the link to the batch.
+// copyStep adds a copy of the step w, of group g, to the trace of its batch (home), below parent; and a copy of the batch to the trace of the step, with a link
+// to the batch.
 func (d *deriver) copyStep(out *spans.Batch, res spans.Resource, r *facts.Run, g *facts.Group, w *facts.Window, home *facts.Group, parent pcommon.SpanID) {
 	s := d.addCopy(out, res, home.ID, parent, r.Text(w.Name), w.Start, w.End, g.ID, w.Span, spans.JoinByRun, spans.TimeDerived)
 	if w.Number >= 0 {
 		s.Attributes().PutInt(spans.AttrIteration, w.Number)
 	}
-	d.addCopy(out, res, g.ID, d.top(g, w, true), spans.SpanTQBatch, home.Start, home.End, home.ID, parent, spans.JoinByRun, spans.TimeDerived)
+	d.addCopy(out, res, g.ID, d.topSpan(g, w, true), spans.SpanTQBatch, home.Start, home.End, home.ID, parent, spans.JoinByRun, spans.TimeDerived)
 }
 
-// addCopy adds a copy of a span to another trace, below parent, with a link to the original, whose trace is of and whose id is span. name, start, end and
-// source are the copy's; by is the clue by which the two traces belong together.
-func (d *deriver) addCopy(out *spans.Batch, res spans.Resource, trace pcommon.TraceID, parent pcommon.SpanID, name string, start, end int64, of pcommon.TraceID,
-	span pcommon.SpanID, by string, source spans.TimeSource,
+// addCopy adds a copy of a span to trace, below parent, with a link to the original: the span original in the trace originalTrace. name, start, end and source
+// are of the copy; by is the clue by which the two traces belong together (spans.AttrJoinBy).
+func (d *deriver) addCopy(out *spans.Batch, res spans.Resource, trace pcommon.TraceID, parent pcommon.SpanID, name string, start, end int64,
+	originalTrace pcommon.TraceID, original pcommon.SpanID, by string, source spans.TimeSource,
 ) ptrace.Span {
 	s := out.Add(res, spans.Span{
-		Trace: trace, ID: copyID(trace, of, span), Parent: parent, Name: name, Is: spans.KindJoined, Kind: ptrace.SpanKindInternal,
+		Trace: trace, ID: copyID(trace, originalTrace, original), Parent: parent, Name: name, Is: spans.KindJoined, Kind: ptrace.SpanKindInternal,
 		Start: start, End: end, Source: source, Attributes: 5,
 	})
 	s.Attributes().PutStr(spans.AttrJoinBy, by)
 	link := s.Links().AppendEmpty()
-	link.SetTraceID(of)
-	link.SetSpanID(span)
+	link.SetTraceID(originalTrace)
+	link.SetSpanID(original)
 	return s
 }
 
-// copyID returns the id of the copy of a span in another trace.
-func copyID(trace, of pcommon.TraceID, span pcommon.SpanID) pcommon.SpanID {
-	return spans.SpanID(trace, spans.KindJoined, of[:], span[:])
+// copyID returns the id of the copy, in trace, of a span of originalTrace.
+func copyID(trace, originalTrace pcommon.TraceID, original pcommon.SpanID) pcommon.SpanID {
+	return spans.SpanID(trace, spans.KindJoined, originalTrace[:], original[:])
 }
 
-// aggregates adds, for the joined leaves (d.joined), a span for each operation of each communicator and for each name of other leaves, by each clue, with
-// copies of the slowest and the bad ones below.
-func (d *deriver) aggregates(out *spans.Batch, res spans.Resource, r *facts.Run, w *facts.Window, home *facts.Group, parent pcommon.SpanID) {
-	// The leaves of an aggregate side by side, by start; the order does not depend on that of reading.
+// addAggregates adds aggregate spans for the joined leaves (d.joined), one per clue and per operation of a communicator or, of other leaves, per name; below
+// each, copies of the slowest and the bad leaves.
+func (d *deriver) addAggregates(out *spans.Batch, res spans.Resource, r *facts.Run, w *facts.Window, home *facts.Group, parent pcommon.SpanID) {
+	// Leaves of one aggregate become neighbours, by start. The order does not depend on the order of reading.
 	slices.SortFunc(d.joined, func(a, b joined) int {
 		return cmp.Or(cmp.Compare(a.leaf.Kind, b.leaf.Kind), cmp.Compare(r.Text(a.leaf.Comm), r.Text(b.leaf.Comm)),
 			cmp.Compare(r.Text(a.leaf.Name), r.Text(b.leaf.Name)), cmp.Compare(a.by, b.by), cmp.Compare(a.leaf.Start, b.leaf.Start),
 			slices.Compare(a.leaf.Span[:], b.leaf.Span[:]))
 	})
 	for from, to := 0, 0; from < len(d.joined); from = to {
-		for first := d.joined[from]; to < len(d.joined) && same(first, d.joined[to]); {
+		for first := d.joined[from]; to < len(d.joined) && sameAggregate(first, d.joined[to]); {
 			to++
 		}
-		d.aggregate(out, res, r, w, home, parent, d.joined[from:to])
+		d.addAggregate(out, res, r, w, home, parent, d.joined[from:to])
 	}
 }
 
-// same reports whether two leaves belong to one aggregate.
-func same(a, b joined) bool {
+// sameAggregate reports whether two leaves belong to one aggregate.
+func sameAggregate(a, b joined) bool {
 	return a.leaf.Kind == b.leaf.Kind && a.leaf.Comm == b.leaf.Comm && a.leaf.Name == b.leaf.Name && a.by == b.by
 }
 
 const mostBad = 20 // bad leaves copied of each aggregate; and GPU errors of each window
 
-// aggregate adds the span that stands for leaves of one operation or name, with their count, sum, union, quantiles and waiting. list is in order of start.
-func (d *deriver) aggregate(out *spans.Batch, res spans.Resource, r *facts.Run, w *facts.Window, home *facts.Group, parent pcommon.SpanID, list []joined) {
+// addAggregate adds the span that stands for leaves of one operation or name, with their count, sum, union, quantiles and waiting, and copies of the slowest.
+// list is ordered by start.
+func (d *deriver) addAggregate(out *spans.Batch, res spans.Resource, r *facts.Run, w *facts.Window, home *facts.Group, parent pcommon.SpanID, list []joined) {
 	first := list[0].leaf
 	name := r.Text(first.Name)
 	sum, union, wait, until := int64(0), int64(0), int64(0), int64(math.MinInt64)
@@ -590,8 +596,8 @@ func (d *deriver) aggregate(out *spans.Batch, res spans.Resource, r *facts.Run, 
 	d.copySlowest(out, res, r, home, s.SpanID(), list)
 }
 
-// copySlowest adds copies of the slowest of an aggregate's leaves, and of those with a bad verdict or an error, at most mostBad; a span in the trace of each
-// original links back to the step, unless the original is RecordOnly.
+// copySlowest adds copies of the slowest leaves of an aggregate (Config.Slowest), and of leaves with a bad verdict or an error, at most mostBad. A span below
+// each original links back to the step, unless the original is RecordOnly.
 func (d *deriver) copySlowest(out *spans.Batch, res spans.Resource, r *facts.Run, home *facts.Group, parent pcommon.SpanID, list []joined) {
 	slices.SortStableFunc(list, func(a, b joined) int { return cmp.Compare(b.leaf.End-b.leaf.Start, a.leaf.End-a.leaf.Start) })
 	bad := 0
@@ -629,12 +635,13 @@ func (d *deriver) copySlowest(out *spans.Batch, res spans.Resource, r *facts.Run
 	}
 }
 
-// breakdown adds the breakdown span of window w to the trace of home, below parent. A window without known parts has none, except steps: offline all steps have
-// a breakdown, live all steps after the run's first step with parts; and except windows restored after a crash, whose breakdown is promised.
+// addBreakdown adds the breakdown span of window w of group g to the trace of home, below parent. A window without known parts gets no breakdown, with two
+// exceptions: steps (offline all of them; live the steps after the run's first step with parts), and windows restored after a crash, whose breakdown is
+// promised.
 //
-// A partial window is not judged, unless only clocks are apart: the window's length is certain. Live the others are judged at once; offline the span is held
-// back until the window's verdict is known.
-func (d *deriver) breakdown(out *spans.Batch, res spans.Resource, r *facts.Run, g *facts.Group, w *facts.Window, home *facts.Group, parent pcommon.SpanID) {
+// A partial window is not judged, unless the only reason is that clocks are apart: the window's length is certain. Live the window is judged at once; offline
+// the span waits in the history until the verdict is known.
+func (d *deriver) addBreakdown(out *spans.Batch, res spans.Resource, r *facts.Run, g *facts.Group, w *facts.Window, home *facts.Group, parent pcommon.SpanID) {
 	if w.Kind == facts.Function && !g.Promised && len(d.joined) == 0 { // the shares of a function are on its span
 		return
 	}
@@ -659,7 +666,7 @@ func (d *deriver) breakdown(out *spans.Batch, res spans.Resource, r *facts.Run, 
 	of := window{g.Service, r.ID, w.Kind, w.Number, d.ranks}
 	if held && len(d.pieces) == 0 && !g.Restored && !d.p.gpus.Known() { // most windows of a log of steps only: no span is kept in memory
 		in := d.whyWindow(r, w, b, nil)
-		d.history.Hold(&in, d.plain(of, made, b.Time[breakdown.Unattributed]))
+		d.history.Hold(&in, d.holdPlain(of, made, b.Time[breakdown.Unattributed]))
 		return
 	}
 	var s ptrace.Span
@@ -706,21 +713,22 @@ type plain struct {
 // Attributes of a plain breakdown, and of a slow plain breakdown.
 const plainAttributes, slowAttributes = 5, 9
 
-// plain returns the function that makes a window's breakdown, to be called with the verdict. length is the window's, s.
-func (d *deriver) plain(of window, made spans.Span, length float64) (onVerdict func(v *why.Verdict, slow bool)) {
+// holdPlain returns the function that makes the breakdown span of a window without known parts; the history calls the function with the verdict. length is of
+// the window, s.
+func (d *deriver) holdPlain(of window, made spans.Span, length float64) (onVerdict func(v *why.Verdict, slow bool)) {
 	var p *plain
 	if n := len(d.free); n > 0 {
 		p, d.free = d.free[n-1], d.free[:n-1]
 	} else {
 		p = &plain{d: d}
-		p.onVerdict = p.done
+		p.onVerdict = p.makeSpan
 	}
 	p.of, p.made, p.length = of, made, length
 	return p.onVerdict
 }
 
-// done makes the breakdown: all time of the window is unattributed.
-func (p *plain) done(v *why.Verdict, slow bool) {
+// makeSpan makes the breakdown span once the verdict is known: all time of the window is unattributed. The memory of p is reused.
+func (p *plain) makeSpan(v *why.Verdict, slow bool) {
 	p.made.Attributes = plainAttributes
 	if slow {
 		p.made.Attributes = slowAttributes
@@ -740,14 +748,16 @@ type window struct {
 	number, ranks int64 // iteration, or −1; ranks of the job, or 0
 }
 
+// resource returns the resource of the window's spans.
 func (t window) resource() spans.Resource { return spans.Resource{Service: t.service, RunID: t.run} }
 
-// put writes the description, and the times of b; nil: the times are unknown.
+// put writes the description of the window on its breakdown span s, and the times of b; nil: the times are unknown.
 func (t window) put(s ptrace.Span, b *breakdown.Breakdown) {
 	m := s.Attributes()
 	// A window by the configuration (Other) has no such text.
-	if of := [...]string{facts.Step: spans.WindowStep, facts.Pass: spans.WindowPass, facts.Function: spans.WindowBatch, facts.Other: ""}[t.kind]; of != "" {
-		m.PutStr(spans.AttrStepWindow, of)
+	kind := [...]string{facts.Step: spans.WindowStep, facts.Pass: spans.WindowPass, facts.Function: spans.WindowBatch, facts.Other: ""}[t.kind]
+	if kind != "" {
+		m.PutStr(spans.AttrStepWindow, kind)
 	}
 	if b != nil {
 		putBreakdown(m, b)
@@ -760,7 +770,8 @@ func (t window) put(s ptrace.Span, b *breakdown.Breakdown) {
 	}
 }
 
-// putVerdict writes the window's usual time on the breakdown, and, if slow, the verdict with an event for each cause and one for the unexplained rest.
+// putVerdict writes the usual time of the window on its breakdown span; if slow, also the verdict, with an event for each cause and one for the unexplained
+// rest. ranks is the size of the job; 0: unknown.
 func (d *deriver) putVerdict(s ptrace.Span, ranks int64, v *why.Verdict, slow bool) {
 	if v.Judged {
 		s.Attributes().PutDouble(spans.AttrStepUsual, v.Usual)
@@ -784,7 +795,7 @@ func (d *deriver) putVerdict(s ptrace.Span, ranks int64, v *why.Verdict, slow bo
 	}
 }
 
-// putCause adds an event with a cause of the verdict's sentence, for programs, and returns the event's attributes.
+// putCause adds an event with one cause of the verdict, for programs, and returns the attributes of the event.
 func putCause(span ptrace.Span, ranks int64, c why.Cause) pcommon.Map {
 	e := span.Events().AppendEmpty()
 	e.SetName(spans.EventCause)
@@ -809,8 +820,8 @@ func putCause(span ptrace.Span, ranks int64, c why.Cause) pcommon.Map {
 	return m
 }
 
-// whyWindow is window w as the history compares it: with windows of the same run and kind, number of steps and batch size. b is the breakdown, notes are of the
-// window's GPUs.
+// whyWindow returns window w in the form of the history, which compares it with windows of the same run, kind, number of steps and batch size. b is the
+// breakdown of w; notes are about its GPUs.
 func (d *deriver) whyWindow(r *facts.Run, w *facts.Window, b *breakdown.Breakdown, notes []why.Note) why.Window {
 	k := why.Key{Run: r.ID, Steps: int64(w.Steps)}
 	if w.Batch >= 1 {
@@ -826,7 +837,7 @@ func (d *deriver) whyWindow(r *facts.Run, w *facts.Window, b *breakdown.Breakdow
 		k.Name = r.Text(w.Name)
 	}
 	apart := 0.0 // within the tolerance
-	if d.apart(r) {
+	if d.clocksApart(r) {
 		apart = float64(r.Apart) / 1e9
 	}
 	number := int64(-1)
@@ -839,7 +850,8 @@ func (d *deriver) whyWindow(r *facts.Run, w *facts.Window, b *breakdown.Breakdow
 	}
 }
 
-// putBreakdown writes the times of the known kinds, s: exclusive time, sum and union. Of the unattributed rest all three are the same, and one is written.
+// putBreakdown writes, for each known kind, the exclusive time, the sum and the union, s. For the unattributed rest the three are equal, and only the first is
+// written.
 func putBreakdown(m pcommon.Map, b *breakdown.Breakdown) {
 	for k := range breakdown.Kind(breakdown.Kinds) {
 		if !b.Known[k] {

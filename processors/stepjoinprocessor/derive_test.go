@@ -31,7 +31,7 @@ func TestParts(t *testing.T) {
 			{Span: pcommon.SpanID{2}, Parent: w.Span, End: c.timer * ms, Kind: breakdown.Unattributed},
 			{Span: pcommon.SpanID{3}, Parent: w.Span, End: c.evaluation * ms, Kind: breakdown.Evaluation},
 		}}
-		assert.InDelta(t, c.factor, d.parts(g, w), 0, name)
+		assert.InDelta(t, c.factor, d.readParts(g, w), 0, name)
 		assert.Equal(t, c.between, d.between, name)
 	}
 }

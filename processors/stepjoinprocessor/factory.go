@@ -23,6 +23,7 @@ func NewFactory() processor.Factory {
 // factory has the state shared by the instances of one component.
 type factory struct{ gpus *instances.Shared[*gpus.GPUs] }
 
+// createTraces makes the instance for a pipeline of traces, which shares the GPU values with the instance of metrics of the same component id.
 func (f *factory) createTraces(_ context.Context, set processor.Settings, cfg component.Config, next consumer.Traces) (processor.Traces, error) {
 	p, err := newStepJoin(cfg.(*Config), set, next)
 	if err != nil {

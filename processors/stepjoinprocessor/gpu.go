@@ -24,8 +24,8 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// createMetrics makes the instance for a pipeline of metrics. It passes metrics unchanged, and adds the runs for which the GPUs work; the instance of traces
-// with the same component id reads the GPU values.
+// createMetrics makes the instance for a pipeline of metrics. It passes metrics on, and adds a metric of the runs for which the GPUs work (addInfo). The
+// instance of traces with the same component id reads the GPU values.
 func (f *factory) createMetrics(ctx context.Context, set processor.Settings, cfg component.Config, next consumer.Metrics) (processor.Metrics, error) {
 	telemetry, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
 	if err != nil {
@@ -45,41 +45,41 @@ func (f *factory) createMetrics(ctx context.Context, set processor.Settings, cfg
 	}))
 }
 
-// addInfo appends a gauge of value 1 for each GPU and process of a run (ml.run.gpu.info), to join metrics of GPUs with metrics of runs and ranks. The points of
-// a run are in one resource.
+// addInfo appends a gauge of value 1 (ml.run.gpu.info) for each GPU and process of a run, to join metrics of GPUs with metrics of runs and ranks in queries.
+// Points of one run share a resource.
 func addInfo(md pmetric.Metrics, list []gpus.Info) {
 	type home struct{ service, run string }
 	points := map[home]pmetric.NumberDataPointSlice{}
 	for i := range list {
-		of := &list[i]
-		at, ok := points[home{of.Service, of.Run}]
+		info := &list[i]
+		at, ok := points[home{info.Service, info.Run}]
 		if !ok {
 			rm := md.ResourceMetrics().AppendEmpty()
-			spans.Resource{Service: of.Service, RunID: of.Run}.PutInstance(rm.Resource().Attributes())
+			spans.Resource{Service: info.Service, RunID: info.Run}.PutInstance(rm.Resource().Attributes())
 			sm := rm.ScopeMetrics().AppendEmpty()
 			sm.Scope().SetName(metadata.ScopeName)
 			m := sm.Metrics().AppendEmpty()
 			d := spans.MetricNamed(spans.MetricRunGPUInfo)
 			d.Declare(m)
 			at = m.Gauge().DataPoints()
-			points[home{of.Service, of.Run}] = at
+			points[home{info.Service, info.Run}] = at
 		}
 		p := at.AppendEmpty()
-		p.SetTimestamp(pcommon.Timestamp(of.At))
+		p.SetTimestamp(pcommon.Timestamp(info.At))
 		p.SetIntValue(1)
-		p.Attributes().PutStr(spans.AttrHostName, of.Host)
-		p.Attributes().PutStr(spans.AttrHardwareID, of.ID)
-		p.Attributes().PutStr(spans.AttrHardwareName, of.Name)
-		if of.Rank >= 0 {
-			p.Attributes().PutInt(spans.AttrRank, of.Rank)
+		p.Attributes().PutStr(spans.AttrHostName, info.Host)
+		p.Attributes().PutStr(spans.AttrHardwareID, info.ID)
+		p.Attributes().PutStr(spans.AttrHardwareName, info.Name)
+		if info.Rank >= 0 {
+			p.Attributes().PutInt(spans.AttrRank, info.Rank)
 		}
 	}
 }
 
-// process records of the process that wrote the spans of a resource: in the run, when the process worked, for the GPUs of steps; in p.gpus, the run and the
-// rank, because nvml knows the GPU of the process. Spans come nearly in order of time, so the first and the last of a scope have about the earliest and latest
-// time. A resource without run, host or process id names no process.
-func (r *reader) process(rs ptrace.ResourceSpans, now time.Time) {
+// recordProcess records the process that wrote the spans of a resource: in the run when the process worked, for the GPUs of steps; in p.gpus the run and the
+// rank, because nvml knows the GPU of a process. Spans come nearly in order of time, so the first and the last span of a scope have about the earliest and the
+// latest time. A resource without run, host or process id is ignored.
+func (r *reader) recordProcess(rs ptrace.ResourceSpans, now time.Time) {
 	if r.res.Run == "" || r.res.Host == "" || r.res.PID.Or(0) <= 0 {
 		return
 	}
@@ -102,9 +102,9 @@ func (r *reader) process(rs ptrace.ResourceSpans, now time.Time) {
 	}
 }
 
-// late finds the processes of the last ranks of a batch's collectives: the rank's span, in the same trace as the collective's, has the process. The memory is
-// reused.
-type late struct {
+// lateRanks finds the processes of the last ranks of a batch's collectives: the rank's span, in the same trace as the collective's, has the process. The memory
+// is reused.
+type lateRanks struct {
 	wanted  bool // GPUs are known
 	byTrace map[pcommon.TraceID]lateLeaf
 	ranks   map[lateRank]struct{} // the last ranks so far
@@ -118,8 +118,8 @@ type lateLeaf struct {
 	at    int          // index in group.Own, or in the run's leaves
 }
 
-// begin begins a batch. Unless wanted, nothing is noted.
-func (l *late) begin(wanted bool) {
+// begin starts a batch. With wanted false, nothing is recorded.
+func (l *lateRanks) begin(wanted bool) {
 	l.wanted = wanted
 	if l.ranks == nil {
 		l.byTrace, l.ranks, l.names = map[pcommon.TraceID]lateLeaf{}, map[lateRank]struct{}{}, map[string]struct{}{}
@@ -129,25 +129,25 @@ func (l *late) begin(wanted bool) {
 	clear(l.names)
 }
 
-// note records the leaf that was just added, to group g or, without a group, to the run, if a rank is to blame for a late collective.
-func (l *late) note(r *facts.Run, g *facts.Group, leaf *facts.Leaf) {
+// note records the leaf that was just added, to group g or (nil) to the run, if the leaf is a late collective with a rank to blame.
+func (l *lateRanks) note(r *facts.Run, g *facts.Group, leaf *facts.Leaf) {
 	rankToBlame := leaf.Kind == breakdown.Collective && leaf.LateRank >= 0 && leaf.Blame > 0
 	if !l.wanted || !rankToBlame {
 		return
 	}
-	at := r.Leaves() - 1
+	index := r.Leaves() - 1
 	if g != nil {
-		at = len(g.Own) - 1
+		index = len(g.Own) - 1
 	}
-	l.byTrace[leaf.Trace] = lateLeaf{r, g, at}
-	of := lateRank{r, leaf.LateRank, leaf.LateHost}
-	if _, ok := l.ranks[of]; !ok {
-		l.ranks[of] = struct{}{}
-		l.names[spans.NCCLRankName(of.rank, r.Text(of.host))] = struct{}{}
+	l.byTrace[leaf.Trace] = lateLeaf{r, g, index}
+	last := lateRank{r, leaf.LateRank, leaf.LateHost}
+	if _, ok := l.ranks[last]; !ok {
+		l.ranks[last] = struct{}{}
+		l.names[spans.NCCLRankName(last.rank, r.Text(last.host))] = struct{}{}
 	}
 }
 
-// leaf returns the collective; the pointer is valid until the next leaf is added.
+// leaf returns the leaf of the collective; the pointer is valid until the next leaf is added.
 func (l lateLeaf) leaf() *facts.Leaf {
 	if l.group != nil {
 		return &l.group.Own[l.at]
@@ -162,7 +162,7 @@ type lateRank struct {
 	host uint32
 }
 
-// latePIDs is called at the end of a batch, and records the processes of the last ranks in their collectives' leaves (LatePID).
+// latePIDs is called at the end of a batch. It finds the processes of the last ranks, and writes them in the leaves of their collectives (LatePID).
 func (r *reader) latePIDs(td ptrace.Traces) {
 	if len(r.late.byTrace) == 0 {
 		return
@@ -172,8 +172,8 @@ func (r *reader) latePIDs(td ptrace.Traces) {
 	}
 }
 
-// find looks for spans of last ranks in a resource, which names the host and the process. Most spans are told apart by their names alone.
-func (l *late) find(rs ptrace.ResourceSpans) {
+// find looks in a resource, which names host and process, for spans of last ranks. Most spans are ruled out by their names alone.
+func (l *lateRanks) find(rs ptrace.ResourceSpans) {
 	host, pid, read := "", int64(0), false // of the resource, read for the first span that matters
 	last, wanted := "", false              // spans of one rank are consecutive
 	for _, ss := range rs.ScopeSpans().All() {
@@ -203,7 +203,7 @@ func (l *late) find(rs ptrace.ResourceSpans) {
 	}
 }
 
-// number returns a whole number, −1 if absent or of more than 32 bits.
+// number returns the whole number in an attribute; −1: absent, or beyond 32 bits.
 func number(attrs pcommon.Map, key string) int64 {
 	if v, ok := attrs.Get(key); ok && v.Type() == pcommon.ValueTypeInt && v.Int() == int64(int32(v.Int())) {
 		return v.Int()
@@ -211,8 +211,9 @@ func number(attrs pcommon.Map, key string) int64 {
 	return -1
 }
 
-// near has the processes and hosts where the work of the window at hand ran, and the ranks waited for: for the GPUs of the window. The memory is reused.
-type near struct {
+// windowProcesses has the processes and hosts where the work of the window at hand ran, and the ranks waited for, to find the GPUs of the window. The memory is
+// reused.
+type windowProcesses struct {
 	run       *facts.Run
 	processes map[facts.Process]struct{}
 	hosts     map[uint32]struct{}
@@ -228,8 +229,8 @@ type near struct {
 	scratch gpus.Scratch
 }
 
-// begin begins a window. All processes of the run that are active during a step work on the step. Other windows name their own process (windows).
-func (n *near) begin(r *facts.Run, w *facts.Window) {
+// begin starts a window. For a step, it adds every process of the run that is active during the step. Other windows name their own process (windows).
+func (n *windowProcesses) begin(r *facts.Run, w *facts.Window) {
 	if n.processes == nil {
 		n.processes, n.hosts, n.late = map[facts.Process]struct{}{}, map[uint32]struct{}{}, map[breakdown.Who]int32{}
 	}
@@ -242,8 +243,8 @@ func (n *near) begin(r *facts.Run, w *facts.Window) {
 	}
 }
 
-// add adds a process, or only a host.
-func (n *near) add(p facts.Process) {
+// add adds a process, or only its host if the process id is 0.
+func (n *windowProcesses) add(p facts.Process) {
 	if p.Host == 0 || p == n.last {
 		return
 	}
@@ -255,21 +256,22 @@ func (n *near) add(p facts.Process) {
 }
 
 // windows adds the processes of a group's windows.
-func (n *near) windows(g *facts.Group) {
+func (n *windowProcesses) windows(g *facts.Group) {
 	for i := range g.Windows {
 		n.add(facts.Process{Host: g.Windows[i].Host, PID: g.Windows[i].PID})
 	}
 }
 
 // leaf adds the process of a leaf, and that of the last rank.
-func (n *near) leaf(l *facts.Leaf) {
+func (n *windowProcesses) leaf(l *facts.Leaf) {
 	n.add(facts.Process{Host: l.Host, PID: l.PID})
 	n.add(facts.Process{Host: l.LateHost, PID: l.LatePID})
 }
 
-// lateRank records the process of a rank waited for. All collectives of the window that waited for the rank must agree.
-func (n *near) lateRank(who *breakdown.Who, l *facts.Leaf) {
-	worker, ok := who.Worker()
+// lateRank records the process of a rank that a collective waited for. If collectives of the window name different processes, or none, the process is −1:
+// unknown.
+func (n *windowProcesses) lateRank(who *breakdown.Who, l *facts.Leaf) {
+	worker, ok := who.RankOnly()
 	if !ok {
 		return
 	}
@@ -287,13 +289,14 @@ const (
 	mostNotes = 4
 )
 
-// putGPUState writes the state of the window's GPUs on a breakdown: the GPUs of the window's processes, else all of the window's hosts. It returns notes that
-// may explain slowness, if the GPUs are those of the processes. Without a place in time, or without a sample within the window, nothing is written.
+// putGPUState writes the state of the GPUs on a breakdown span: the GPUs of the window's processes, else all GPUs of the window's hosts. It returns notes that
+// may explain slowness, only if the GPUs are those of the processes. For a window without a place in time, or without a GPU sample, nothing is written and nil
+// returned.
 func (d *deriver) putGPUState(s ptrace.Span, r *facts.Run, w *facts.Window) []why.Note {
 	n := &d.gpus
 	n.list, n.names, n.notes = n.list[:0], n.names[:0], n.notes[:0]
 	// With clocks apart, only samples of the window's own host are certainly of the window's time.
-	apart := d.apart(r)
+	apart := d.clocksApart(r)
 	for p := range n.processes {
 		if !apart || p.Host == w.Host {
 			n.list = append(n.list, gpus.Process{Host: r.Text(p.Host), PID: p.PID})
@@ -366,22 +369,23 @@ func putGPUs(s ptrace.Span, seen *gpus.Window, w *facts.Window) {
 	}
 }
 
-// event adds an event about a GPU to a span, and returns the event's attributes, of which the GPU's are set.
-func event(s ptrace.Span, name string, at int64, of *gpus.GPU) pcommon.Map {
+// event adds an event about a GPU to a span, and returns the attributes of the event; the attributes of the GPU are set.
+func event(s ptrace.Span, name string, at int64, gpu *gpus.GPU) pcommon.Map {
 	e := s.Events().AppendEmpty()
 	e.SetName(name)
 	e.SetTimestamp(pcommon.Timestamp(at))
 	m := e.Attributes()
-	m.PutStr(spans.AttrHostName, of.Host)
-	m.PutStr(spans.AttrHardwareID, of.ID)
-	m.PutStr(spans.AttrHardwareName, of.Name)
+	m.PutStr(spans.AttrHostName, gpu.Host)
+	m.PutStr(spans.AttrHardwareID, gpu.ID)
+	m.PutStr(spans.AttrHardwareName, gpu.Name)
 	return m
 }
 
-// noteGPUs notes GPUs throttled for causes that a healthy machine does not have (near.note): of the mostNotes GPUs of the window throttled the longest (putGPUs
-// has sorted them), by host, as an explanation of longer computing; then "its GPU" of each rank waited for, if the rank's process and the process's GPUs are
-// stated. A throttled GPU on the host of a late rank, perhaps another rank's, is no reason for the rank's lateness: only the first notes and the events have
-// it.
+// noteGPUs adds notes about throttled GPUs, for causes that a healthy machine does not have (windowProcesses.note), in two groups. First, by host, the
+// mostNotes GPUs of the window throttled the longest (putGPUs has sorted them): they may explain longer computing. Then the GPU of each rank waited for, if the
+// rank's process and the GPUs of the process are known.
+//
+// A throttled GPU on the host of a late rank, perhaps of another rank, does not explain the rank's lateness.
 func (d *deriver) noteGPUs(seen *gpus.Window, w *facts.Window) {
 	n := &d.gpus
 	for i := range seen.Held[:min(len(seen.Held), mostNotes)] {
@@ -405,7 +409,7 @@ func (d *deriver) noteGPUs(seen *gpus.Window, w *facts.Window) {
 }
 
 // note adds a note about a rank or a host, unless the GPU was throttled only for causes that any healthy machine has.
-func (n *near) note(who breakdown.Who, h *gpus.Held) {
+func (n *windowProcesses) note(who breakdown.Who, h *gpus.Held) {
 	if c, ok := h.Longest(); ok {
 		n.notes = append(n.notes, why.Note{Who: who, Text: h.Name + " was held down " + c.Phrase(), Seconds: h.Seconds[c]})
 	}

@@ -49,9 +49,9 @@ type need struct {
 	open         bool
 }
 
-// and returns the need of the groups so far and of another open group: the group's own facts, from the entry with the first on, and facts of other traces that
-// end after the group's start.
-func (n need) and(g *facts.Group) need {
+// including returns the need n extended by one more open group: the group's own facts, from the journal entry of its first fact on, and facts of other traces
+// that end after the group's start.
+func (n need) including(g *facts.Group) need {
 	if !n.open {
 		n = need{math.MaxInt64, math.MaxInt64, true}
 	}
@@ -71,8 +71,8 @@ const (
 
 func entryKey(n int64) string { return "facts-" + strconv.FormatInt(n, 10) }
 
-// limits returns the operation that stores the range of the entries, without to.
-func limits(from, to int64) *storage.Operation {
+// rangeOperation returns the operation that stores which entries exist: from up to, but not including, to.
+func rangeOperation(from, to int64) *storage.Operation {
 	return storage.SetOperation(journalKey, fmt.Appendf(nil, "%d %d %d", journalVersion, from, to))
 }
 
@@ -90,7 +90,7 @@ const (
 	factRun              // run of the following facts
 	factSource           // a source has reached a time
 	factWatermark        // of a source of collectives
-	factWhole            // the run as a whole has changed
+	factRunState         // the run as a whole has changed
 	factStage            // a stage of a TransferQueue call
 	factCall             // a call of a pass without a time
 	factComm             // a communicator was in use
@@ -107,19 +107,21 @@ const (
 	spanShared
 )
 
-// write appends a fact to the entry of the batch: the kind, and the bytes that appended adds. end is when the fact ends, ns; 0: no window needs the fact for
-// its time. Facts of a replayed entry are stored already: only their end counts.
-func (r *reader) write(kind byte, end int64, appended func(b []byte) []byte) {
+// write appends a fact to the journal entry of the batch: its kind, and the values that appendValues appends. end is when the fact ends, ns: open windows that
+// begin earlier may need the fact; 0: no window needs the fact for its time. In a replay nothing is appended, since the fact is stored already; only end
+// counts.
+func (r *reader) write(kind byte, end int64, appendValues func(b []byte) []byte) {
 	if !r.p.promises.keeps {
 		return
 	}
 	r.ends.add(r.run.ID, end)
 	if !r.replays {
-		r.log = appended(append(r.log, kind))
+		r.log = appendValues(append(r.log, kind))
 	}
 }
 
-// writeSpan appends the fact of a span, byID as in keep. Of made-up times the end is 0: only the group of the trace needs the fact.
+// writeSpan appends the fact of a span to the journal entry; byID is as in keep. A fact with made-up times has the end 0: only the group of its own trace needs
+// the fact.
 func (r *reader) writeSpan(f *fact, byID bool) {
 	if !r.p.promises.keeps {
 		return
@@ -156,8 +158,8 @@ func (r *reader) writePlace() {
 	}
 }
 
-// record stores the facts of a batch as the next entry, with those that the storage has refused before. What the storage refuses waits for the next
-// batch; beyond MaxBytes the facts are given up, and the next process's windows that may need them will be partial. p.mu is held.
+// record stores the facts of a batch as the next journal entry, together with facts that the storage has refused before. Facts refused now wait for the next
+// batch; beyond MaxBytes they are given up: windows of the next process that may need them will be partial. p.mu is held.
 func (p *stepJoin) record(ctx context.Context, r *reader) {
 	j := &p.journal
 	nothing := len(r.log) == 0 && len(j.unstored) == 0
@@ -168,39 +170,39 @@ func (p *stepJoin) record(ctx context.Context, r *reader) {
 	for run, end := range j.ends {
 		r.ends.add(run, end)
 	}
-	err := storageclient.Write(ctx, p.promises.store, storage.SetOperation(entryKey(j.to), all), limits(j.from(), j.to+1))
+	err := storageclient.Write(ctx, p.promises.store, storage.SetOperation(entryKey(j.to), all), rangeOperation(j.from(), j.to+1))
 	if err != nil {
 		j.unstored, j.ends = all, maps.Clone(r.ends)
 		if int64(len(all)) > p.cfg.MaxBytes {
-			p.lose(j.ends)
+			p.markGone(j.ends)
 			j.unstored, j.ends = nil, nil
 		}
 		if ctx.Err() == nil {
-			p.promises.fails(p, err)
+			p.promises.logFailure(p, err)
 		}
 		return
 	}
 	j.unstored, j.ends = nil, nil
-	j.keep(int64(len(all)), maps.Clone(r.ends), r.now)
+	j.countStored(int64(len(all)), maps.Clone(r.ends), r.now)
 }
 
-// keep counts the next entry as stored, of bytes, with facts up to the ends of.
-func (j *journal) keep(bytes int64, of ends, now time.Time) {
-	j.entries = append(j.entries, entry{j.to, bytes, now, of})
-	j.bytes += bytes
+// countStored adds the next entry to the list of stored entries. size is its length in bytes; latest has the latest end of its facts, by run.
+func (j *journal) countStored(size int64, latest ends, now time.Time) {
+	j.entries = append(j.entries, entry{j.to, size, now, latest})
+	j.bytes += size
 	j.to++
 }
 
-// lose records facts that the process after a crash will not have, by their ends.
-func (p *stepJoin) lose(of ends) {
-	for id, end := range of {
+// markGone records in each run up to which end, ns, facts will be missing after a crash. lost has the ends by run.
+func (p *stepJoin) markGone(lost ends) {
+	for id, end := range lost {
 		if r := p.runs[id]; r != nil {
 			r.Gone = max(r.Gone, end)
 		}
 	}
 }
 
-// needed reports whether a window that is open, or still to come, may need an entry. To come are windows that begin after the last closed step of the run.
+// needed reports whether an open or a future window may need a fact of the entry. Future windows begin after the last closed step of the run (ClosedUntil).
 func (p *stepJoin) needed(e *entry) bool {
 	for id, end := range e.ends {
 		r := p.runs[id]
@@ -209,7 +211,7 @@ func (p *stepJoin) needed(e *entry) bool {
 		}
 		need := p.journal.needs[id]
 		openWindowNeeds := need.open && (need.entry <= e.number || need.start-slack < end)
-		if end > r.Told || openWindowNeeds {
+		if end > r.ClosedUntil || openWindowNeeds {
 			return true
 		}
 	}
@@ -233,17 +235,17 @@ func (p *stepJoin) trim(ctx context.Context, now time.Time) {
 		return
 	}
 	for i := range j.entries[:n] {
-		p.lose(j.entries[i].ends)
+		p.markGone(j.entries[i].ends)
 	}
 	// The state has what the deletion loses: one write, so that the range never moves on without the state. Numbers have no gaps.
-	first := j.entries[n-1].number + 1 // that stays
-	ops := []*storage.Operation{limits(first, j.to), storage.SetOperation(stateKey, p.state())}
+	first := j.entries[n-1].number + 1 // of the remaining entries
+	ops := []*storage.Operation{rangeOperation(first, j.to), storage.SetOperation(stateKey, p.encodeState())}
 	for i := range j.entries[:n] {
 		ops = append(ops, storage.DeleteOperation(entryKey(j.entries[i].number)))
 	}
 	if err := storageclient.Write(ctx, p.promises.store, ops...); err != nil {
 		if ctx.Err() == nil {
-			p.promises.fails(p, err)
+			p.promises.logFailure(p, err)
 		}
 		return // the entries stay in the range, and the next sweep tries again
 	}
@@ -251,9 +253,9 @@ func (p *stepJoin) trim(ctx context.Context, now time.Time) {
 	j.bytes = bytes
 }
 
-// state returns the stored form of what remains of deleted entries: the read offsets of the partitions, and of each run how far facts are gone, and the run as
-// a whole.
-func (p *stepJoin) state() (b []byte) {
+// encodeState returns, in stored form, the state that trim keeps of deleted entries: the read offset of each Kafka partition, and for each run the end of the
+// missing facts (Gone) and the state of facts.Run.AppendState.
+func (p *stepJoin) encodeState() (b []byte) {
 	b = binary.AppendUvarint(b, uint64(len(p.places)))
 	for partition, r := range p.places {
 		b = binary.AppendVarint(wire.AppendBytes(b, partition), r.next)
@@ -290,7 +292,7 @@ func (p *stepJoin) restoreJournal(ctx context.Context, now time.Time) error {
 	if len(b) > 0 {
 		for range c.Count(2) {
 			partition := string(c.Bytes())
-			p.places.read(partition, c.Varint(), now)
+			p.places.advance(partition, c.Varint(), now)
 		}
 	}
 	for len(c.Rest) > 0 {
@@ -301,7 +303,7 @@ func (p *stepJoin) restoreJournal(ctx context.Context, now time.Time) error {
 			return fmt.Errorf("%w: the state of its runs", errPromise)
 		}
 		r.Gone = gone
-		r.Loses(gone-1, spans.PartialRestart) // a fact that ends where a step begins is of the step before
+		r.MarkLost(gone-1, spans.PartialRestart) // a fact that ends where a step begins is of the step before
 	}
 	// The entries.
 	for j.to = from; j.to < to; { // keep counts j.to up
@@ -313,7 +315,7 @@ func (p *stepJoin) restoreJournal(ctx context.Context, now time.Time) error {
 		if !r.replay(b) {
 			p.set.Logger.Warn("Some of what the last process knew of steps cannot be read", zap.Int64("entry", j.to))
 		}
-		j.keep(int64(len(b)), r.ends, now)
+		j.countStored(int64(len(b)), r.ends, now)
 	}
 	// The replay has made promises anew: they are forgotten, because restore reads the stored ones.
 	for _, r := range p.runs {
@@ -326,18 +328,18 @@ func (p *stepJoin) restoreJournal(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// replay takes the facts of an entry, in the order of writing. false: the entry cannot be read further; the facts before stay.
+// replay applies the facts of a stored entry, in the order of writing. It returns false if the entry is damaged; facts before the damage stay applied.
 func (r *reader) replay(b []byte) bool {
 	c := wire.Cursor{Rest: b}
 	for len(c.Rest) > 0 {
 		kind := c.Byte()
-		if kind > factRun && r.run == nil { // all other kinds are of a run
+		if kind > factRun && r.run == nil { // kinds after factRun belong to a run
 			return false
 		}
 		switch kind {
 		case factPlace:
 			partition := string(c.Bytes())
-			r.p.places.read(partition, c.Varint(), r.now)
+			r.p.places.advance(partition, c.Varint(), r.now)
 		case factRun:
 			r.run, r.group = r.p.run(string(c.Bytes()), r.now), nil
 			r.run.Entry = r.p.journal.to
@@ -348,8 +350,8 @@ func (r *reader) replay(b []byte) bool {
 		case factWatermark:
 			w := facts.ReadWatermark(&c)
 			r.run.Watermark(&w)
-		case factWhole:
-			r.run.ReadWhole(&c)
+		case factRunState:
+			r.run.ReadRunState(&c)
 		case factStage:
 			r.res.Service = string(c.Bytes())
 			if trace, s := facts.ReadTrace(&c), facts.ReadStage(&c); !c.Bad {
@@ -373,7 +375,7 @@ func (r *reader) replay(b []byte) bool {
 	return true
 }
 
-// replaySpan takes a fact that writeSpan has written.
+// replaySpan applies a fact that writeSpan has written.
 func (r *reader) replaySpan(c *wire.Cursor) {
 	flags := c.Byte()
 	r.res.Service = string(c.Bytes())

@@ -63,7 +63,7 @@ func (l *lives) begin() {
 	}
 	l.bench = b
 	b.promises.store, b.promises.keeps = &memory{values: l.stored}, true
-	require.NoError(l, b.restoreTold(l.Context()))
+	require.NoError(l, b.restoreLedger(l.Context()))
 	require.NoError(l, b.restore(l.Context()))
 }
 

@@ -27,29 +27,30 @@ type ledger struct {
 }
 
 const (
-	mostTold = 1 << 15 // remembered at least
-	madeKey  = "made"  // the spans made and not yet accepted
+	mostRemembered = 1 << 15 // remembered at least
+	madeKey        = "made"  // the spans made and not yet accepted
 )
 
-func newLedger() ledger { return ledger{made: seen.Last(mostTold)} }
+func newLedger() ledger { return ledger{made: seen.Last(mostRemembered)} }
 
-// has reports whether the spans of a window, or of the root of a trace (no window), were made before.
+// has reports whether the spans of a window were made before, by this process or the last; window empty: the root of the trace.
 func (t *ledger) has(trace pcommon.TraceID, window pcommon.SpanID) bool {
 	return t.made.Has(spans.IDHash(trace, window))
 }
 
-// note records that the spans were made.
+// note records that the spans of a window, or with window empty the root of the trace, were made.
 func (t *ledger) note(trace pcommon.TraceID, window pcommon.SpanID) {
 	id := spans.IDHash(trace, window)
-	if t.made.Known(id, 0); t.keeps {
+	t.made.Known(id, 0) // adds the id
+	if t.keeps {
 		t.fresh = binary.LittleEndian.AppendUint64(t.fresh, id)
 	}
 }
 
-// keep stores the spans to be sent and not accepted yet, with the hashes of their windows, before they are sent. If the storage fails, they are sent all the
-// same. p.sweeping is held.
-func (p *stepJoin) keep(ctx context.Context) {
-	t := &p.told
+// storeUnsent stores the spans in p.unsent and the hashes of new windows, before the spans are sent. If the storage fails, the spans are sent all the same.
+// p.sweeping is held.
+func (p *stepJoin) storeUnsent(ctx context.Context) {
+	t := &p.ledger
 	if !t.keeps || len(p.unsent) == 0 {
 		return
 	}
@@ -63,30 +64,30 @@ func (p *stepJoin) keep(ctx context.Context) {
 	}
 	if err := t.ring.Add(context.WithoutCancel(ctx), p.promises.store, t.fresh, len(t.fresh)/8, storage.SetOperation(madeKey, made)); err != nil {
 		p.mu.Lock()
-		p.promises.fails(p, err)
+		p.promises.logFailure(p, err)
 		p.mu.Unlock()
 		return
 	}
 	t.fresh, t.stored = nil, true
 }
 
-// sent deletes the stored spans, now that all are accepted.
-func (p *stepJoin) sent(ctx context.Context) {
-	if p.told.stored {
+// deleteStoredSpans deletes the spans stored by storeUnsent; called once all were accepted.
+func (p *stepJoin) deleteStoredSpans(ctx context.Context) {
+	if p.ledger.stored {
 		// On failure, the spans are sent once more after a crash, unchanged.
-		p.told.stored = storageclient.Write(context.WithoutCancel(ctx), p.promises.store, storage.DeleteOperation(madeKey)) != nil
+		p.ledger.stored = storageclient.Write(context.WithoutCancel(ctx), p.promises.store, storage.DeleteOperation(madeKey)) != nil
 	}
 }
 
-// restoreTold restores the ledger of the last process, and has the first sweep send the unaccepted spans.
-func (p *stepJoin) restoreTold(ctx context.Context) error {
-	t := &p.told
+// restoreLedger restores the hashes of the last process, and puts its unaccepted spans into p.unsent for the first sweep.
+func (p *stepJoin) restoreLedger(ctx context.Context) error {
+	t := &p.ledger
 	t.keeps = p.promises.keeps
 	if !t.keeps {
 		return nil
 	}
 	// The hashes of windows and roots.
-	t.ring = storageclient.Ring{Name: "told-", Keep: mostTold}
+	t.ring = storageclient.Ring{Name: "told-", Keep: mostRemembered}
 	ids, err := t.ring.Restore(ctx, p.promises.store)
 	if err != nil {
 		return err

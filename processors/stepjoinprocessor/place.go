@@ -27,9 +27,9 @@ func fromKafka(ctx context.Context) bool {
 	return len(client.FromContext(ctx).Metadata.Get("kafka.offset")) > 0
 }
 
-// finishing outlives a context by a grace period, or until the process itself must end. A partition that Kafka reassigns is released once the current message
-// is handled and its offset is committed: an aborted message would be counted here and by the next gateway.
-func finishing(ctx context.Context, grace time.Duration) (longer context.Context, done func()) {
+// withGrace returns a context that ends a grace period after ctx, or when the process must end. When Kafka reassigns a partition, the current message can so be
+// handled and its offset committed: an aborted message would be counted by this process and by the next gateway. Call done once the message is handled.
+func withGrace(ctx context.Context, grace time.Duration) (longer context.Context, done func()) {
 	longer, cancel := ending.Context(context.WithoutCancel(ctx))
 	release := context.AfterFunc(ctx, func() { time.AfterFunc(grace, cancel) })
 	return longer, func() {
@@ -48,9 +48,10 @@ type reading struct {
 	midway bool      // another process has read the beginning
 }
 
-// of returns the place of a batch, as stated by the kafka receiver, and notes the offset as read. The zero place: not from Kafka. silent is the longest silence
-// of a run: a process that has read a partition for longer knows every older run of the partition, and is not midway any more.
-func (p places) of(ctx context.Context, now time.Time, silent time.Duration) place {
+// locate returns where a batch comes from, as stated by the kafka receiver in the metadata of ctx, and records its offset as read; the zero place: not from
+// Kafka. silent is the longest silence of a run: a process that has read a partition for longer knows every older run of the partition, and is no longer
+// midway.
+func (p places) locate(ctx context.Context, now time.Time, silent time.Duration) place {
 	from := client.FromContext(ctx).Metadata
 	topic, partition, at := from.Get("kafka.topic"), from.Get("kafka.partition"), from.Get("kafka.offset")
 	if len(topic) == 0 || len(partition) == 0 || len(at) == 0 {
@@ -72,8 +73,8 @@ func (p places) of(ctx context.Context, now time.Time, silent time.Duration) pla
 	return here
 }
 
-// read records the offset up to which a partition was read, by the stored facts of the last process.
-func (p places) read(partition string, next int64, now time.Time) {
+// advance records that the last process has read a partition up to the offset next, when the journal is restored.
+func (p places) advance(partition string, next int64, now time.Time) {
 	r := p[partition]
 	if r == nil {
 		r = &reading{since: now}

@@ -43,7 +43,8 @@ const (
 	promisedByID
 )
 
-// promise records that a group will get a root of ours (f.promised), or else a breakdown of its window. The promises of the batch are in r.fresh.
+// promise records that group g will get a root of ours (f.promised), or else a breakdown of its window. The promises of the batch are collected in r.fresh, and
+// stored by stepJoin.promise.
 func (r *reader) promise(g *facts.Group, f *fact) {
 	x := promise{r.run, g, f.window, 0}
 	switch {
@@ -92,7 +93,7 @@ type stored struct {
 
 var errPromise = errors.New("a promise that cannot be read")
 
-// readPromise reads what appendPromises has written, for one promise.
+// readPromise reads one promise that appendPromises has written. c.Bad: the text is damaged.
 func readPromise(c *wire.Cursor) (x stored) {
 	x.run, x.service = string(c.Bytes()), string(c.Bytes())
 	copy(x.trace[:], c.Take(uint64(len(x.trace))))
@@ -107,20 +108,20 @@ const (
 	mostChunks = 1 << 20 // of a range that can be used: a larger range is damage
 )
 
-// open opens the storage, with id nil a storage that keeps nothing.
-func (s *promises) open(ctx context.Context, host component.Host, id *component.ID, of component.ID) (err error) {
+// open opens the storage extension id for the processor owner. Without an id (nil) the storage keeps nothing.
+func (s *promises) open(ctx context.Context, host component.Host, id *component.ID, owner component.ID) (err error) {
 	s.unsent, s.keeps = map[int64]int{}, id != nil
-	s.store, err = storageclient.Open(ctx, host, id, component.KindProcessor, of, "promises")
+	s.store, err = storageclient.Open(ctx, host, id, component.KindProcessor, owner, "promises")
 	return err
 }
 
 func (s *promises) close(ctx context.Context) error { return s.store.Close(ctx) }
 
-func key(chunk int64) string { return "chunk-" + strconv.FormatInt(chunk, 10) }
+func chunkKey(chunk int64) string { return "chunk-" + strconv.FormatInt(chunk, 10) }
 
-// promise stores the promises of a batch as a new chunk, before the batch leaves. Promises that cannot be stored are stored with the next batch's; the promise
-// holds anyway: a span sent without its parent would differ when repeated. If a crash comes first, most likely the positions in files are not stored either,
-// and the batch is repeated with the promises. p.mu is held.
+// promise stores the promises of a batch as a new chunk, before the batch is sent. Promises that cannot be stored are stored with those of the next batch. The
+// spans are promised anyway, since a span sent without its parent would differ when repeated. If a crash comes first, most likely the positions in files are
+// not stored either, and the batch is repeated with the promises. p.mu is held.
 func (p *stepJoin) promise(ctx context.Context, fresh []promise) {
 	if len(fresh) == 0 {
 		return
@@ -128,21 +129,21 @@ func (p *stepJoin) promise(ctx context.Context, fresh []promise) {
 	s := &p.promises
 	chunk := s.to
 	s.to++
-	list := append(s.moved(chunk), fresh...)
-	s.unsent[chunk] += len(list) // added: reader.promise has counted down where it promised a window, then the root
-	err := storageclient.Write(ctx, s.store, storage.SetOperation(key(chunk), appendPromises(nil, list)), storage.SetOperation(rangeKey, s.limits()))
+	list := append(s.moveUnstored(chunk), fresh...)
+	s.unsent[chunk] += len(list) // +=, not =: reader.promise may have counted down already
+	err := storageclient.Write(ctx, s.store, storage.SetOperation(chunkKey(chunk), appendPromises(nil, list)), storage.SetOperation(rangeKey, s.encodeRange()))
 	if err == nil {
 		s.unstored, s.failing = nil, false
 		return
 	}
 	s.unstored = list
 	if ctx.Err() == nil {
-		s.fails(p, err)
+		s.logFailure(p, err)
 	}
 }
 
-// fails logs a failure of the storage, once until promises can be stored again.
-func (s *promises) fails(p *stepJoin, err error) {
+// logFailure logs a failure of the storage, once until promises can be stored again.
+func (s *promises) logFailure(p *stepJoin, err error) {
 	if !s.failing {
 		p.set.Logger.Warn("Storage keeps nothing: a crash before it does may leave spans below a root that nobody sends, or have some sent again with less in them",
 			zap.Error(err))
@@ -150,8 +151,8 @@ func (s *promises) fails(p *stepJoin, err error) {
 	}
 }
 
-// moved moves the promises that the storage has refused, except those kept meanwhile, to another chunk, and returns them.
-func (s *promises) moved(chunk int64) (list []promise) {
+// moveUnstored assigns the promises that the storage has refused to another chunk, and returns them. Promises kept meanwhile are left out.
+func (s *promises) moveUnstored(chunk int64) (list []promise) {
 	for _, x := range s.unstored {
 		if x.group.Chunk >= 0 {
 			s.unsent[x.group.Chunk]--
@@ -162,11 +163,11 @@ func (s *promises) moved(chunk int64) (list []promise) {
 	return list
 }
 
-// limits returns the stored form of the range of the chunks.
-func (s *promises) limits() []byte { return []byte(fmt.Sprintf("%d %d", s.from, s.to)) }
+// encodeRange returns the stored form of the range of chunks.
+func (s *promises) encodeRange() []byte { return []byte(fmt.Sprintf("%d %d", s.from, s.to)) }
 
-// sent marks the promises of groups, whose spans are accepted now, as kept. deletable: some chunk has no promise left.
-func (s *promises) sent(closed []*facts.Group) (deletable bool) {
+// markKept counts the promises of groups as kept, once their spans are accepted. deletable: at least one chunk has no open promise.
+func (s *promises) markKept(closed []*facts.Group) (deletable bool) {
 	for _, g := range closed {
 		if g.Chunk >= 0 {
 			s.unsent[g.Chunk]--
@@ -179,8 +180,8 @@ func (s *promises) sent(closed []*facts.Group) (deletable bool) {
 	return deletable
 }
 
-// kept deletes the chunks without a promise left, and moves the beginning of the range to the oldest chunk with one.
-func (s *promises) kept(ctx context.Context) {
+// deleteKept deletes the chunks without an open promise, and moves the start of the range to the oldest chunk with one.
+func (s *promises) deleteKept(ctx context.Context) {
 	var ops []*storage.Operation
 	var done []int64 // the deleted chunks
 	from := s.to
@@ -189,11 +190,11 @@ func (s *promises) kept(ctx context.Context) {
 			from = min(from, chunk)
 			continue
 		}
-		ops, done = append(ops, storage.DeleteOperation(key(chunk))), append(done, chunk)
+		ops, done = append(ops, storage.DeleteOperation(chunkKey(chunk))), append(done, chunk)
 	}
 	before := s.from
 	s.from = from
-	if err := storageclient.Write(ctx, s.store, append(ops, storage.SetOperation(rangeKey, s.limits()))...); err != nil {
+	if err := storageclient.Write(ctx, s.store, append(ops, storage.SetOperation(rangeKey, s.encodeRange()))...); err != nil {
 		s.from = before // after a crash the roots are sent once more, with the same ids; otherwise the next deletion includes these
 		return
 	}
@@ -202,8 +203,8 @@ func (s *promises) kept(ctx context.Context) {
 	}
 }
 
-// restore restores what the last process has stored: the facts (journal), and the promises, whose groups are opened again. A group that the journal does not
-// know is partial: all facts but the promise are lost.
+// restore restores the state of the last process: the facts (journal), and the promises, whose groups are opened again. A group that the journal does not know
+// is partial: every fact but the promise is lost.
 func (p *stepJoin) restore(ctx context.Context) error {
 	s := &p.promises
 	now, n := p.now(), 0
@@ -223,7 +224,7 @@ func (p *stepJoin) restore(ctx context.Context) error {
 		return fmt.Errorf("%w: its range is %q", errPromise, b)
 	}
 	for chunk := s.from; chunk < s.to; chunk++ {
-		b, err := s.store.Get(ctx, key(chunk))
+		b, err := s.store.Get(ctx, chunkKey(chunk))
 		if err != nil {
 			return err
 		}
@@ -242,7 +243,7 @@ func (p *stepJoin) restore(ctx context.Context) error {
 			g.ByID = g.ByID || x.flags&promisedByID != 0
 			g.Last = now
 			if !known || g.Restored {
-				g.Lacks(spans.PartialRestart)
+				g.SetPartial(spans.PartialRestart)
 				r.Restore(g, x.window, x.flags&promisedFunction != 0, now)
 			}
 			if g.Chunk >= 0 { // an earlier chunk has the group too: its window only, or its write had failed and reached the disk all the same

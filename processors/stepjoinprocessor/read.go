@@ -35,29 +35,30 @@ type fact struct {
 type reader struct {
 	p         *stepJoin
 	now       time.Time
-	fresh     []promise    // of the batch
-	lateSpans int64        // spans whose group was closed
-	place     place        // of the batch
-	log       []byte       // the facts in stored form
-	ends      ends         // of the facts in log
-	replays   bool         // reading the facts of the last process
-	whole     facts.Whole  // of the run, as stored
-	run       *facts.Run   // of the resource
-	group     *facts.Group // of the last span with a group
+	fresh     []promise      // of the batch
+	lateSpans int64          // spans whose group was closed
+	place     place          // of the batch
+	log       []byte         // the facts in stored form
+	ends      ends           // of the facts in log
+	replays   bool           // reading the facts of the last process
+	runState  facts.RunState // of the run, as stored
+	run       *facts.Run     // of the resource
+	group     *facts.Group   // of the last span with a group
 	res       view.Resource
 	mark      view.Mark // of the span
-	late      late
+	late      lateRanks
 	attrs     pcommon.Map     // of the resource
 	call      view.Group      // the span, if a pass of RPCs
 	coll      view.Collective // the span, if a collective
 
-	unplaced bool            // the resource is of calls tied to a trace by an id, and to no time by a clock
-	trace    pcommon.TraceID // of the current span, by its log
-	of, own  pcommon.TraceID // the last trace with unplaced spans, and the trace of their own
+	unplaced                bool            // the resource is of calls tied to a trace by an id, and to no time by a clock
+	trace                   pcommon.TraceID // of the current span, by its log
+	unplacedTrace, ownTrace pcommon.TraceID // the last trace with unplaced spans, and the trace of their own
 }
 
-// read keeps the facts of a batch. Tops of traces that will get a root of ours get their parent, and passes without a clock their own trace. A repeat of a
-// refused batch adds nothing. Resources without a wanted span cost little: their run is looked up for the first wanted span (ready). p.mu is held.
+// read reads the facts of a batch into the runs. Tops of traces that will get a root of ours get this root as parent; passes without a clock get a trace of
+// their own. A repeat of a refused batch adds nothing. A resource without a wanted span costs little: its run is looked up with the first wanted span (ready).
+// p.mu is held.
 func (r *reader) read(td ptrace.Traces, now time.Time) {
 	r.now, r.fresh, r.lateSpans, r.group, r.log = now, r.fresh[:0], 0, nil, r.log[:0]
 	clear(r.ends)
@@ -68,7 +69,7 @@ func (r *reader) read(td ptrace.Traces, now time.Time) {
 		attrs, ready := rs.Resource().Attributes(), false
 		r.attrs = attrs
 		r.unplaced = r.clockless(attrs)
-		if r.unplaced { // the spans move to a trace that no id names
+		if r.unplaced { // the spans move to a trace of their own, not joined by an id
 			attrs.Remove(spans.AttrJoinBy)
 			ready = r.begin()
 		}
@@ -81,14 +82,14 @@ func (r *reader) read(td ptrace.Traces, now time.Time) {
 				span := list.At(i)
 				r.trace = span.TraceID()
 				if r.unplaced {
-					r.move(span)
+					r.moveToOwnTrace(span)
 				}
-				if view.IsDetail(span) { // of a span read as a whole
+				if view.IsDetail(span) { // part of a span that is read
 					continue
 				}
 				kind := view.KindOf(span)
 				if r.unplaced && kind == view.KindCall {
-					r.slowest(span)
+					r.keepSlowCall(span)
 				}
 				if !r.wanted(kind, span) {
 					continue
@@ -106,65 +107,65 @@ func (r *reader) read(td ptrace.Traces, now time.Time) {
 			}
 		}
 		if ready {
-			r.writeWhole()
+			r.writeRunState()
 		}
 		if gpus {
 			if !ready {
 				r.res.Read(attrs)
 			}
-			r.process(rs, now)
+			r.recordProcess(rs, now)
 		}
 	}
 	if gpus {
 		r.latePIDs(td)
 	}
-	r.coll, r.call, r.mark, r.res = view.Collective{}, view.Group{}, view.Mark{}, view.Resource{} // pointers into the batch
+	r.coll, r.call, r.mark, r.res = view.Collective{}, view.Group{}, view.Mark{}, view.Resource{} // they point into the batch
 }
 
-// begin sets r.run to the run of the resource, made if absent. The result is always true, for the caller's ready.
+// begin sets r.run to the run of the resource, made if absent, and always returns true: the caller's ready.
 func (r *reader) begin() (ready bool) {
 	r.run, r.group = r.p.run(r.res.Run, r.now), nil
 	r.run.FindRepeats(r.p.refused) // a refused batch comes again, perhaps as this one
-	r.run.Entry, r.whole = r.p.journal.to, r.run.Whole()
+	r.run.Entry, r.runState = r.p.journal.to, r.run.State()
 	r.write(factRun, 0, func(b []byte) []byte { return wire.AppendBytes(b, r.run.ID) })
-	if from := r.place.partition; from != "" && from != r.run.Partition {
+	if partition := r.place.partition; partition != "" && partition != r.run.Partition {
 		isMoved := r.run.Partition != "" // partitions were added, and another process may have read some of the run
-		r.run.Partition = from
+		r.run.Partition = partition
 		if r.place.midway || isMoved {
-			r.run.Misses(r.now)
+			r.run.MarkMissed(r.now)
 		}
 	}
 	return true
 }
 
-// advance records the time reached by a source.
+// advance records that a source has sent spans up to the time until, ns.
 func (r *reader) advance(source string, until int64) {
 	r.run.Advance(source, until, r.now)
 	r.write(factSource, 0, func(b []byte) []byte { return binary.AppendVarint(wire.AppendBytes(b, source), until) })
 }
 
-// writeWhole writes the state of the run as a whole, if the resource has changed the state.
-func (r *reader) writeWhole() {
-	if w := r.run.Whole(); w != r.whole {
-		r.write(factWhole, 0, w.Append)
+// writeRunState appends the state of the run (facts.RunState) to the journal entry, if the resource has changed it.
+func (r *reader) writeRunState() {
+	if w := r.run.State(); w != r.runState {
+		r.write(factRunState, 0, w.Append)
 	}
 }
 
-// wanted says, by kind, name and parent alone, whether a span may have facts.
+// wanted reports, by kind, name and parent alone, whether a span may have facts.
 func (r *reader) wanted(kind view.Kind, span ptrace.Span) bool {
 	switch kind {
 	case view.KindStep, view.KindPart, view.KindFunction, view.KindStage, view.KindCollective, view.KindPass, view.KindSession, view.KindCalls,
 		view.KindEvaluation, view.KindEvent, view.KindRun:
 		return true
 	case view.KindCall:
-		return span.ParentSpanID().IsEmpty() // the rest is read by group
+		return span.ParentSpanID().IsEmpty() // calls with a parent are in the sums of their group
 	case view.KindOther:
 		return span.ParentSpanID().IsEmpty() || r.p.matches(span.Name())
 	}
 	return false
 }
 
-// span takes the facts of a span and returns the end of the span, ns: how far in time the log was read. 0: the times are made up, or are no part of the work.
+// span reads the facts of a span, and returns the end of the span, ns: how far in time the source was read; 0: the times are made up, or the span is no work.
 func (r *reader) span(span ptrace.Span, kind view.Kind) (end int64) {
 	if kind == view.KindOther && span.Name() == spans.SpanNCCLWatermark {
 		r.watermark(span)
@@ -190,14 +191,14 @@ func (r *reader) span(span ptrace.Span, kind view.Kind) (end int64) {
 	m := &r.mark
 	m.Read(span, &r.res)
 	byID := m.JoinBy == spans.JoinByID
-	if kind == view.KindOther && !byID && !r.p.matches(span.Name()) { // neither of ours, nor tied by an id, nor named in the configuration
+	if kind == view.KindOther && !byID && !r.p.matches(span.Name()) { // of another service, without an id, and not in the configuration
 		return 0
 	}
 	run := r.run
 	flags := r.flags(span)
 	if stage != breakdown.Unattributed {
 		r.stage(r.trace, facts.Stage{Span: span.SpanID(), Start: int64(span.StartTimestamp()), End: int64(span.EndTimestamp()), Kind: stage, Flags: flags})
-		return r.end(span, flags)
+		return r.readUntil(span, flags)
 	}
 	isTop := span.ParentSpanID().IsEmpty()
 	f := fact{own: byID, promised: isTop && byID}
@@ -209,16 +210,16 @@ func (r *reader) span(span ptrace.Span, kind view.Kind) (end int64) {
 		return 0
 	}
 	if r.unplaced { // a pass without a clock becomes the root of its own trace, and needs no root of ours
-		f.promised, f.unplaced = false, r.lead(span, &f)
+		f.promised, f.unplaced = false, r.makeRoot(span, &f)
 	}
 	if f.promised {
 		span.SetParentSpanID(spans.RootID(r.trace))
 	}
 	r.keep(&f, byID)
-	return r.end(span, flags)
+	return r.readUntil(span, flags)
 }
 
-// watermark takes a watermark of a source of collectives, which gateways send as a span.
+// watermark reads the watermark of a source of collectives, which gateways send as a span.
 func (r *reader) watermark(span ptrace.Span) {
 	m := span.Attributes()
 	first, _ := m.Get(spans.AttrNCCLWatermarkFirst)
@@ -232,7 +233,7 @@ func (r *reader) watermark(span ptrace.Span) {
 	r.write(factWatermark, 0, w.Append)
 }
 
-// stageOf returns the kind of time of a TransferQueue stage, by the name of the span; Unattributed: an operation within a stage.
+// stageOf returns the kind of time of a TransferQueue stage by the name of its span; Unattributed: the span is an operation within a stage.
 func stageOf(name string) breakdown.Kind {
 	switch spans.TQStageNamed(name) {
 	case spans.TQGet:
@@ -245,7 +246,7 @@ func stageOf(name string) breakdown.Kind {
 	return breakdown.Unattributed
 }
 
-// flags returns the flags of a span, by its mark and resource. A resource of records only is noted in the run, too.
+// flags returns the flags of a span, by its mark and resource. It also records in the run that the resource has records only (RecordOnly).
 func (r *reader) flags(span ptrace.Span) (flags facts.Flags) {
 	m := &r.mark
 	if m.Time == spans.TimeSynthetic || r.unplaced {
@@ -270,20 +271,20 @@ func (r *reader) flags(span ptrace.Span) (flags facts.Flags) {
 	return flags
 }
 
-// describe completes a fact by the kind of its span: whether a window or a leaf, of which kind of time, with what is known of ranks and calls. It also records
-// what the span tells of the run. false: nothing is to be kept.
+// describe completes a fact by the kind of its span: window or leaf, the kind of time, ranks and calls. It also records what the span says about the run.
+// false: the span has no fact to keep.
 func (r *reader) describe(f *fact, span ptrace.Span, kind view.Kind) bool {
 	switch kind {
 	case view.KindStep:
 		r.step(f, span)
 	case view.KindPart:
 		part := trainers.PartOf(r.mark.Part)
-		of, within := r.kindOfPart(part)
+		timeKind, within := r.kindOfPart(part)
 		if !within {
 			return false
 		}
-		f.leaf.Kind, f.leaf.Parent, f.own = of, span.ParentSpanID(), true
-		f.promised = false // a part without a parent is one whose step was not logged: its trace needs no root for it
+		f.leaf.Kind, f.leaf.Parent, f.own = timeKind, span.ParentSpanID(), true
+		f.promised = false // a part without a parent has no logged step, and its trace needs no root
 		f.leaf.LateRank = int32(number(span.Attributes(), spans.AttrRank))
 		if rank := r.res.Rank.Or(-1); f.leaf.LateRank < 0 && rank <= math.MaxInt32 { // the same for all spans of the log
 			f.leaf.LateRank = int32(rank)
@@ -314,7 +315,7 @@ func (r *reader) describe(f *fact, span ptrace.Span, kind view.Kind) bool {
 		f.leaf.Kind = breakdown.RPCUnattributed
 	case view.KindEvaluation:
 		f.leaf.Kind = breakdown.Evaluation
-		f.own = f.own || f.leaf.Flags.Has(facts.Timeless) // only the trace places it, whether the step is read before or after
+		f.own = f.own || f.leaf.Flags.Has(facts.Timeless) // without a time only the trace says to which step it belongs
 	case view.KindOther: // of a service
 		if r.p.isWindow(span.Name()) {
 			r.window(f, facts.Other, r.mark.Iteration)
@@ -328,7 +329,7 @@ func (r *reader) describe(f *fact, span ptrace.Span, kind view.Kind) bool {
 	return true
 }
 
-// step makes the fact a training step, and records what the step tells of its run: the trainer, the ranks, and, live, that the run goes on (Pulse).
+// step makes the fact a training step, and records in the run the trainer, the number of ranks and, live, that the run goes on (Pulse).
 func (r *reader) step(f *fact, span ptrace.Span) {
 	run := r.run
 	if !r.p.offline && !f.leaf.Flags.Has(facts.Timeless) {
@@ -345,9 +346,8 @@ func (r *reader) step(f *fact, span ptrace.Span) {
 	f.own = true
 }
 
-// collective makes the fact a collective: its operation and communicator, the wait for the last rank, and the part of it for which the last rank alone is to
-// blame. It records what the collective tells of the run: a communicator in use, clocks that are apart, and, live, ranks that lack a record or are stuck
-// (Pulse).
+// collective makes the fact a collective: operation, communicator, the wait for the last rank (Late), and the part of the wait for which the last rank alone is
+// to blame (Blame). It records in the run the communicator, clocks that are apart, and, live, ranks that lack a record or are stuck (Pulse).
 func (r *reader) collective(f *fact, span ptrace.Span) {
 	run, l, c := r.run, &f.leaf, &r.coll
 	c.Read(span)
@@ -365,10 +365,10 @@ func (r *reader) collective(f *fact, span ptrace.Span) {
 		l.Flags |= facts.Unrecorded
 	}
 	if !r.p.offline && c.Missing.Len()+c.Stuck.Len() > 0 {
-		run.Pulse.Behind = lacks(c)
+		run.Pulse.Behind = missingRanks(c)
 	}
 	l.Late, l.Ranks = -1, int32(min(c.CommSize.Or(c.Ranks.Or(0)), math.MaxInt32))
-	if late := c.Last; late.Late >= 0 && !c.Mismatch { // of different calls (Mismatch) no arrival is late for the others
+	if late := c.Last; late.Late >= 0 && !c.Mismatch { // Mismatch: the ranks made different calls, and none was late for another
 		l.Late = int64(math.Round(late.Late * 1e9))
 		l.LateRank, l.LateHost = int32(late.Rank.Or(-1)), run.Number(late.Host)
 		// Cost is what all others together waited since the arrival of the last but one.
@@ -386,8 +386,8 @@ func (r *reader) collective(f *fact, span ptrace.Span) {
 	run.Sampled = run.Sampled || sampled(span.TraceState().AsRaw())
 }
 
-// end returns the result of span.
-func (r *reader) end(span ptrace.Span, flags facts.Flags) int64 {
+// readUntil returns the result of span: the end of the span, ns, or 0 for made-up times.
+func (r *reader) readUntil(span ptrace.Span, flags facts.Flags) int64 {
 	if flags.Has(facts.Timeless) {
 		return 0
 	}
@@ -403,19 +403,20 @@ func (r *reader) groupOf(trace pcommon.TraceID) *facts.Group {
 	return r.group
 }
 
-// partitionsAdded has the run miss what came by another partition, at the first logged step, if the run began there: the run's span has not come.
+// partitionsAdded handles a run that moved to a Kafka partition of this process in the middle: at the first logged step, if the span of the run (KindRun) never
+// came, the run is marked as lacking what another partition had.
 func (r *reader) partitionsAdded(f *fact) {
 	isLoggedStep := f.isWindow && f.window.Kind == facts.Step && r.res.Source != ""
 	if !isLoggedStep || r.run.Opened || r.run.Partition == "" {
 		return
 	}
 	r.run.Opened = true
-	r.run.Misses(r.now)
+	r.run.MarkMissed(r.now)
 }
 
-// keep adds a fact to its run: to the group of its trace, which an own fact makes, else to the leaves of the run, which windows of other traces may hold. A
-// fact of a closed group is late: only counted, unless a pass without a clock (AddLate). Facts that will lead to a span of ours are promised. byID: the trace
-// is that of an id.
+// keep adds a fact to its run: to the group of its trace, which an own fact creates, else to the leaves of the run, which may lie in windows of other traces. A
+// fact of a closed group is late and only counted, except a pass without a clock (AddLate). If the group will get a span of ours, that span is promised. byID:
+// the trace is named by an id.
 func (r *reader) keep(f *fact, byID bool) {
 	run := r.run
 	r.writeSpan(f, byID)
@@ -463,7 +464,7 @@ func (r *reader) keep(f *fact, byID bool) {
 	if f.isWindow {
 		of = f.window.Kind
 	}
-	g.Of(run.Text(run.Number(r.res.Service)), of)
+	g.SetService(run.Text(run.Number(r.res.Service)), of)
 	if r.unplaced && !g.Has(f.unplaced.Span) {
 		run.AddUnplaced(g, f.unplaced)
 	}
@@ -478,7 +479,7 @@ func (r *reader) keep(f *fact, byID bool) {
 	}
 }
 
-// stage adds a stage of a call of TransferQueue.
+// stage adds a stage of a TransferQueue call to the group of its trace.
 func (r *reader) stage(trace pcommon.TraceID, s facts.Stage) {
 	r.write(factStage, s.End, func(b []byte) []byte { return s.Append(append(wire.AppendBytes(b, r.res.Service), trace[:]...)) })
 	if g := r.groupOf(trace); g.Closed {
@@ -488,7 +489,7 @@ func (r *reader) stage(trace pcommon.TraceID, s facts.Stage) {
 	}
 }
 
-// communicates records that a communicator, by the number of its id, with so many ranks was in use from start to end.
+// communicates records that the communicator with the text number id was used by so many ranks from start to end, ns.
 func (r *reader) communicates(id uint32, ranks, start, end int64) {
 	r.run.Communicates(id, ranks, start, end)
 	r.write(factComm, 0, func(b []byte) []byte {
@@ -497,13 +498,13 @@ func (r *reader) communicates(id uint32, ranks, start, end int64) {
 	})
 }
 
-// integer returns an attribute's whole number, 0 if absent.
+// integer returns the whole number in an attribute; 0: absent.
 func integer(m pcommon.Map, name string) int64 {
 	v, _ := m.Get(name)
 	return v.Int()
 }
 
-// sampled reports whether the tracestate makes a span represent several: OpenTelemetry's rejection threshold, 0 if all are kept.
+// sampled reports whether a span represents several, by its tracestate: sampling with a rejection threshold (OpenTelemetry's ot=th) above 0.
 func sampled(state string) bool {
 	const certain, threshold = "ot=th:0", "ot=th:"
 	return state != certain && strings.HasPrefix(state, threshold)
@@ -511,7 +512,7 @@ func sampled(state string) bool {
 
 const maxApart = 3600 // s: clocks of two hosts are hardly as far apart
 
-// window makes the fact a window of a kind, with the times and places of the leaf. number is the iteration, or the ordinal of a pass.
+// window makes the fact a window of a kind, with the times and the process of the leaf. number is the iteration of a step or the ordinal of a pass.
 func (r *reader) window(f *fact, kind facts.WindowKind, number view.Int) {
 	l := &f.leaf
 	steps := r.mark.StepsCovered
@@ -525,11 +526,11 @@ func (r *reader) window(f *fact, kind facts.WindowKind, number view.Int) {
 	}
 }
 
-// shares returns the stages' shares of the time of a pass of RPCs (r.call), each 0 to 1; ok is false if not stated.
-func (r *reader) shares() (of facts.Shares, ok bool) {
+// shares returns the shares of the stages in the time of an RPC pass (r.call), each 0 to 1; ok is false if the log does not state them.
+func (r *reader) shares() (shares facts.Shares, ok bool) {
 	g := &r.call
 	if !(g.CallDuration > 0) {
-		return of, false
+		return shares, false
 	}
 	share := func(s view.RPCStage) float64 {
 		if x := g.Duration[s] / g.CallDuration; x > 0 {
@@ -563,8 +564,8 @@ func (r *reader) slowestRank(l *facts.Leaf, span ptrace.Span) {
 	}
 }
 
-// fastestRank leaves a collective the time of the fastest rank, where the log states it: the time of the slowest is waiting for a rank that computed or loaded
-// data meanwhile, which is in that rank's time.
+// fastestRank shortens a collective to the time of the fastest rank, where the log states it: slower ranks waited for a rank that computed or loaded data
+// meanwhile, which is in the time of that rank.
 func (r *reader) fastestRank(l *facts.Leaf, span ptrace.Span) {
 	least, ok := span.Attributes().Get(spans.AttrStageDurationMin)
 	if ok && l.Kind == breakdown.Collective && trainers.Together(r.mark.Part) {
@@ -572,9 +573,9 @@ func (r *reader) fastestRank(l *facts.Leaf, span ptrace.Span) {
 	}
 }
 
-// kindOfPart returns the kind of time measured by a trainer's timer. Unattributed: computing, whose time deriver takes from the rest of the step, or waiting,
-// which counts as no kind. within: the timer runs inside the step; false only where the trainer is known to do the work between two steps.
-func (r *reader) kindOfPart(part trainers.Part) (of breakdown.Kind, within bool) {
+// kindOfPart returns the kind of time that a timer of the trainer measures; Unattributed: computing or waiting, which addOwn distinguishes by facts.Waiting.
+// within: the timer runs inside the step; false only where the trainer is known to do the work between two steps.
+func (r *reader) kindOfPart(part trainers.Part) (kind breakdown.Kind, within bool) {
 	loop := trainers.Of(r.res.Source, r.res.StepDurationKind)
 	switch part {
 	case trainers.Communicating:
@@ -585,7 +586,7 @@ func (r *reader) kindOfPart(part trainers.Part) (of breakdown.Kind, within bool)
 		return breakdown.Checkpoint, loop.Checkpoint != trainers.Between
 	case trainers.Evaluating:
 		return breakdown.Evaluation, loop.Evaluation != trainers.Between
-	case trainers.Computing, trainers.Waiting: // told apart by facts.Waiting
+	case trainers.Computing, trainers.Waiting: // distinguished by facts.Waiting
 	}
 	return breakdown.Unattributed, true
 }

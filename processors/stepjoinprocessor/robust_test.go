@@ -175,7 +175,7 @@ func TestPromiseOutlivesWhatIsOwed(t *testing.T) {
 		require.NoError(t, b.ConsumeTraces(t.Context(), td))
 	}
 	b.over(t)
-	assert.Contains(t, store.values, key(0))
+	assert.Contains(t, store.values, chunkKey(0))
 	store.err = nil
 	b.over(t)
 	whole(t, b.sink, &store.memory)

@@ -18,19 +18,19 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// noInput is the gap between two sweeps, normally a second, beyond which nothing was received meanwhile.
-const noInput = 30 * time.Second
+// silentAfter is the gap between two sweeps, normally a second, after which stalls are not judged: the process cannot have received anything meanwhile.
+const silentAfter = 30 * time.Second
 
-// still is the gap between two sweeps beyond which the process was suspended, or a sweep waited for its spans to be accepted.
-const still = 5 * time.Second
+// suspendedAfter is the gap between two sweeps from which on the process counts as suspended; a sweep may also have waited for its spans to be accepted.
+const suspendedAfter = 5 * time.Second
 
-// noteInput is called with each sweep, and notes outages: until when nothing could be received (silentUntil; while batches are refused, logs are not read), and
-// when the process last went on after a suspension (resumed). p.mu is held.
+// noteInput is called with each sweep, and records outages: silentUntil, until when nothing could be received (while batches are refused, logs are not read),
+// and resumed, the end of the last suspension. p.mu is held.
 func (p *stepJoin) noteInput(now time.Time) {
-	if p.refused || now.Sub(p.swept) > noInput { // so, too, at the first sweep
+	if p.refused || now.Sub(p.swept) > silentAfter { // so, too, at the first sweep
 		p.silentUntil = now
 	}
-	if !p.swept.IsZero() && now.Sub(p.swept) > still {
+	if !p.swept.IsZero() && now.Sub(p.swept) > suspendedAfter {
 		p.resumed = now
 	}
 	p.swept = now
@@ -42,7 +42,7 @@ func (p *stepJoin) stalls(now time.Time) {
 	out := spans.NewBatch(scopeName, p.set.BuildInfo.Version)
 	for _, r := range p.runs {
 		if s, ok := r.Pulse.Stalls(now, p.silentUntil); ok {
-			stalled(out, r, s, now)
+			addStallEvent(out, r, s, now)
 		}
 	}
 	for _, m := range out.Messages() {
@@ -50,9 +50,9 @@ func (p *stepJoin) stalls(now time.Time) {
 	}
 }
 
-// stalled adds the event of a run whose steps have stopped: "No step for 60 s, where one usually comes after 2 s; the last was step 20; AllReduce of
+// addStallEvent adds the event of a run whose steps have stopped: "No step for 60 s, where one usually comes after 2 s; the last was step 20; AllReduce of
 // communicator DP Group 0 has no record of rank 3: it hangs, …".
-func stalled(out *spans.Batch, r *facts.Run, s pulse.Stall, now time.Time) {
+func addStallEvent(out *spans.Batch, r *facts.Run, s pulse.Stall, now time.Time) {
 	trace, _ := spans.RunIDs(r.ID)
 	at := now.UnixNano() // a moment; spans of events last a millisecond
 	span := out.Add(spans.Resource{Service: r.Pulse.Service, RunID: r.ID, Time: spans.TimeObserved}, spans.Span{
@@ -76,14 +76,14 @@ func stalled(out *spans.Batch, r *facts.Run, s pulse.Stall, now time.Time) {
 	span.Status().SetMessage(text)
 }
 
-// lacks describes the ranks missing in a collective: "AllReduce of communicator DP Group 0 has no record of rank 3 and holds ranks 5, 7". The ranks held have a
-// record, of a collective that had not completed.
-func lacks(c *view.Collective) string {
+// missingRanks returns a text about the ranks missing in a collective: "AllReduce of communicator DP Group 0 has no record of rank 3 and holds ranks 5, 7". A
+// collective holds ranks (Stuck) with a record that did not complete.
+func missingRanks(c *view.Collective) string {
 	text := cmp.Or(c.Operation, "a collective")
 	if name := cmp.Or(c.CommName, c.CommID); name != "" {
 		text += " of communicator " + name
 	}
-	missing, stuck := ranks(c.Missing), ranks(c.Stuck)
+	missing, stuck := ranksText(c.Missing), ranksText(c.Stuck)
 	if missing != "" {
 		text += " has no record of " + missing
 	}
@@ -96,22 +96,22 @@ func lacks(c *view.Collective) string {
 	return text
 }
 
-// ranks returns a list of ranks for a sentence; "": none.
-func ranks(list view.List) string {
-	var of []int64
+// ranksText returns a list of ranks for a sentence; "": the list is empty.
+func ranksText(list view.List) string {
+	var numbers []int64
 	for i := range list.Len() {
 		if n := list.Int(i); n.OK {
-			of = append(of, n.N)
+			numbers = append(numbers, n.N)
 		}
 	}
-	if len(of) == 0 {
+	if len(numbers) == 0 {
 		return ""
 	}
-	slices.Sort(of)
-	return human.Ranks(of)
+	slices.Sort(numbers)
+	return human.Ranks(numbers)
 }
 
-// planned returns how many steps the run is to have, by the step's span or resource; 0: not known.
+// planned returns the planned number of steps of the run, from the attributes of a step's span, else of its resource; 0: not logged.
 func (r *reader) planned(span ptrace.Span) int64 {
 	for _, m := range []pcommon.Map{span.Attributes(), r.attrs} {
 		if v, ok := m.Get(spans.AttrIterations); ok {

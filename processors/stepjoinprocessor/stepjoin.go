@@ -52,7 +52,7 @@ type stepJoin struct {
 	telemetry *metadata.TelemetryBuilder
 	now       func() time.Time
 	promises  promises // roots still to be sent
-	told      ledger   // windows and roots whose spans were made
+	ledger    ledger   // windows and roots whose spans were made
 	journal   journal  // stored facts, for the process after a crash
 	leaves    []string // the patterns of Config.Leaves, sorted: the first that matches counts
 
@@ -92,7 +92,7 @@ func newStepJoin(cfg *Config, set processor.Settings, next consumer.Traces) (*st
 	}
 	p := &stepJoin{
 		cfg: cfg, set: set, next: next, telemetry: telemetry, leaves: slices.Sorted(maps.Keys(cfg.Leaves)), now: time.Now,
-		runs: map[string]*facts.Run{}, places: places{}, told: newLedger(), grace: handover, gpus: gpus.New(), release: func() {},
+		runs: map[string]*facts.Run{}, places: places{}, ledger: newLedger(), grace: handover, gpus: gpus.New(), release: func() {},
 	}
 	p.derive.p, p.derive.history = p, why.New()
 	p.derive.parents, p.derive.loads = map[pcommon.SpanID]pcommon.SpanID{}, map[pcommon.SpanID]load{}
@@ -100,7 +100,7 @@ func newStepJoin(cfg *Config, set processor.Settings, next consumer.Traces) (*st
 	return p, nil
 }
 
-// Capabilities: roots of traces are given a parent.
+// Capabilities reports that batches are changed: ConsumeTraces gives roots of traces a parent.
 func (p *stepJoin) Capabilities() consumer.Capabilities {
 	return consumer.Capabilities{MutatesData: true}
 }
@@ -110,7 +110,7 @@ func (p *stepJoin) Capabilities() consumer.Capabilities {
 // room, and by Shutdown. A complete breakdown is sent once some hundred later windows are known, with a verdict by the windows on both sides.
 func (p *stepJoin) Offline() { p.offline = true }
 
-// Ended: the source with this scope sends nothing more.
+// Ended records, for Offline, that the source with this scope name sends nothing more.
 func (p *stepJoin) Ended(scope string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -124,7 +124,7 @@ func (p *stepJoin) Start(ctx context.Context, host component.Host) error {
 	if err := p.promises.open(ctx, host, p.cfg.Storage, p.set.ID); err != nil {
 		return err
 	}
-	if err := errors.Join(p.restoreTold(ctx), p.restore(ctx)); err != nil {
+	if err := errors.Join(p.restoreLedger(ctx), p.restore(ctx)); err != nil {
 		return errors.Join(fmt.Errorf("'storage': what the last process had promised cannot be read: %w", err), p.promises.close(ctx))
 	}
 	if p.offline {
@@ -181,16 +181,17 @@ func (p *stepJoin) run(id string, now time.Time) *facts.Run {
 	return r
 }
 
-// missed marks the runs of a partition as lacking facts that other processes have read. p.mu is held.
-func (p *stepJoin) missed(partition string, now time.Time) {
+// markMissed records in each run of a Kafka partition that other processes have read some of its facts, so the run may lack them. p.mu is held.
+func (p *stepJoin) markMissed(partition string, now time.Time) {
 	for _, r := range p.runs {
 		if r.Partition == partition {
-			r.Misses(now)
+			r.MarkMissed(now)
 		}
 	}
 }
 
-// forgetRun drops the run idle for the longest time, among the runs with nothing to send: without open groups. It drops none if all have some.
+// forgetRun drops the run idle for the longest time among the runs without open groups, which have nothing left to send. If every run has open groups, no run
+// is dropped.
 func (p *stepJoin) forgetRun() {
 	var oldest *facts.Run
 	for _, r := range p.runs {
@@ -204,24 +205,24 @@ func (p *stepJoin) forgetRun() {
 	}
 }
 
-// ConsumeTraces keeps the facts of a batch and passes the batch on. What the batch promises, and its facts, are stored before: after a crash the next process
-// knows all that has left.
+// ConsumeTraces reads the facts of a batch, stores them and the promises made to the batch, and then passes the batch on: after a crash the next process knows
+// about every batch that was sent. It returns the error of the next component.
 func (p *stepJoin) ConsumeTraces(ctx context.Context, td ptrace.Traces) error {
 	if fromKafka(ctx) {
 		if err := ctx.Err(); err != nil { // the partition belongs to another gateway, which counts the message
 			return err
 		}
 		var done func()
-		ctx, done = finishing(ctx, p.grace)
+		ctx, done = withGrace(ctx, p.grace)
 		defer done()
 	}
 	r := p.readers.Get().(*reader)
 	defer p.readers.Put(r)
 	p.mu.Lock()
 	now := p.now()
-	r.place = p.places.of(ctx, now, p.cfg.WaitLimit)
+	r.place = p.places.locate(ctx, now, p.cfg.WaitLimit)
 	if r.place.gap {
-		p.missed(r.place.partition, now)
+		p.markMissed(r.place.partition, now)
 	}
 	r.read(td, now)
 	late, crowded := r.lateSpans, p.size() > p.cfg.MaxBytes
@@ -248,7 +249,7 @@ func (p *stepJoin) sweep(ctx context.Context, now time.Time, all bool) {
 	p.sweepLocked(ctx, now, all)
 }
 
-// relieve sweeps out of turn if the facts take more than the limit: groups are closed early, then leaves are dropped.
+// relieve sweeps at once if the facts take more than Config.MaxBytes: groups are closed early, then leaves are dropped.
 func (p *stepJoin) relieve(ctx context.Context) {
 	p.sweeping.Lock()
 	defer p.sweeping.Unlock()
@@ -260,7 +261,8 @@ func (p *stepJoin) relieve(ctx context.Context) {
 	}
 }
 
-// sweepLocked is sweep, with p.sweeping held. p.mu is held only around work on facts, never while sending, so that batches go on passing.
+// sweepLocked is sweep, with p.sweeping held. p.mu is held only while facts are read or changed, never while spans are sent: ConsumeTraces does not wait for a
+// slow receiver.
 func (p *stepJoin) sweepLocked(ctx context.Context, now time.Time, all bool) {
 	p.mu.Lock()
 	if !p.offline && !all {
@@ -269,7 +271,8 @@ func (p *stepJoin) sweepLocked(ctx context.Context, now time.Time, all bool) {
 	due := p.complete(now, all)
 	p.mu.Unlock()
 	defer clear(due) // the memory is reused, and must not keep groups alive
-	// The groups are closed and sent in portions, each stored before it is sent. The first round also runs without a group, for spans of the last sweep.
+	// The groups are closed and sent in portions, each stored before sending. The first round runs even without a group: p.unsent may have spans of the last
+	// sweep.
 	for first := true; first || len(due) > 0; first = false {
 		most := mostClosed
 		if all && !p.offline { // the process ends: small portions, until there is no time left. The next process sends the rest
@@ -283,15 +286,15 @@ func (p *stepJoin) sweepLocked(ctx context.Context, now time.Time, all bool) {
 		p.mu.Lock()
 		p.closeGroups(ctx, now, part, all && len(due) == 0)
 		p.mu.Unlock()
-		p.keep(ctx)
+		p.storeUnsent(ctx)
 		if !p.send(ctx) {
-			return // the rest goes with the next sweep, or with Shutdown's
+			return // the next sweep, or Shutdown, sends the rest
 		}
-		p.sent(ctx)
+		p.deleteStoredSpans(ctx)
 	}
-	// All is sent: the promises of these groups are kept.
+	// Every span is sent: the promises of these groups are kept.
 	p.mu.Lock()
-	deletable := p.promises.sent(p.closed)
+	deletable := p.promises.markKept(p.closed)
 	p.closed = p.closed[:0]
 	p.mu.Unlock()
 	// Counters of sent spans must be on disk before the promise is deleted, as with a position.
@@ -299,22 +302,22 @@ func (p *stepJoin) sweepLocked(ctx context.Context, now time.Time, all bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if deletable {
-		p.promises.kept(ctx)
+		p.promises.deleteKept(ctx)
 	}
 	// Memory and storage get back what no window needs any more.
 	p.trim(ctx, now)
 	p.forget(now)
-	p.shed(ctx)
-	p.report(now, all)
+	p.shedLeaves(ctx)
+	p.logCosts(now, all)
 }
 
 const (
-	quiet    = 3 // times Config.Wait without a fact of a run: the run has ended, or pauses
-	reported = 3 // causes in the log line
+	quiet    = 3 // times Config.Wait without a fact: the run counts as idle
+	reported = 3 // most causes in the log line
 )
 
-// report logs the total cost of a run's slow windows, once the run is idle; all: of every run with windows not reported yet.
-func (p *stepJoin) report(now time.Time, all bool) {
+// logCosts logs the total cost of a run's slow windows, once the run is idle; all: of every run with windows not reported yet.
+func (p *stepJoin) logCosts(now time.Time, all bool) {
 	for _, r := range p.runs {
 		isIdle := now.Sub(r.Used) >= quiet*p.cfg.Wait
 		if !r.Fresh || !all && !isIdle {
@@ -329,7 +332,7 @@ func (p *stepJoin) report(now time.Time, all bool) {
 		judged, unjudged := p.derive.history.Judged(r.ID)
 		fields := []zap.Field{zap.String("run", r.ID), zap.Int64("judged", judged), zap.Int64("not_judged", unjudged)}
 		if len(said) == 0 {
-			if unjudged > 0 { // with all judged, silence says the same
+			if unjudged > 0 { // otherwise every window was judged and usual: no log line
 				p.set.Logger.Info("Of the steps, batches and passes that were judged none was slow", fields...)
 			}
 			continue
@@ -349,12 +352,12 @@ type closing struct {
 	early   bool   // for want of room
 }
 
-// complete returns the groups to be closed now, in order of time within a run: those for which nothing more is awaited, and, where memory is short, the longest
-// idle of the others. all: every group. It also collects which journal entries the open groups need (journal.needs), for trim.
+// complete returns the groups to be closed now, by run and in order of time: groups for which nothing more is awaited, and, if memory is short, the longest
+// idle of the other groups. all: every group. complete also collects in journal.needs which journal entries the remaining groups need, for trim. p.mu is held.
 func (p *stepJoin) complete(now time.Time, all bool) []closing {
-	p.forget(now) // before short looks at the memory
+	p.forget(now) // before bytesToFree looks at the memory
 	due := p.due[:0]
-	short := p.short() // the bytes still to be freed
+	toFree := p.bytesToFree()
 	p.journal.needs = make(map[string]need, len(p.runs))
 	for _, id := range slices.Sorted(maps.Keys(p.runs)) {
 		r := p.runs[id]
@@ -364,7 +367,7 @@ func (p *stepJoin) complete(now time.Time, all bool) []closing {
 		var early []closing // incomplete: closed only if there is no room to wait
 		var needs need
 		for _, g := range r.Open() {
-			needs = needs.and(g)
+			needs = needs.including(g)
 			idle := now.Sub(g.Last)
 			if p.resumed.After(g.Last) { // what was written while the process was suspended is still unread
 				idle = now.Sub(p.resumed)
@@ -373,8 +376,8 @@ func (p *stepJoin) complete(now time.Time, all bool) []closing {
 			if until == 0 { // the group's time may be in any log
 				until = math.MaxInt64
 			}
-			// behind: some log may still have spans of the group, for which the group waits until it was idle for limit; all: nothing more comes offline.
-			// Collectives are awaited only where they can be placed.
+			// behind: some log may still have spans of the group. The group waits for them until idle for limit. With all, no log has any (offline). Collectives are
+			// awaited only for a group with a place in time.
 			behind, limit := r.Behind(until, now, p.cfg.Wait), p.cfg.Keep
 			if p.offline {
 				behind = !all && r.Unread(until)
@@ -385,27 +388,26 @@ func (p *stepJoin) complete(now time.Time, all bool) []closing {
 			if behind {
 				partial = spans.PartialBehind
 			}
-			waits := idle < p.wait() || behind && idle < limit
+			waits := idle < p.minIdle() || behind && idle < limit
 			if waits && !all {
 				early = append(early, closing{r, g, spans.PartialRoom, true})
 				continue
 			}
 			due = append(due, closing{r, g, partial, false})
-			short -= g.Bytes()
+			toFree -= g.Bytes()
 		}
 		p.journal.needs[id] = needs
-		if short <= 0 || len(early) == 0 {
+		if toFree <= 0 || len(early) == 0 {
 			continue
 		}
-		// Those idle for the longest time first: logs of one job may be read at different positions, and then the oldest groups are not the first to be
-		// complete.
+		// The longest idle groups first, not the oldest: logs of one job may be read at different positions.
 		slices.SortStableFunc(early, func(a, b closing) int { return a.group.Last.Compare(b.group.Last) })
 		for _, c := range early {
-			if short <= 0 {
+			if toFree <= 0 {
 				break
 			}
 			due = append(due, c)
-			short -= c.group.Bytes()
+			toFree -= c.group.Bytes()
 		}
 		slices.SortStableFunc(due[first:], func(a, b closing) int { return cmp.Compare(a.group.Start, b.group.Start) })
 	}
@@ -428,7 +430,7 @@ func (p *stepJoin) closeGroups(ctx context.Context, now time.Time, due []closing
 	defer p.derive.resolver.Forget()
 	for _, c := range due {
 		g := c.group
-		// Only passes without a clock: nothing to place them by yet. Not with a promised root, which must be sent in any case.
+		// The group has only passes without a clock, and no time yet to place them. A promised root must be sent in any case.
 		awaitsStep := len(g.Unplaced) > 0 && g.End == 0 && !g.Promised
 		// Closed now, the passes would not get the step's time.
 		if c.early && awaitsStep {
@@ -438,10 +440,10 @@ func (p *stepJoin) closeGroups(ctx context.Context, now time.Time, due []closing
 		}
 		closedGroups++
 		placed := g.End != 0 // before Arrived, which may set End from arrival times
-		c.run.Arrived(g)
+		c.run.UseArrivalTimes(g)
 		c.run.Sort()
 		if c.partial != "" {
-			g.Lacks(c.partial)
+			g.SetPartial(c.partial)
 		}
 		p.derive.derive(out, c.run, g, placed)
 		if g.Partial != "" {
@@ -449,7 +451,7 @@ func (p *stepJoin) closeGroups(ctx context.Context, now time.Time, due []closing
 		}
 		c.run.Fresh = true
 		if len(g.Windows) > 0 && (g.HasStep() || c.run.Trainer == "") { // in a run with steps, only steps count
-			c.run.Told = max(c.run.Told, g.End)
+			c.run.ClosedUntil = max(c.run.ClosedUntil, g.End)
 		}
 		c.run.Close(g, now)
 		p.closed = append(p.closed, g)
@@ -459,7 +461,7 @@ func (p *stepJoin) closeGroups(ctx context.Context, now time.Time, due []closing
 	}
 	for _, r := range p.runs {
 		for _, g := range r.Late {
-			p.derive.late(out, r, g)
+			p.derive.deriveLate(out, r, g)
 		}
 		r.Late = nil
 	}
@@ -473,20 +475,20 @@ func (p *stepJoin) closeGroups(ctx context.Context, now time.Time, due []closing
 	p.derive.counts.joined, p.derive.counts.ambiguous = 0, 0
 }
 
-// wait returns how long a group must have been idle before it is closed. Offline only the logs' ends count, not the clock.
-func (p *stepJoin) wait() time.Duration {
+// minIdle returns how long a group must have been idle before complete closes the group; offline 0, since time there does not depend on the clock.
+func (p *stepJoin) minIdle() time.Duration {
 	if p.offline {
 		return 0
 	}
 	return p.cfg.Wait
 }
 
-// forget drops facts that came more than Config.Keep ago; and, where memory is short, closed groups, the earliest closed first.
+// forget drops facts that came more than Config.Keep ago, and, where memory is short, closed groups, the earliest closed first.
 func (p *stepJoin) forget(now time.Time) {
 	for _, r := range p.runs {
 		r.Forget(now.Add(-p.cfg.Keep))
 	}
-	short := p.short()
+	short := p.bytesToFree()
 	for _, r := range p.runs {
 		if short > 0 {
 			short -= r.ShedGroups(short)
@@ -494,9 +496,10 @@ func (p *stepJoin) forget(now time.Time) {
 	}
 }
 
-// shed drops the oldest leaves of runs while memory is still short, counts them, and says so once. Windows that may have needed them become partial.
-func (p *stepJoin) shed(ctx context.Context) {
-	short := p.short()
+// shedLeaves drops the oldest leaves of runs while memory is still short, counts them in telemetry, and logs one warning per process. Windows that may have
+// needed the leaves become partial.
+func (p *stepJoin) shedLeaves(ctx context.Context) {
+	short := p.bytesToFree()
 	for _, r := range p.runs {
 		if short <= 0 {
 			return
@@ -512,14 +515,16 @@ func (p *stepJoin) shed(ctx context.Context) {
 	}
 }
 
-// short returns the number of bytes to free, 0 within the limit. Beyond, a quarter of the limit is freed as well, so that the next batch does not sweep again.
-func (p *stepJoin) short() int64 {
+// bytesToFree returns by how many bytes the facts exceed Config.MaxBytes, plus a quarter of MaxBytes, so that not every batch needs a sweep; 0: within the
+// limit.
+func (p *stepJoin) bytesToFree() int64 {
 	if over := p.size() - p.cfg.MaxBytes; over > 0 {
 		return over + p.cfg.MaxBytes/4
 	}
 	return 0
 }
 
+// size returns the approximate memory of the facts, in bytes.
 func (p *stepJoin) size() (n int64) {
 	for _, r := range p.runs {
 		n += r.Bytes()
@@ -527,8 +532,8 @@ func (p *stepJoin) size() (n int64) {
 	return n
 }
 
-// send passes the spans in p.unsent on, message by message. A message is tried again until accepted; one refused for good is logged and dropped. false: ctx
-// ended before, and the rest stays in p.unsent.
+// send passes the messages of p.unsent on, one after another, and reports whether all were handed over. A message is tried again until accepted; a message with
+// a permanent error is logged and dropped. false: ctx ended first, and the rest stays in p.unsent.
 func (p *stepJoin) send(ctx context.Context) bool {
 	for ; len(p.unsent) > 0; p.unsent = p.unsent[1:] {
 		for delay := retryFirst; ; delay = min(2*delay, retryMost) {
@@ -556,7 +561,7 @@ func (p *stepJoin) send(ctx context.Context) bool {
 	return true
 }
 
-// matches reports whether the configuration names spans of a name.
+// matches reports whether Config.Windows or Config.Leaves has a pattern for a span name.
 func (p *stepJoin) matches(name string) bool {
 	if p.isWindow(name) {
 		return true
@@ -565,6 +570,7 @@ func (p *stepJoin) matches(name string) bool {
 	return ok
 }
 
+// isWindow reports whether Config.Windows has a pattern for a span name.
 func (p *stepJoin) isWindow(name string) bool {
 	for _, pattern := range p.cfg.Windows {
 		if ok, _ := path.Match(pattern, name); ok {
@@ -574,6 +580,7 @@ func (p *stepJoin) isWindow(name string) bool {
 	return false
 }
 
+// leafKind returns the kind of time that Config.Leaves gives a span name; false: no pattern matches.
 func (p *stepJoin) leafKind(name string) (breakdown.Kind, bool) {
 	for _, pattern := range p.leaves {
 		if ok, _ := path.Match(pattern, name); ok {

@@ -599,7 +599,7 @@ func TestCrashAfterAStepWasTold(t *testing.T) {
 			start := func(next consumer.Traces) *bench {
 				b := newBench(t)
 				b.promises.store, b.promises.keeps, b.next = store, true, next
-				require.NoError(t, b.restoreTold(t.Context()))
+				require.NoError(t, b.restoreLedger(t.Context()))
 				require.NoError(t, b.restore(t.Context()))
 				return b
 			}

@@ -13,7 +13,7 @@ import (
 // and the step's page would be mostly blank. Spans pass at once, before the step's time is known: a pass goes to a trace of its own, by a rule on the resource
 // alone. Once the step is complete, a copy of the pass is drawn within the step. See docs/reference/adr/0018.
 
-// clockless reports whether a resource is of a table of RPCs, with ids and without a clock. A resource of RPCs is then in r.res.
+// clockless reports whether a resource is a table of RPCs with ids and without a clock. For any resource of RPCs, r.res is read.
 func (r *reader) clockless(attrs pcommon.Map) bool {
 	if _, ok := attrs.Get(spans.AttrRPCSystem); !ok {
 		return false
@@ -23,26 +23,27 @@ func (r *reader) clockless(attrs pcommon.Map) bool {
 		(r.res.TimeSource == spans.TimeSynthetic || r.res.TimeSource == spans.TimeObserved)
 }
 
-// move moves a span from the trace of the id to the trace of the pass's own. Consecutive spans mostly share a trace, so the last id made is kept.
-func (r *reader) move(span ptrace.Span) {
-	if r.trace != r.of {
-		r.of, r.own = r.trace, spans.ClocklessTraceID(r.trace)
+// moveToOwnTrace moves a span of a pass from the trace of the id to the own trace of the pass. Consecutive spans mostly share a trace, so the last pair of ids
+// is cached.
+func (r *reader) moveToOwnTrace(span ptrace.Span) {
+	if r.trace != r.unplacedTrace {
+		r.unplacedTrace, r.ownTrace = r.trace, spans.ClocklessTraceID(r.trace)
 	}
-	span.SetTraceID(r.own)
+	span.SetTraceID(r.ownTrace)
 }
 
-// lead makes the first span of a pass the root of the trace that the pass was moved to, with a link to the id's trace, and returns the fact for the copy that
-// will be drawn in the id's trace.
-func (r *reader) lead(span ptrace.Span, f *fact) facts.Unplaced {
+// makeRoot makes the first span of a pass the root of the own trace of the pass, with a link to the trace of the id. It returns the fact for the copy that will
+// be drawn in the trace of the id.
+func (r *reader) makeRoot(span ptrace.Span, f *fact) facts.Unplaced {
 	parent := span.ParentSpanID()
 	link := span.Links().AppendEmpty()
 	link.SetTraceID(r.trace)
 	link.SetSpanID(parent)
-	if parent.IsEmpty() { // then our root will be there
+	if parent.IsEmpty() { // the trace of the id will have a root of ours
 		link.SetSpanID(spans.RootID(r.trace))
 	}
 	span.SetParentSpanID(pcommon.SpanID{})
-	l, number := &f.leaf, int64(-1)
+	l, number := &f.leaf, int64(-1) // no pass number
 	if f.isWindow {
 		number = f.window.Number
 	}
@@ -51,9 +52,9 @@ func (r *reader) lead(span ptrace.Span, f *fact) facts.Unplaced {
 	}
 }
 
-// slowest keeps a call of a pass without a clock, if the receiver ranked the call among the Config.Slowest slowest of the pass (1 is the slowest), and the pass
-// is still to be drawn.
-func (r *reader) slowest(span ptrace.Span) {
+// keepSlowCall records a call of a pass without a clock for drawing, if the receiver ranked the call among the Config.Slowest slowest of the pass (1 is the
+// slowest) and the pass is not drawn yet.
+func (r *reader) keepSlowCall(span ptrace.Span) {
 	rank, ok := span.Attributes().Get(spans.AttrZMQCallSlowest)
 	if !ok || rank.Int() > int64(r.p.cfg.Slowest) {
 		return
@@ -62,7 +63,7 @@ func (r *reader) slowest(span ptrace.Span) {
 	if g == nil || len(g.Unplaced) >= mostKept {
 		return
 	}
-	if g.Closed && !g.Waits(span.ParentSpanID()) { // the pass was drawn without the call
+	if g.Closed && !g.AwaitsDrawing(span.ParentSpanID()) { // the pass was drawn without the call
 		return
 	}
 	u := facts.Unplaced{
@@ -76,7 +77,7 @@ func (r *reader) slowest(span ptrace.Span) {
 // mostKept bounds the passes and calls kept of a trace. With more than MostUnplaced passes no call is drawn.
 const mostKept = 4 * facts.MostUnplaced
 
-// rooted reports whether the trace of a group has, or gets, a root of ours: promised to spans of the trace, or needed as the parent of passes without a parent.
+// rooted reports whether the trace of a group has, or gets, a root of ours: promised to spans of the trace, or needed as the parent of a pass without a parent.
 func rooted(g *facts.Group) bool {
 	if g.Promised {
 		return true
@@ -89,36 +90,36 @@ func rooted(g *facts.Group) bool {
 	return false
 }
 
-// head adds the root of a group, once, and copies of the passes without a clock. w is the group's main window, if hasWindow; placed: some of the group has a
-// clock.
-func (d *deriver) head(out *spans.Batch, res spans.Resource, r *facts.Run, g *facts.Group, w *facts.Window, hasWindow, placed bool) {
-	if rooted(g) && !d.p.told.has(g.ID, pcommon.SpanID{}) {
-		d.root(out, res, g, w, hasWindow)
-		d.p.told.note(g.ID, pcommon.SpanID{})
+// addRootAndUnplaced adds the root of a group, if not made before, and copies of the passes without a clock. w is the main window of the group, if hasWindow;
+// placed: some part of the group has a clock.
+func (d *deriver) addRootAndUnplaced(out *spans.Batch, res spans.Resource, r *facts.Run, g *facts.Group, w *facts.Window, hasWindow, placed bool) {
+	if rooted(g) && !d.p.ledger.has(g.ID, pcommon.SpanID{}) {
+		d.addRoot(out, res, g, w, hasWindow)
+		d.p.ledger.note(g.ID, pcommon.SpanID{})
 	}
 	if len(g.Unplaced) > 0 {
-		d.unplaced(out, res, r, g, w, hasWindow, placed)
+		d.addUnplaced(out, res, r, g, w, hasWindow, placed)
 	}
 }
 
-// late adds copies of passes read after the group was closed.
-func (d *deriver) late(out *spans.Batch, r *facts.Run, g *facts.Group) {
+// deriveLate adds copies of passes that were read after the group was closed.
+func (d *deriver) deriveLate(out *spans.Batch, r *facts.Run, g *facts.Group) {
 	w, hasWindow := g.Main()
-	d.head(out, spans.Resource{Service: g.Service, RunID: r.ID}, r, g, &w, hasWindow, g.End != 0)
+	d.addRootAndUnplaced(out, spans.Resource{Service: g.Service, RunID: r.ID}, r, g, &w, hasWindow, g.End != 0)
 }
 
-// unplaced draws the passes without a clock within the main window of their group, or within the group: each by itself with its slowest calls, or, if more than
-// MostUnplaced, all as one aggregate for each name. Without any clock in the group (not placed), the passes keep their own times. A copy that was made before,
-// by the ledger, is not made again.
-func (d *deriver) unplaced(out *spans.Batch, res spans.Resource, r *facts.Run, g *facts.Group, w *facts.Window, hasWindow, placed bool) {
-	top, own := d.top(g, w, hasWindow), spans.ClocklessTraceID(g.ID)
+// addUnplaced draws the passes without a clock within the main window of their group, or within the group: each with its slowest calls, or, for more than
+// MostUnplaced passes, one aggregate span per name. If no part of the group has a clock (not placed), the passes keep their own times. Copies that the ledger
+// knows are not made again.
+func (d *deriver) addUnplaced(out *spans.Batch, res spans.Resource, r *facts.Run, g *facts.Group, w *facts.Window, hasWindow, placed bool) {
+	top, own := d.topSpan(g, w, hasWindow), spans.ClocklessTraceID(g.ID)
 	start, end := g.Start, g.End
 	if hasWindow {
 		start, end = w.Start, w.End
 	}
 	d.joined = d.joined[:0]
 	many := g.Passes() > facts.MostUnplaced
-	g.Lay(start, end, func(u *facts.Unplaced, at int64) {
+	g.LayOut(start, end, func(u *facts.Unplaced, at int64) {
 		source := spans.TimeSynthetic
 		if !placed {
 			at = u.Start
@@ -134,10 +135,10 @@ func (d *deriver) unplaced(out *spans.Batch, res spans.Resource, r *facts.Run, g
 			return
 		}
 		id := copyID(g.ID, own, u.Span)
-		if d.p.told.has(g.ID, id) {
+		if d.p.ledger.has(g.ID, id) {
 			return
 		}
-		d.p.told.note(g.ID, id)
+		d.p.ledger.note(g.ID, id)
 		parent := top
 		if !u.Parent.IsEmpty() { // the log names it
 			parent = u.Parent
@@ -153,8 +154,8 @@ func (d *deriver) unplaced(out *spans.Batch, res spans.Resource, r *facts.Run, g
 			}
 		}
 	})
-	if id := copyID(g.ID, own, pcommon.SpanID{}); many && !d.p.told.has(g.ID, id) {
-		d.p.told.note(g.ID, id)
-		d.aggregates(out, res, r, w, g, top)
+	if id := copyID(g.ID, own, pcommon.SpanID{}); many && !d.p.ledger.has(g.ID, id) {
+		d.p.ledger.note(g.ID, id)
+		d.addAggregates(out, res, r, w, g, top)
 	}
 }

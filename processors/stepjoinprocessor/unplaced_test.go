@@ -87,7 +87,7 @@ func (b *bench) of(trace pcommon.TraceID) map[pcommon.SpanID]ptrace.Span { retur
 // extent is from when to when a trace lasts.
 func extent(all map[pcommon.SpanID]ptrace.Span) (start, end int64) {
 	for _, s := range all {
-		start, end = extend(start, end, int64(s.StartTimestamp()), int64(s.EndTimestamp()))
+		start, end = extendRange(start, end, int64(s.StartTimestamp()), int64(s.EndTimestamp()))
 	}
 	return start, end
 }
@@ -218,7 +218,7 @@ func TestUnplacedLate(t *testing.T) {
 			b := newBench(t)
 			if store != nil {
 				b.promises.store, b.promises.keeps = store, true
-				require.NoError(t, b.restoreTold(t.Context()))
+				require.NoError(t, b.restoreLedger(t.Context()))
 			}
 			pass := func(n int64) func(j *job) {
 				return func(j *job) {
@@ -314,7 +314,7 @@ func TestUnplacedCrash(t *testing.T) {
 	start := func() *bench {
 		b := newBench(t)
 		b.promises.store, b.promises.keeps = store, true
-		require.NoError(t, b.restoreTold(t.Context()))
+		require.NoError(t, b.restoreLedger(t.Context()))
 		require.NoError(t, b.restore(t.Context()))
 		return b
 	}
@@ -416,7 +416,7 @@ func TestGoldenWithStorage(t *testing.T) {
 				b, j := newBench(t), newJob()
 				b.promises.keeps = i == 1
 				b.promises.store = &memory{values: map[string][]byte{}}
-				require.NoError(t, b.restoreTold(t.Context()))
+				require.NoError(t, b.restoreLedger(t.Context()))
 				tt.job(j)
 				require.NoError(t, b.ConsumeTraces(t.Context(), j.traces()))
 				b.over(t)

@@ -229,7 +229,7 @@ func TestSourcesAfterCrash(t *testing.T) {
 	started := func(stored map[string][]byte) *bench {
 		b := newBench(t)
 		b.promises.store, b.promises.keeps = &memory{values: stored}, true
-		require.NoError(t, b.restoreTold(t.Context()))
+		require.NoError(t, b.restoreLedger(t.Context()))
 		require.NoError(t, b.restore(t.Context()))
 		return b
 	}

@@ -58,7 +58,7 @@ type Breakdown struct {
 type Scratch struct {
 	spans              []span     // the timed pieces, by level
 	covered, spare     []interval // by the levels so far, in order of time; spare is memory for the next
-	own                []interval // covered by the current level
+	current            []interval // covered by the current level
 	waits, collectives table
 }
 
@@ -78,10 +78,10 @@ type table struct {
 	parts []Part
 }
 
-// pass is the level of split RPC passes: the calls within are more specific. Other levels are their kinds'.
-const pass = int32(RPCUnattributed) + 1
+// passLevel is the level of RPC passes split by shares: the calls within a pass are more specific. Every other level is the number of a kind.
+const passLevel = int32(RPCUnattributed) + 1
 
-// levels are the kinds by how specific they are, the most specific first.
+// levels has the level of each kind: the lower, the more specific.
 var levels = func() (levels [Kinds]int32) {
 	for k := range levels {
 		levels[k] = int32(k)
@@ -93,8 +93,8 @@ var levels = func() (levels [Kinds]int32) {
 	return levels
 }()
 
-// filling is the order in which pieces without times take from the rest. Computing comes last, because it includes the other timers. Calls take from timed
-// computing first, because they are made in it.
+// filling is the order in which pieces without times take from the time not covered by pieces with times. Computing comes last, because it includes the other
+// timers. Calls take from timed computing first, because they are made in it.
 var filling = [...]Kind{
 	DataLoading, Checkpoint, Evaluation, Wait, Collective, RPCSerialize, RPCSend, RPCServer, RPCReceive, RPCDeserialize, RPCUnattributed, Get, Put, Compute,
 }
@@ -103,8 +103,10 @@ var filling = [...]Kind{
 type ns [Kinds]int64
 
 // Of breaks down the window from start to end, in ns since the epoch. It takes O(n log n) for n pieces, in any order. If pieces of one kind overlap, an instant
-// is of the piece that began first, and among these of the last to end. Three stages: pieces with times are sorted by level; level by level, the most specific
-// first, they take what is still free (sweep); then pieces without times take from the rest, in the order of filling.
+// belongs to the piece that began first, and among these to the last to end.
+//
+// Three stages: pieces with times are sorted by level; level by level, the most specific first, they take the time that is still free (sweep); then pieces
+// without times take from the rest, in the order of filling.
 func (s *Scratch) Of(start, end int64, pieces []Piece) Breakdown {
 	start = max(start, 0)
 	end = max(end, start)
@@ -119,19 +121,19 @@ func (s *Scratch) Of(start, end int64, pieces []Piece) Breakdown {
 	s.spans = s.spans[:0]
 	for i := range pieces {
 		p := &pieces[i]
-		if p.Kind >= Unattributed { // the rest is no piece
+		if p.Kind >= Unattributed { // unattributed time is computed, not given
 			continue
 		}
 		level := levels[p.Kind]
-		if p.splits() {
-			level = pass
+		if p.hasShares() {
+			level = passLevel
 		}
-		p.know(&b, level)
+		p.markKnown(&b, level)
 		if p.End <= p.Start {
-			p.add(&untimed, level, min(nanoseconds(p.Seconds), end-start))
+			p.addTo(&untimed, level, min(nanoseconds(p.Seconds), end-start))
 		} else if from, to := max(p.Start, start), min(p.End, end); from < to {
 			s.spans = append(s.spans, span{from, to, level, int32(i)})
-			p.add(&sum, level, to-from)
+			p.addTo(&sum, level, to-from)
 		}
 	}
 	slices.SortFunc(s.spans, func(x, y span) int {
@@ -143,13 +145,13 @@ func (s *Scratch) Of(start, end int64, pieces []Piece) Breakdown {
 		case x.end != y.end:
 			return cmp.Compare(y.end, x.end)
 		default:
-			return compare(&pieces[x.piece], &pieces[y.piece])
+			return comparePieces(&pieces[x.piece], &pieces[y.piece])
 		}
 	})
 	s.covered = s.covered[:0]
 	s.waits.reset()
 	s.collectives.reset()
-	// Level by level: spans[from:to] are of one.
+	// spans[from:to] are of one level.
 	for from, to := 0, 0; from < len(s.spans); from = to {
 		for to < len(s.spans) && s.spans[to].level == s.spans[from].level {
 			to++
@@ -179,45 +181,45 @@ func (s *Scratch) Of(start, end int64, pieces []Piece) Breakdown {
 	for k := range Kinds {
 		b.Time[k], b.Sum[k], b.Union[k] = seconds(exclusive[k]), seconds(sum[k]), seconds(min(union[k], end-start))
 	}
-	b.Waits, b.Collectives = s.waits.sorted(), s.collectives.sorted()
+	b.Waits, b.Collectives = s.waits.sortedParts(), s.collectives.sortedParts()
 	return b
 }
 
-// sweep adds, for the pieces of one level in order of start, the time that no earlier piece of the level covers (union), and of this the time that no earlier
-// level covers (exclusive); then the level's time is covered.
+// sweep handles the pieces of one level, in order of start. It adds to union the time that no earlier piece of the level covers, and to exclusive the part of
+// this time that no earlier level covers; then the time of the level counts as covered (s.covered).
 func (s *Scratch) sweep(pieces []Piece, level []span, exclusive, union *ns) {
-	s.own = s.own[:0]
-	head := int64(0) // until where the level's pieces so far reach
+	s.current = s.current[:0]
+	head := int64(0) // the latest end of the level's pieces so far
 	at := 0          // index of the first interval of s.covered that may overlap
-	for _, of := range level {
-		mine := interval{max(of.start, head), of.end}
-		if mine.start >= mine.end {
+	for _, sp := range level {
+		fresh := interval{max(sp.start, head), sp.end}
+		if fresh.start >= fresh.end {
 			continue // an earlier piece is still active
 		}
-		head = mine.end
-		s.own = append(s.own, mine)
-		p := &pieces[of.piece]
-		p.add(union, of.level, mine.end-mine.start)
+		head = fresh.end
+		s.current = append(s.current, fresh)
+		p := &pieces[sp.piece]
+		p.addTo(union, sp.level, fresh.end-fresh.start)
 
-		for at < len(s.covered) && s.covered[at].end <= mine.start {
+		for at < len(s.covered) && s.covered[at].end <= fresh.start {
 			at++
 		}
-		left := mine.end - mine.start // without what earlier levels cover
-		for i := at; i < len(s.covered) && s.covered[i].start < mine.end; i++ {
-			left -= min(s.covered[i].end, mine.end) - max(s.covered[i].start, mine.start)
+		free := fresh.end - fresh.start // ns not covered by earlier levels
+		for i := at; i < len(s.covered) && s.covered[i].start < fresh.end; i++ {
+			free -= min(s.covered[i].end, fresh.end) - max(s.covered[i].start, fresh.start)
 		}
-		if left == 0 {
+		if free == 0 {
 			continue
 		}
-		p.add(exclusive, of.level, left)
+		p.addTo(exclusive, sp.level, free)
 		switch p.Kind {
 		case Wait:
-			s.waits.ns[p.Who] += left
+			s.waits.ns[p.Who] += free
 		case Collective:
-			s.collectives.ns[p.Who] += left
+			s.collectives.ns[p.Who] += free
 		}
 	}
-	s.covered, s.spare = merge(s.spare[:0], s.covered, s.own), s.covered
+	s.covered, s.spare = merge(s.spare[:0], s.covered, s.current), s.covered
 }
 
 // merge appends the union of two lists of intervals, x and y, each in order of time. Overlapping and adjacent intervals become one.
@@ -227,56 +229,56 @@ func merge(to, x, y []interval) []interval {
 		if len(x) == 0 || len(y) > 0 && y[0].start < x[0].start {
 			next = &y
 		}
-		of := (*next)[0]
+		first := (*next)[0]
 		*next = (*next)[1:]
-		if last := len(to) - 1; last >= 0 && of.start <= to[last].end {
-			to[last].end = max(to[last].end, of.end)
+		if last := len(to) - 1; last >= 0 && first.start <= to[last].end {
+			to[last].end = max(to[last].end, first.end)
 		} else {
-			to = append(to, of)
+			to = append(to, first)
 		}
 	}
 	return to
 }
 
-// splits reports whether the piece has stages' shares of a pass.
-func (p *Piece) splits() bool {
-	return p.Kind.rpc() && slices.ContainsFunc(p.Split[:], stated)
+// hasShares reports whether the piece is an RPC pass with shares of its stages.
+func (p *Piece) hasShares() bool {
+	return p.Kind.rpc() && slices.ContainsFunc(p.Split[:], validShare)
 }
 
-// stated reports whether a share is valid.
-func stated(share float64) bool { return share > 0 && share <= math.MaxFloat64 }
+// validShare reports whether a share is above 0 and finite.
+func validShare(share float64) bool { return share > 0 && share <= math.MaxFloat64 }
 
-// know records the kinds of the piece.
-func (p *Piece) know(b *Breakdown, level int32) {
-	if level != pass {
+// markKnown records in b.Known the kinds that the piece has time of: its kind, or at passLevel its stages.
+func (p *Piece) markKnown(b *Breakdown, level int32) {
+	if level != passLevel {
 		b.Known[p.Kind] = true
 		return
 	}
 	b.Known[RPCUnattributed] = true
 	for i, share := range p.Split {
-		if stated(share) {
+		if validShare(share) {
 			b.Known[int(RPCSerialize)+i] = true
 		}
 	}
 }
 
-// add adds a length to the piece's kind, or, at the level of passes, to the stages by their shares and the rest to RPCUnattributed. Shares of more than 1 in
-// all are scaled down to 1.
-func (p *Piece) add(to *ns, level int32, length int64) {
-	if level != pass {
+// addTo adds a length, ns, to the kind of the piece, or at passLevel to the stages by their shares and the rest to RPCUnattributed. Shares of more than 1 in
+// total are scaled down to 1.
+func (p *Piece) addTo(to *ns, level int32, length int64) {
+	if level != passLevel {
 		to[p.Kind] = saturate(to[p.Kind], length)
 		return
 	}
-	whole := 0.0
+	total := 0.0
 	for _, share := range p.Split {
-		if stated(share) {
-			whole += share
+		if validShare(share) {
+			total += share
 		}
 	}
 	left := length
 	for k := RPCSerialize; k < RPCUnattributed; k++ {
-		if share := p.Split[k-RPCSerialize]; stated(share) {
-			part := min(int64(share/max(whole, 1)*float64(length)), left)
+		if share := p.Split[k-RPCSerialize]; validShare(share) {
+			part := min(int64(share/max(total, 1)*float64(length)), left)
 			to[k] = saturate(to[k], part)
 			left -= part
 		}
@@ -292,8 +294,8 @@ func (t *table) reset() {
 	clear(t.ns)
 }
 
-// sorted returns the parts, the longest first.
-func (t *table) sorted() []Part {
+// sortedParts returns the times by origin, the longest first; valid until the next call.
+func (t *table) sortedParts() []Part {
 	t.parts = t.parts[:0]
 	for who, length := range t.ns {
 		t.parts = append(t.parts, Part{who, seconds(length)})
@@ -302,41 +304,41 @@ func (t *table) sorted() []Part {
 	return t.parts
 }
 
-// Worker returns the rank of w without the operation, to add up a rank's time over operations; false: no rank. A rank's number in a communicator only means
-// something together with the communicator.
-func (w Who) Worker() (of Who, ok bool) {
-	of = Who{Rank: w.Rank, HasRank: w.HasRank, Local: w.Local, Host: w.Host, Unrecorded: w.Unrecorded}
+// RankOnly returns w without the operation, to add up the time of a rank over operations; false: w names no rank. For a rank number that is only valid in a
+// communicator (Local), the communicator stays.
+func (w Who) RankOnly() (rank Who, hasRank bool) {
+	rank = Who{Rank: w.Rank, HasRank: w.HasRank, Local: w.Local, Host: w.Host, Unrecorded: w.Unrecorded}
 	if w.Local {
-		of.Comm = w.Comm
+		rank.Comm = w.Comm
 	}
-	return of, w.HasRank
+	return rank, w.HasRank
 }
 
 // Compare orders for output: origins with a rank first, by rank; ranks of the job before those of a communicator, recorded before unrecorded; then by host,
 // communicator and operation.
-func (w Who) Compare(of Who) int {
-	if w.HasRank != of.HasRank {
+func (w Who) Compare(other Who) int {
+	if w.HasRank != other.HasRank {
 		if w.HasRank {
 			return -1
 		}
 		return 1
 	}
-	if c := cmp.Compare(w.Rank, of.Rank); c != 0 {
+	if c := cmp.Compare(w.Rank, other.Rank); c != 0 {
 		return c
 	}
-	if w.Local != of.Local {
+	if w.Local != other.Local {
 		if w.Local {
 			return 1
 		}
 		return -1
 	}
-	if w.Unrecorded != of.Unrecorded {
+	if w.Unrecorded != other.Unrecorded {
 		if w.Unrecorded {
 			return 1
 		}
 		return -1
 	}
-	for _, texts := range [...][2]string{{w.Host, of.Host}, {w.Comm, of.Comm}, {w.Operation, of.Operation}} {
+	for _, texts := range [...][2]string{{w.Host, other.Host}, {w.Comm, other.Comm}, {w.Operation, other.Operation}} {
 		if c := strings.Compare(texts[0], texts[1]); c != 0 {
 			return c
 		}
@@ -344,17 +346,18 @@ func (w Who) Compare(of Who) int {
 	return 0
 }
 
-// compare orders pieces of the same times and level.
-func compare(x, y *Piece) int {
+// comparePieces orders pieces with the same times and level, so that the result does not depend on the order of input.
+func comparePieces(x, y *Piece) int {
 	if c := cmp.Or(cmp.Compare(x.Kind, y.Kind), slices.Compare(x.Split[:], y.Split[:])); c != 0 {
 		return c
 	}
 	return x.Who.Compare(y.Who)
 }
 
+// seconds converts ns to s.
 func seconds(ns int64) float64 { return float64(ns) / 1e9 }
 
-// nanoseconds returns a time in ns, 0 for an invalid one, and at most what an int64 has room for.
+// nanoseconds converts s to ns; invalid or negative: 0; at most the largest int64.
 func nanoseconds(seconds float64) int64 {
 	switch ns := seconds * 1e9; {
 	case !(ns > 0):
@@ -366,7 +369,7 @@ func nanoseconds(seconds float64) int64 {
 	}
 }
 
-// saturate adds two lengths, at most to the largest int64.
+// saturate returns x + y, at most the largest int64.
 func saturate(x, y int64) int64 {
 	if x > math.MaxInt64-y {
 		return math.MaxInt64

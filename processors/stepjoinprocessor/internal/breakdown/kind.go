@@ -5,7 +5,7 @@ import "github.com/trainbridge/trainbridge/spans"
 // Kind is an activity: a part of a step, a batch or a pass.
 type Kind uint8
 
-// The kinds, but for two (levels) the most specific first.
+// The kinds, the most specific first, except that RPCReceive and RPCServer change places (levels).
 const (
 	Checkpoint Kind = iota
 	Evaluation
@@ -36,6 +36,7 @@ var names = [Kinds]string{
 
 var times, sums, unions = attributes(spans.StepTimePrefix), attributes(spans.StepSumPrefix), attributes(spans.StepUnionPrefix)
 
+// attributes returns the attribute names of all kinds with a prefix.
 func attributes(prefix string) (keys [Kinds]string) {
 	for k, name := range names {
 		keys[k] = prefix + name
@@ -43,16 +44,17 @@ func attributes(prefix string) (keys [Kinds]string) {
 	return keys
 }
 
-// String returns the value of spans.AttrStepPart.
+// String returns the name of the kind, as in spans.AttrStepPart.
 func (k Kind) String() string { return names[k] }
 
-// TimeAttribute returns the attribute of the kind's exclusive wall-clock.
+// TimeAttribute returns the name of the attribute for Breakdown.Time of the kind.
 func (k Kind) TimeAttribute() string { return times[k] }
 
-// SumAttribute returns the attribute of the sum of its durations.
+// SumAttribute returns the name of the attribute for Breakdown.Sum of the kind.
 func (k Kind) SumAttribute() string { return sums[k] }
 
-// UnionAttribute returns the attribute of its wall-clock time.
+// UnionAttribute returns the name of the attribute for Breakdown.Union of the kind.
 func (k Kind) UnionAttribute() string { return unions[k] }
 
+// rpc reports whether the kind is a stage of an RPC, or the unattributed time of one.
 func (k Kind) rpc() bool { return RPCSerialize <= k && k <= RPCUnattributed }

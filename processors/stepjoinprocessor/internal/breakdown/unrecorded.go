@@ -2,8 +2,8 @@ package breakdown
 
 import "github.com/trainbridge/trainbridge/spans"
 
-// Part returns the value of spans.AttrStepPart for time of a kind with this origin: the trainer's own name of the part, or the kind; for a collective that
-// lacks a rank's record a name of its own, because the time may be the network's or the rank's.
+// Part returns the value of spans.AttrStepPart for time of a kind with this origin: the trainer's name of the part if known, else the kind. A collective
+// without a record of every rank has a name of its own, because the time may be of the network or of the missing rank.
 func (w Who) Part(k Kind) string {
 	if w.Timer != "" {
 		return w.Timer
@@ -14,7 +14,8 @@ func (w Who) Part(k Kind) string {
 	return k.String()
 }
 
-// LacksRanks reports whether most of the time in collectives of a communicator and operation, or in all if who names none, is of collectives that lack a rank.
+// LacksRanks reports whether most of the time in collectives is of collectives without a record of every rank. who selects the communicator and operation; with
+// neither, every collective counts.
 func (b *Breakdown) LacksRanks(who Who) bool {
 	all, lacking := 0.0, 0.0
 	for _, p := range b.Collectives {

@@ -171,7 +171,7 @@ func TestTwice(t *testing.T) {
 	assert.Len(t, g.Own, 200)
 	b.Sort()
 	n := 0
-	b.Each(0, second, func(*Leaf) { n++ })
+	b.EachLeaf(0, second, func(*Leaf) { n++ })
 	assert.Equal(t, 200, n)
 }
 

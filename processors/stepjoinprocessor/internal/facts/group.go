@@ -51,23 +51,23 @@ func (r *Run) Group(id pcommon.TraceID, service string) *Group {
 	return g
 }
 
-// Of sets the service of the group, from a window or a leaf. The result does not depend on the order: the service of the TransferQueue calls, else of the
-// steps, of the passes, of the rest; of several of one kind, the first by name.
-func (g *Group) Of(service string, kind WindowKind) {
+// SetService sets the service of the group from a window or a leaf. The order of calls does not matter: the service of TransferQueue calls wins over that of
+// steps, then of passes, then of others; among several of one kind the first by name.
+func (g *Group) SetService(service string, kind WindowKind) {
 	order := [...]uint8{Function: 1, Step: 2, Pass: 3, Other: 4}[kind] // of precedence
 	if g.origin == 0 || order < g.origin || order == g.origin && service < g.Service {
 		g.Service, g.origin = service, order
 	}
 }
 
-// Lacks notes why not all of the group may be here. The first reason stays.
-func (g *Group) Lacks(why string) {
+// SetPartial records why the group may be incomplete. The first reason stays.
+func (g *Group) SetPartial(why string) {
 	if g.Partial == "" {
 		g.Partial = why
 	}
 }
 
-// Functions returns the number of TransferQueue functions.
+// Functions returns the number of TransferQueue functions in the group.
 func (g *Group) Functions() int { return g.functions }
 
 // HasStep reports whether the group has a training step.
@@ -75,7 +75,7 @@ func (g *Group) HasStep() bool {
 	return slices.ContainsFunc(g.Windows, func(w Window) bool { return w.Kind == Step })
 }
 
-// Has reports whether a span is already known as a window or a leaf: repeats after a crash count once.
+// Has reports whether a span is already in the group as a window or a leaf: repeats after a crash count once.
 func (g *Group) Has(id pcommon.SpanID) bool {
 	if g.seen != nil {
 		_, ok := g.seen[id]
@@ -94,10 +94,10 @@ func (g *Group) Has(id pcommon.SpanID) bool {
 	return false
 }
 
-const smallGroup = 48 // below, looking through all is as fast as a map
+const smallGroup = 48 // for fewer spans a search is as fast as a map
 
-// note prepares Has for a span that the caller adds next to Own or Windows: a group no longer small has its spans in a map.
-func (g *Group) note(id pcommon.SpanID) {
+// noteSpan prepares Has for a span that the caller is about to add to Own or Windows: the spans of a large group are in the map seen.
+func (g *Group) noteSpan(id pcommon.SpanID) {
 	if g.seen == nil && len(g.Own)+len(g.Windows) >= smallGroup {
 		g.seen = make(map[pcommon.SpanID]struct{}, 2*smallGroup)
 		for i := range g.Own {
@@ -112,9 +112,9 @@ func (g *Group) note(id pcommon.SpanID) {
 	}
 }
 
-// widen extends the group's bounds by the times of a window, a leaf or a stage. Made-up times do not count, except for an order of groups without others; of a
-// Point only the end does.
-func (g *Group) widen(start, end int64, flags Flags) {
+// extendBounds extends Start and End by the times of a window, a leaf or a stage; of a Point only the end counts. Made-up times (Timeless) do not count, and
+// only order groups without other times (made).
+func (g *Group) extendBounds(start, end int64, flags Flags) {
 	if flags.Has(Timeless) {
 		if g.made == 0 || start < g.made {
 			g.made = start
@@ -132,7 +132,7 @@ func (g *Group) widen(start, end int64, flags Flags) {
 	g.Start, g.End = min(g.Start, start), max(g.End, end)
 }
 
-// Observed marks the times as known to a second only.
+// Observed reports whether some time of the group is a time of arrival, or known to a second only.
 func (g *Group) Observed() bool { return g.flags.Has(Observed) }
 
 // Place returns the time range of the group.
@@ -140,7 +140,7 @@ func (g *Group) Place() Place {
 	return Place{Start: g.Start, End: g.End, Name: g.Name(), Observed: g.Observed(), Not: g}
 }
 
-// Name returns the number of the name of one of the group's windows; 0: none.
+// Name returns the text number of the name of one of the group's windows; 0: the group has no window.
 func (g *Group) Name() uint32 {
 	if len(g.Windows) == 0 {
 		return 0
@@ -148,7 +148,7 @@ func (g *Group) Name() uint32 {
 	return g.Windows[0].Name
 }
 
-// expected returns how many calls of TransferQueue a group mostly has, to allocate once: a promised trace is that of a whole batch.
+// expected returns how many TransferQueue calls the group mostly has, for one allocation of the right size: a promised trace is that of a whole batch.
 func (g *Group) expected() int {
 	if g.Promised {
 		return 16
@@ -156,19 +156,19 @@ func (g *Group) expected() int {
 	return 1
 }
 
-// touch notes that the group has a new part: lists are to be sorted again, and the wait begins anew.
+// touch records that the group has a new part: lists must be sorted again, and the wait for further parts begins anew.
 func (r *Run) touch(g *Group, now time.Time) {
 	g.Last, r.sorted, g.settled = now, false, false
 }
 
-// Close closes a group.
+// Close marks a group as closed, and frees memory that only open groups need.
 func (r *Run) Close(g *Group, now time.Time) {
 	g.Closed, g.Last, g.seen = true, now, nil
 	g.Windows, g.Stages = fitted(g.Windows), fitted(g.Stages)
 	r.done = append(r.done, g)
 }
 
-// fitted returns a list with less unused capacity than used.
+// fitted returns list, copied if half of its capacity or more is unused.
 func fitted[T any](list []T) []T {
 	if cap(list) < 2*len(list) {
 		return list
@@ -176,14 +176,14 @@ func fitted[T any](list []T) []T {
 	return append([]T(nil), list...)
 }
 
-// Restore sets what a promise tells of a group after a crash: the window, or, without a span or of functions, only a time range.
+// Restore sets what a promise says about a group after a crash: its window; or, if the window has no span or the group has functions, only its time range.
 func (r *Run) Restore(g *Group, w Window, functions bool, now time.Time) {
 	g.Restored = true
 	if functions {
 		g.functions = max(g.functions, 1)
 	}
-	if functions || w.Span.IsEmpty() || w.Kind > Other { // a kind of a later version
-		g.widen(w.Start, w.End, 0)
+	if functions || w.Span.IsEmpty() || w.Kind > Other { // > Other: written by a later version
+		g.extendBounds(w.Start, w.End, 0)
 		return
 	}
 	w.Steps, w.Batch = 1, math.NaN()

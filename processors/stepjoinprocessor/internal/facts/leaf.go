@@ -15,7 +15,7 @@ type Flags uint8
 
 // The flags.
 const (
-	Timeless   Flags = 1 << iota // synthetic times: a duration without a place in time (with Observed: see Run.Arrived)
+	Timeless   Flags = 1 << iota // synthetic times: a duration without a place in time (with Observed: see Run.UseArrivalTimes)
 	Point                        // only the end is known
 	Observed                     // times of arrival, or stamps of whole seconds
 	Bad                          // with a bad verdict
@@ -51,22 +51,22 @@ type Leaf struct {
 	Flags      Flags
 }
 
-// AddOwn adds a leaf to the group of its trace; false: already known, and at most longer now (again).
+// AddOwn adds a leaf to the group of its trace. It returns false if the leaf is already known: then the longer of the two stays (keepLonger).
 func (r *Run) AddOwn(g *Group, l Leaf, now time.Time) bool {
 	if g.Has(l.Span) {
-		g.again(&l)
+		g.keepLonger(&l)
 		return false
 	}
-	g.note(l.Span)
+	g.noteSpan(l.Span)
 	g.Own = append(g.Own, l)
-	g.widen(l.Start, l.End, l.Flags)
+	g.extendBounds(l.Start, l.End, l.Flags)
 	r.bytes += ownBytes
 	r.touch(g, now)
 	return true
 }
 
-// again keeps the longer of two leaves of one id without a clock: several logs may describe the same part of a step, and come in any order.
-func (g *Group) again(l *Leaf) {
+// keepLonger keeps the longer of two leaves with the same span id and without a clock: several logs may describe the same part of a step, in any order.
+func (g *Group) keepLonger(l *Leaf) {
 	for i := range g.Own {
 		o := &g.Own[i]
 		bothTimeless := o.Flags.Has(Timeless) && l.Flags.Has(Timeless)
@@ -76,8 +76,8 @@ func (g *Group) again(l *Leaf) {
 	}
 }
 
-// AddLeaf adds a leaf whose trace has no window. A repeat is found only with FindRepeats; else it is stored twice, and skipped by Each. Leaves that came within
-// a second of each other are counted together in r.arrived, for Forget.
+// AddLeaf adds a leaf whose trace has no window. With FindRepeats a repeat is not added; otherwise it is stored twice, and skipped by EachLeaf. Leaves that
+// came within a second of each other are counted together in r.arrived, for Forget.
 func (r *Run) AddLeaf(l Leaf, now time.Time) {
 	if r.known != nil {
 		if _, ok := r.known[l.Span]; ok {
@@ -116,7 +116,7 @@ func compareLeaves(a, b Leaf) int {
 	return slices.Compare(a.Span[:], b.Span[:])
 }
 
-// FindRepeats enables the search for duplicates, for a batch that may be a repeat. Otherwise nothing is looked up per leaf.
+// FindRepeats turns the search for repeated leaves on, for a batch that may be a repeat, or off: then no leaf is looked up.
 func (r *Run) FindRepeats(on bool) {
 	if !on {
 		r.known = nil
@@ -130,7 +130,7 @@ func (r *Run) FindRepeats(on bool) {
 	}
 }
 
-// Leaf returns a leaf by index. Sort, Forget and Shed move leaves.
+// Leaf returns the leaf with an index. The pointer is valid until Sort, Forget or Shed, which move leaves.
 func (r *Run) Leaf(i int) *Leaf { return &r.leaves[i] }
 
 // Leaves returns the number of leaves of traces without a window.

@@ -11,7 +11,7 @@ type list struct {
 	longest int64 // ns: no group around a moment begins earlier than by this before
 }
 
-// sort drops the forgotten groups and sorts the others: by start, and groups without a clock, all of start 0, by their made-up times.
+// sort drops the forgotten groups and sorts the others: by start; groups without a clock have the start 0, and are ordered by their made-up times.
 func (l *list) sort() {
 	l.groups = slices.DeleteFunc(l.groups, func(g *Group) bool { return g.gone })
 	slices.SortFunc(l.groups, func(a, b *Group) int {
@@ -26,13 +26,13 @@ func (l *list) sort() {
 	}
 }
 
-// from returns the groups that begin at start or later.
-func (l *list) from(start int64) []*Group {
+// startingFrom returns the groups that begin at start or later.
+func (l *list) startingFrom(start int64) []*Group {
 	i, _ := slices.BinarySearchFunc(l.groups, start, func(g *Group, t int64) int { return cmp.Compare(g.Start, t) })
 	return l.groups[i:]
 }
 
-// Sort puts groups into their lists, and groups and leaves in order of time. It must be called before whatever reads them in order.
+// Sort moves groups to the lists where they belong, and orders groups and leaves by time. It must be called before the methods that read them in order.
 func (r *Run) Sort() {
 	if !r.sorted {
 		r.sortings++
@@ -60,7 +60,8 @@ func (r *Run) Sort() {
 	}
 }
 
-// sortLeaves merges the new leaves into the sorted leaves. New leaves belong near the end: leaves before all of them do not move.
+// sortLeaves merges the new leaves, those from index r.ordered on, into the sorted leaves. New leaves belong near the end: sorted leaves before all of them do
+// not move.
 func (r *Run) sortLeaves() {
 	fresh := r.leaves[r.ordered:]
 	slices.SortFunc(fresh, compareLeaves)
@@ -82,13 +83,13 @@ func (r *Run) sortLeaves() {
 	r.ordered = len(r.leaves)
 }
 
-// lists returns all lists of groups; of each group exactly one has it.
+// lists returns all lists of groups; each group is in exactly one.
 func (r *Run) lists() [3]*list { return [...]*list{&r.wide, &r.batches, &r.narrow} }
 
 // listOf returns the list where a group belongs, by its windows.
 func (r *Run) listOf(g *Group) *list {
 	switch {
-	case g.narrow():
+	case g.isNarrow():
 		return &r.narrow
 	case g.Promised && g.functions > 0 && g.functions == len(g.Windows): // windows of functions only
 		return &r.batches
@@ -96,8 +97,9 @@ func (r *Run) listOf(g *Group) *list {
 	return &r.wide
 }
 
-// narrow reports whether the group is TransferQueue calls of single processes, without an id that joins them: such a group contains no other process's events.
-func (g *Group) narrow() bool {
+// isNarrow reports whether the group consists of TransferQueue calls of single processes without an id that joins them. Such a group contains no event of
+// another process.
+func (g *Group) isNarrow() bool {
 	// Every window is a function of a known process.
 	return !g.Promised && len(g.Windows) > 0 && !slices.ContainsFunc(g.Windows, func(w Window) bool { return w.PID == 0 || w.Kind != Function })
 }
@@ -115,13 +117,13 @@ func (r *Run) Open() (open []*Group) {
 	return open
 }
 
-// Within calls f with the groups that begin in a time range, with batches only if wanted. Call Sort before.
-func (r *Run) Within(start, end int64, batches bool, f func(*Group)) {
+// EachGroup calls f with the groups that begin in a time range, with batches only if wanted. Call Sort before.
+func (r *Run) EachGroup(start, end int64, batches bool, f func(*Group)) {
 	for _, l := range r.lists() {
 		if l == &r.batches && !batches {
 			continue
 		}
-		for _, g := range l.from(start) {
+		for _, g := range l.startingFrom(start) {
 			if g.Start > end {
 				break
 			}

@@ -14,10 +14,10 @@ type plain struct {
 	at      time.Time // of arrival
 }
 
-const mostPlain = 8192
+const mostPlain = 8192 // steps kept of a run with only steps; some 1.3 MB (plainBytes)
 
-// AddPlain keeps a step of a run with only steps. Nothing can be joined, so no group is made until another fact comes (Mix); beyond mostPlain the older half is
-// forgotten. false: the run has other facts, and the step needs a group.
+// AddPlain keeps a step of a run that so far has only steps. Nothing can be joined to the step, so no group is made until another fact comes (Mix); beyond
+// mostPlain the older half is forgotten. false: the run has other facts, and the step needs a group.
 func (r *Run) AddPlain(trace pcommon.TraceID, w Window, service string, now time.Time) bool {
 	if r.mixed {
 		return false
@@ -29,7 +29,7 @@ func (r *Run) AddPlain(trace pcommon.TraceID, w Window, service string, now time
 	return true
 }
 
-// Mix makes groups of the plain steps: now another fact may join them.
+// Mix makes groups of the plain steps. It is called before another fact is added to the run, since that fact may belong to one of the steps.
 func (r *Run) Mix() {
 	if r.mixed {
 		return
@@ -37,7 +37,7 @@ func (r *Run) Mix() {
 	r.mixed = true
 	for _, p := range r.plain {
 		g := r.Group(p.trace, p.service)
-		g.Of(p.service, p.window.Kind)
+		g.SetService(p.service, p.window.Kind)
 		r.AddWindow(g, p.window, p.at)
 	}
 	r.plain = nil

@@ -16,17 +16,17 @@ const (
 // period is the working time of a process, from the first to the last span, ns.
 type period struct{ first, last int64 }
 
-// Process records that a process worked from first to last, ns. Beyond the limit, the least recently active process of the run is dropped.
+// Process records that a process worked from first to last, ns. Beyond maxProcesses the least recently active process of the run is dropped.
 func (r *Run) Process(p Process, first, last int64) {
 	if s, ok := r.processes[p]; ok {
 		r.processes[p] = period{min(s.first, first), max(s.last, last)}
 		return
 	}
 	if len(r.processes) >= maxProcesses {
-		oldest, at := Process{}, int64(math.MaxInt64)
+		oldest, oldestLast := Process{}, int64(math.MaxInt64)
 		for p, s := range r.processes {
-			if s.last < at {
-				oldest, at = p, s.last
+			if s.last < oldestLast {
+				oldest, oldestLast = p, s.last
 			}
 		}
 		delete(r.processes, oldest)

@@ -6,10 +6,11 @@ type communicator struct {
 	first, last int64 // ns
 }
 
-// maxCommunicators bounds how many of a run are known by their ids.
+// maxCommunicators bounds the communicators of a run that are known by their ids.
 const maxCommunicators = 4096
 
-// Communicates records the use of a communicator. id is the number of the id's text. Beyond maxCommunicators only the largest number of ranks is kept.
+// Communicates records the use of a communicator with so many ranks from start to end, ns. id is the text number of its id. Beyond maxCommunicators only the
+// largest number of ranks is kept (Ranks).
 func (r *Run) Communicates(id uint32, ranks, start, end int64) {
 	r.Ranks = max(r.Ranks, ranks)
 	if i, ok := r.communicator[id]; ok {
@@ -27,10 +28,11 @@ func (r *Run) Communicates(id uint32, ranks, start, end int64) {
 	r.communicators = append(r.communicators, communicator{ranks, start, end})
 }
 
-// RanksAt returns the number of ranks of the job in a window; 0: unknown. If no communicator was ever as large as the job by the training log (World), the
-// log's number counts: the ranks are in groups. Else communicators in use in the window are added up by size (8 of 4 ranks are 32), and the largest sum is the
-// number, at most that of the largest communicator: a job that continues with fewer ranks has new communicators for them. Without any in use, the largest ever
-// counts.
+// RanksAt returns the number of ranks of the job in a window; 0: unknown.
+//
+// If the training log says that the job is larger than any communicator (World), the number in the log counts: the ranks are in groups. Otherwise the sizes of
+// communicators in use in the window are added up by size (8 communicators of 4 ranks are 32), and the largest sum counts, at most the size of the largest
+// communicator: a job that continues with fewer ranks has new communicators. If none was in use, the largest size ever counts.
 func (r *Run) RanksAt(w *Window) int64 {
 	all := r.Ranks
 	if all < w.World {

@@ -34,13 +34,13 @@ func (r *Run) Forget(before time.Time) {
 	for len(r.done) > 0 && r.done[0].Last.Before(before) {
 		r.forgetGroup()
 	}
-	// Of leaves only the number that came before is known: as many of the oldest are dropped.
+	// When a single leaf came is unknown; only how many came by then. As many of the oldest are dropped.
 	n := 0
 	for len(r.arrived) > 0 && r.arrived[0].at.Before(before) {
 		n += r.arrived[0].n
 		r.arrived = r.arrived[1:]
 	}
-	r.lose(n)
+	r.dropLeaves(n)
 	old := slices.IndexFunc(r.plain, func(p plain) bool { return !p.at.Before(before) })
 	if old < 0 {
 		old = len(r.plain)
@@ -48,7 +48,7 @@ func (r *Run) Forget(before time.Time) {
 	r.plain = slices.Delete(r.plain, 0, old)
 }
 
-// forgetGroup drops the group closed first.
+// forgetGroup drops the group that was closed first.
 func (r *Run) forgetGroup() {
 	g := r.done[0]
 	r.done[0] = nil
@@ -59,25 +59,26 @@ func (r *Run) forgetGroup() {
 	r.bytes -= g.Bytes()
 }
 
-// ShedGroups drops the groups closed first, for lack of room, until over bytes are free, and marks the windows that may have needed them.
-func (r *Run) ShedGroups(over int64) (freed int64) {
-	for freed < over && len(r.done) > 0 {
+// ShedGroups drops the groups closed first, for lack of memory, until wanted bytes are free, and marks windows that may have needed them as partial (MarkLost).
+// It returns the number of freed bytes.
+func (r *Run) ShedGroups(wanted int64) (freed int64) {
+	for freed < wanted && len(r.done) > 0 {
 		g := r.done[0]
 		freed += g.Bytes()
-		r.Loses(g.End, spans.PartialRoom)
+		r.MarkLost(g.End, spans.PartialRoom)
 		r.forgetGroup()
 	}
 	return freed
 }
 
-// Loses records that facts up to end are lost, and why.
-func (r *Run) Loses(end int64, why string) {
+// MarkLost records that facts that end up to end, ns, may be lost, and the reason: windows that begin earlier are partial.
+func (r *Run) MarkLost(end int64, why string) {
 	if end > r.Lost {
 		r.Lost, r.LostBy = end, why
 	}
 }
 
-// Shed drops the oldest leaves, for lack of room.
+// Shed drops the n oldest leaves, for lack of memory.
 func (r *Run) Shed(n int) {
 	n = min(n, len(r.leaves))
 	// The dropped leaves are no longer counted as arrived: Forget would drop as many again.
@@ -88,18 +89,19 @@ func (r *Run) Shed(n int) {
 			r.arrived = r.arrived[1:]
 		}
 	}
-	r.lose(n)
+	r.dropLeaves(n)
 }
 
-// lose drops the n leaves that begin first, which are about those that came first. Windows that may need them, those of late steps, become partial (Loses).
-func (r *Run) lose(n int) {
+// dropLeaves drops the n leaves that begin first, which are about the leaves that came first. Windows that may have needed them, late ones, become partial
+// (MarkLost).
+func (r *Run) dropLeaves(n int) {
 	if n <= 0 {
 		return
 	}
 	r.Sort()
 	n = min(n, len(r.leaves))
 	for i := range r.leaves[:n] {
-		r.Loses(r.leaves[i].End, spans.PartialRoom)
+		r.MarkLost(r.leaves[i].End, spans.PartialRoom)
 	}
 	r.forgetShares(r.leaves[:n])
 	r.leaves = r.leaves[:copy(r.leaves, r.leaves[n:])]

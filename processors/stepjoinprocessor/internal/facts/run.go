@@ -62,9 +62,9 @@ type Run struct {
 	Opened bool
 	// Told is the end of the latest closed step, in a run without steps of the latest closed window. Facts that ended before Gone are not stored any more, and
 	// Entry is the number of the journal's current entry.
-	Told, Gone, Entry int64
-	Fresh             bool // some closed windows were not reported yet
-	Pulse             pulse.Pulse
+	ClosedUntil, Gone, Entry int64
+	Fresh                    bool // some closed windows were not reported yet
+	Pulse                    pulse.Pulse
 
 	processes map[Process]period
 	marks     map[string]mark // by source of collectives

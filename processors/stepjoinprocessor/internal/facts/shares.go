@@ -10,14 +10,14 @@ import (
 type Shares [breakdown.RPCStages]float64
 
 // SetShares keeps the shares of a leaf with the flag Shares.
-func (r *Run) SetShares(id pcommon.SpanID, of Shares) {
+func (r *Run) SetShares(id pcommon.SpanID, shares Shares) {
 	if r.shares == nil {
 		r.shares = map[pcommon.SpanID]Shares{}
 	}
-	r.shares[id] = of
+	r.shares[id] = shares
 }
 
-// SharesOf returns the shares of a leaf.
+// SharesOf returns the shares of a leaf; zeros: the leaf has none.
 func (r *Run) SharesOf(l *Leaf) Shares {
 	if !l.Shares {
 		return Shares{}
@@ -26,13 +26,13 @@ func (r *Run) SharesOf(l *Leaf) Shares {
 }
 
 // forgetShares drops the shares of leaves.
-func (r *Run) forgetShares(of []Leaf) {
+func (r *Run) forgetShares(leaves []Leaf) {
 	if len(r.shares) == 0 {
 		return
 	}
-	for i := range of {
-		if of[i].Shares {
-			delete(r.shares, of[i].Span)
+	for i := range leaves {
+		if leaves[i].Shares {
+			delete(r.shares, leaves[i].Span)
 		}
 	}
 }

@@ -8,18 +8,18 @@ type source struct {
 	last  time.Time // time of the last input
 	ended bool
 
-	// live: the source does not catch up, which means to read old logs, faster than they were written. A live source that is behind has another clock.
+	// live: the source does not read old logs, which goes faster than they were written. If a live source has an earlier time than others, its clock differs.
 	live  bool
 	since time.Time // when the pace was last measured
 	from  int64     // until, then
 }
 
 const (
-	pace     = 2 * time.Second // interval of measurement
-	catching = 3               // a source catches up if log time goes by this many times as fast as the clock
+	paceInterval  = 2 * time.Second // interval of measurement
+	catchUpFactor = 3               // a source catches up if log time goes by this many times as fast as the clock
 )
 
-// Advance records that a source has reached the time until, ns, and measures the source's pace.
+// Advance records that a source has sent spans up to the time until, ns, and measures whether the source is live.
 func (r *Run) Advance(name string, until int64, now time.Time) {
 	s := r.sources[name]
 	if s == nil {
@@ -27,13 +27,14 @@ func (r *Run) Advance(name string, until int64, now time.Time) {
 		r.sources[string([]byte(name))] = s
 	}
 	s.until, s.last = max(s.until, until), now
-	if passed := now.Sub(s.since); passed >= pace {
-		s.live = s.until-s.from < catching*int64(passed)
+	if passed := now.Sub(s.since); passed >= paceInterval {
+		s.live = s.until-s.from < catchUpFactor*int64(passed)
 		s.since, s.from = now, s.until
 	}
 }
 
-// Behind reports whether a source has not reached the time until, although it is reading old logs (not live) and has sent something within wait.
+// Behind reports whether some source may still send spans before the time until, ns: it has not reached until, is reading old logs (not live), and has sent
+// something within wait.
 func (r *Run) Behind(until int64, now time.Time, wait time.Duration) bool {
 	for _, s := range r.sources {
 		if s.until < until && now.Sub(s.last) < wait && !s.live {
@@ -50,7 +51,7 @@ func (r *Run) Ended(name string) {
 	}
 }
 
-// Unread reports whether some source has neither ended nor reached the time until. Unlike for Behind, how long a source is silent does not matter.
+// Unread reports whether some source has neither ended nor reached the time until, ns. Unlike in Behind, the source may be silent for any time.
 func (r *Run) Unread(until int64) bool {
 	for _, s := range r.sources {
 		if s.until < until && !s.ended {
@@ -60,7 +61,7 @@ func (r *Run) Unread(until int64) bool {
 	return false
 }
 
-// Reached returns how far in time the sources have come.
+// Reached returns the latest time that any source has reached, ns; 0: no source.
 func (r *Run) Reached() (until int64) {
 	for _, s := range r.sources {
 		until = max(until, s.until)

@@ -18,7 +18,7 @@ type Stage struct {
 	Flags      Flags
 }
 
-// AddStage adds a stage to the group of the stage's trace. A repeat is found only with FindRepeats; else it is stored twice, until Settled.
+// AddStage adds a stage to the group of its trace. With FindRepeats a repeat is not added; otherwise it is stored twice, until Settled.
 func (r *Run) AddStage(g *Group, s Stage, now time.Time) {
 	if r.known != nil && slices.ContainsFunc(g.Stages, func(o Stage) bool { return o.Span == s.Span }) {
 		return
@@ -28,12 +28,12 @@ func (r *Run) AddStage(g *Group, s Stage, now time.Time) {
 	}
 	g.Stages = append(g.Stages, s)
 	g.staged++
-	g.widen(s.Start, s.End, s.Flags)
+	g.extendBounds(s.Start, s.End, s.Flags)
 	r.bytes += stageBytes
 	r.touch(g, now)
 }
 
-// Settled returns the stages, each once, in order of time.
+// Settled returns the stages of the group in order of time, each once.
 func (g *Group) Settled() []Stage {
 	if !g.settled {
 		slices.SortFunc(g.Stages, func(a, b Stage) int {

@@ -2,7 +2,7 @@ package facts
 
 const maxTexts = 65_536 // of a run
 
-// Number returns the number of a text, made if absent. Beyond a run's limit, the number of the empty text: 0.
+// Number returns the number that stands for a text in this run; a new text gets a number. Beyond maxTexts a new text is 0, the number of the empty text.
 func (r *Run) Number(text string) uint32 {
 	if text == "" {
 		return 0
@@ -21,16 +21,16 @@ func (r *Run) Number(text string) uint32 {
 	return n
 }
 
-// newText numbers a new text.
+// newText gives a new text a number. The text is copied: it outlives the batch.
 func (r *Run) newText(text string) uint32 {
 	if len(r.names) >= maxTexts {
 		return 0
 	}
 	n := uint32(len(r.names))
-	text = string([]byte(text)) // the text outlives the batch
+	text = string([]byte(text))
 	r.texts[text], r.names = n, append(r.names, text)
 	return n
 }
 
-// Text returns the text of a number.
+// Text returns the text of a number given by Number.
 func (r *Run) Text(n uint32) string { return r.names[n] }

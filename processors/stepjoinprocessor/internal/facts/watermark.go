@@ -6,7 +6,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Watermark is a source's word on how far its collectives are sent: gateways that join ranks send one a second. Times are ns. See docs/reference/adr/0025.
+// Watermark says how far a source has sent its collectives: gateways that join ranks send one a second. Times are ns. See docs/reference/adr/0025.
 type Watermark struct {
 	Source        string // the topic and the partition of the ranks' records; must not share reused memory
 	Epoch, Number int64  // the source's start, and the number of the watermark since, from 1
@@ -25,9 +25,10 @@ type mark struct {
 // maxMarks bounds the sources of collectives of a run.
 const maxMarks = 4096
 
-// Watermark takes a watermark of a source of collectives: how far its collectives are sent (Awaits), and whether some went elsewhere (Loses). A process that
-// reads a Kafka partition without a gap misses nothing. Any other process, after a missed watermark or with a source seen first midway, may lack spans sent
-// until then.
+// Watermark applies a watermark of a source of collectives: how far its collectives are sent (Awaits), and whether some went to another gateway (MarkLost).
+//
+// A process that reads a Kafka partition without a gap misses nothing. Any other process, after a missed watermark or with a source seen first midway, may lack
+// spans sent until then.
 func (r *Run) Watermark(w *Watermark) {
 	m, known := r.marks[w.Source]
 	isRepeat := known && (w.Epoch < m.epoch || w.Epoch == m.epoch && w.Number <= m.number)
@@ -38,23 +39,24 @@ func (r *Run) Watermark(w *Watermark) {
 		m.midway = !w.First // the run was another's, or comes by another partition since partitions were added
 	case w.First: // the first a second time: the topic was made anew, and what waited for other ranks is gone with the old one
 		m.midway = true
-	case r.Partition != "": // a gap in the partition is told by Misses
+	case r.Partition != "": // a gap in the partition is recorded by MarkMissed
 	case w.Epoch != m.epoch: // the source was restarted
 		m.midway = true
 	case w.Number != m.number+1: // a watermark, and spans, went elsewhere
-		r.Loses(w.Sent, spans.PartialRestart)
+		r.MarkLost(w.Sent, spans.PartialRestart)
 	}
 	if m.midway {
-		r.Loses(w.Sent, spans.PartialRestart)
+		r.MarkLost(w.Sent, spans.PartialRestart)
 		m.midway = w.Until == 0 // else the watermark says how much went elsewhere
 	}
 	if w.Unreadable > 0 {
-		r.Loses(w.Unreadable, spans.PartialUnreadable)
+		r.MarkLost(w.Unreadable, spans.PartialUnreadable)
 	}
 	m.epoch, m.number, m.until = w.Epoch, w.Number, max(m.until, w.Until)
 	r.setMark(w.Source, m)
 }
 
+// setMark stores the state of a source.
 func (r *Run) setMark(source string, m mark) {
 	if r.marks == nil {
 		r.marks = map[string]mark{}
@@ -62,9 +64,9 @@ func (r *Run) setMark(source string, m mark) {
 	r.marks[source] = m
 }
 
-// Misses records that another process has read facts of the run: the partition was its for a while. The next watermark of each source bounds the
-// missed part.
-func (r *Run) Misses(now time.Time) {
+// MarkMissed records that another process has read facts of the run, since it read the Kafka partition for a while. The next watermark of each source limits
+// the missed part.
+func (r *Run) MarkMissed(now time.Time) {
 	r.takenOver, r.unsettled, r.Since = true, true, now
 	for source, m := range r.marks {
 		m.midway, m.until = true, 0
@@ -72,8 +74,8 @@ func (r *Run) Misses(now time.Time) {
 	}
 }
 
-// Awaits reports whether a source of collectives has not sent everything that began until a time; or, for at most limit, whether a source may still be unknown:
-// for a run from Kafka, a source taken over by another gateway is silent meanwhile, and a process new to the run does not know the number of sources.
+// Awaits reports whether a source of collectives may still send collectives that began before the time until, ns. For a run from Kafka, for at most limit, a
+// source may also be unknown yet: a source taken over by another gateway is silent meanwhile, and a process new to the run does not know the number of sources.
 func (r *Run) Awaits(until int64, now time.Time, limit time.Duration) bool {
 	if r.Partition != "" && (len(r.marks) == 0 || r.takenOver) && now.Sub(r.Since) < limit {
 		return true
@@ -86,14 +88,14 @@ func (r *Run) Awaits(until int64, now time.Time, limit time.Duration) bool {
 	return false
 }
 
-// Settle marks, limit after a run was taken over, the windows until now as incomplete if no watermark has ever come: sources may exist, and nothing tells what
-// they sent elsewhere. Where one has come, the next one tells (Watermark).
+// Settle is called with each sweep. If limit has passed since a run was taken over and no watermark ever came, it marks the windows so far as incomplete:
+// sources may exist, and nothing says what they sent to another gateway. If a watermark has come, the next one says (Watermark).
 func (r *Run) Settle(now time.Time, limit time.Duration) {
 	if !r.unsettled || now.Sub(r.Since) < limit {
 		return
 	}
 	r.unsettled = false
 	if len(r.marks) == 0 {
-		r.Loses(r.Reached(), spans.PartialRestart)
+		r.MarkLost(r.Reached(), spans.PartialRestart)
 	}
 }

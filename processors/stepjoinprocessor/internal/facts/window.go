@@ -34,7 +34,8 @@ type Window struct {
 	Name       uint32
 }
 
-// AddWindow adds a window to its group; false: already known. Of two of one id without a clock the longer stays, see Group.again.
+// AddWindow adds a window to its group. It returns false if the window is already known: of two windows with one id and without a clock the longer stays, as in
+// keepLonger.
 func (r *Run) AddWindow(g *Group, w Window, now time.Time) bool {
 	if g.Has(w.Span) {
 		for i := range g.Windows {
@@ -46,7 +47,7 @@ func (r *Run) AddWindow(g *Group, w Window, now time.Time) bool {
 		}
 		return false
 	}
-	g.note(w.Span)
+	g.noteSpan(w.Span)
 	if g.Windows == nil {
 		g.Windows = g.one[:0]
 		if g.expected() > 1 {
@@ -57,29 +58,29 @@ func (r *Run) AddWindow(g *Group, w Window, now time.Time) bool {
 	if w.Kind == Function {
 		g.functions++
 	}
-	g.widen(w.Start, w.End, w.Flags)
+	g.extendBounds(w.Start, w.End, w.Flags)
 	r.noteTime(w.Name, w.End, w.Flags)
 	r.bytes += windowBytes
 	r.touch(g, now)
 	return true
 }
 
-// Main returns the window of the group's breakdown: the longest of the training steps, those with times of their own and with parts first; else the longest
-// pass; else the longest other window; else all functions together, as one window; else, without functions, a Timeless training step. false: none of these has
-// a length.
+// Main returns the window that the breakdown of the group is about; false: no window has a length. In this order: the longest training step, steps with times
+// of their own and with parts first; the longest pass; the longest other window; all functions together, as one window; without functions, a Timeless training
+// step.
 func (g *Group) Main() (w Window, ok bool) {
-	parted := g.parted()
+	withParts := g.windowsWithParts()
 	for i := range g.Windows {
 		c := &g.Windows[i]
 		if c.Flags.Has(Timeless|Point) || c.Kind == Function || c.End <= c.Start { // functions: below
 			continue
 		}
-		if !ok || before(c, &w, parted) {
+		if !ok || hasPrecedence(c, &w, withParts) {
 			w, ok = *c, true
 		}
 	}
 	if !ok && g.functions == 0 {
-		return g.timeless()
+		return g.longestTimeless()
 	}
 	if ok || g.functions == 0 || g.End <= g.Start {
 		return w, ok
@@ -99,20 +100,20 @@ func (g *Group) Main() (w Window, ok bool) {
 	return w, ok
 }
 
-// timeless returns the longest training step of a group that has durations and no place in time.
-func (g *Group) timeless() (w Window, ok bool) {
-	parted := g.parted()
+// longestTimeless returns the longest training step of a group whose steps have durations but no place in time; false: none.
+func (g *Group) longestTimeless() (w Window, ok bool) {
+	parted := g.windowsWithParts()
 	for i := range g.Windows {
 		c := &g.Windows[i]
-		if c.Kind == Step && !c.Flags.Has(Point) && c.End-c.Start > 1 && (!ok || before(c, &w, parted)) { // 1 ns represents no length
+		if c.Kind == Step && !c.Flags.Has(Point) && c.End-c.Start > 1 && (!ok || hasPrecedence(c, &w, parted)) { // 1 ns represents no length
 			w, ok = *c, true
 		}
 	}
 	return w, ok
 }
 
-// parted returns the spans of the windows that have parts, if the group has several windows to choose from; else nil.
-func (g *Group) parted() map[pcommon.SpanID]struct{} {
+// windowsWithParts returns the spans of the windows that have parts; nil: the group has fewer than two windows, so there is no choice.
+func (g *Group) windowsWithParts() map[pcommon.SpanID]struct{} {
 	if len(g.Windows) < 2 || len(g.Own) == 0 {
 		return nil
 	}
@@ -125,8 +126,9 @@ func (g *Group) parted() map[pcommon.SpanID]struct{} {
 	return of
 }
 
-// before orders windows of a group: by kind, steps first; of one kind those with times of their own first, then those with parts, then the longest.
-func before(a, b *Window, parted map[pcommon.SpanID]struct{}) bool {
+// hasPrecedence orders the windows of a group for Main: by kind, steps first; within a kind, windows with times of their own (not Typical) first, then windows
+// with parts, then the longest.
+func hasPrecedence(a, b *Window, parted map[pcommon.SpanID]struct{}) bool {
 	if a.Kind != b.Kind {
 		return a.Kind < b.Kind
 	}

@@ -31,19 +31,22 @@ func readBools(c *wire.Cursor, all ...*bool) {
 	}
 }
 
-// ReadTrace reads the id of a trace.
+// ReadTrace reads a trace id.
 func ReadTrace(c *wire.Cursor) (id pcommon.TraceID) {
 	copy(id[:], c.Take(uint64(len(id))))
 	return id
 }
 
+// readSpan reads a span id.
 func readSpan(c *wire.Cursor) (id pcommon.SpanID) {
 	copy(id[:], c.Take(uint64(len(id))))
 	return id
 }
 
+// readText reads a text, and returns its number in this run.
 func (r *Run) readText(c *wire.Cursor) uint32 { return r.Number(string(c.Bytes())) }
 
+// readKind reads a kind; an unknown kind makes c.Bad.
 func readKind(c *wire.Cursor) breakdown.Kind {
 	kind := breakdown.Kind(c.Byte())
 	if int(kind) >= breakdown.Kinds {
@@ -139,34 +142,34 @@ func ReadWatermark(c *wire.Cursor) Watermark {
 	return w
 }
 
-// Whole is the state of a run as a whole.
-type Whole struct {
+// RunState has the values of a run that are not about a single span.
+type RunState struct {
 	Trainer, Partition                        string
 	Ranks, World, Apart                       int64
 	Sampled, RecordOnly, takenOver, unsettled bool
 }
 
-// Whole returns the state of the run as a whole.
-func (r *Run) Whole() Whole {
-	return Whole{r.Trainer, r.Partition, r.Ranks, r.World, r.Apart, r.Sampled, r.RecordOnly, r.takenOver, r.unsettled}
+// State returns the values of the run that are not about a single span.
+func (r *Run) State() RunState {
+	return RunState{r.Trainer, r.Partition, r.Ranks, r.World, r.Apart, r.Sampled, r.RecordOnly, r.takenOver, r.unsettled}
 }
 
-// Append appends the whole.
-func (w *Whole) Append(b []byte) []byte {
+// Append appends the state, for ReadRunState.
+func (w *RunState) Append(b []byte) []byte {
 	b = wire.AppendBytes(wire.AppendBytes(b, w.Trainer), w.Partition)
 	return appendBool(wire.AppendVarints(b, w.Ranks, w.World, w.Apart), w.Sampled, w.RecordOnly, w.takenOver, w.unsettled)
 }
 
-// ReadWhole reads the output of Whole.Append into the run. Numbers that only grow keep their larger value.
-func (r *Run) ReadWhole(c *wire.Cursor) {
+// ReadRunState reads what RunState.Append has written into the run. Numbers that only grow keep the larger value.
+func (r *Run) ReadRunState(c *wire.Cursor) {
 	r.Trainer, r.Partition = string(c.Bytes()), string(c.Bytes())
 	r.Ranks, r.World, r.Apart = max(r.Ranks, c.Varint()), max(r.World, c.Varint()), max(r.Apart, c.Varint())
 	readBools(c, &r.Sampled, &r.RecordOnly, &r.takenOver, &r.unsettled)
 }
 
-// AppendState appends what is known of the run apart from facts: the state as a whole, the end of lost facts, the watermarks, and the times reached by sources.
+// AppendState appends what is known of the run apart from single facts: RunState, the end of lost facts, the watermarks, and how far each source has come.
 func (r *Run) AppendState(b []byte) []byte {
-	w := r.Whole()
+	w := r.State()
 	b = wire.AppendBytes(wire.AppendVarints(w.Append(b), r.Lost), r.LostBy)
 	b = binary.AppendUvarint(b, uint64(len(r.marks)))
 	for source, m := range r.marks {
@@ -179,11 +182,11 @@ func (r *Run) AppendState(b []byte) []byte {
 	return b
 }
 
-// ReadState reads the output of AppendState.
+// ReadState reads what AppendState has written.
 func (r *Run) ReadState(c *wire.Cursor, now time.Time) {
-	r.ReadWhole(c)
+	r.ReadRunState(c)
 	lost, by := c.Varint(), string(c.Bytes())
-	r.Loses(lost, by)
+	r.MarkLost(lost, by)
 	for range c.Count(5) { // the watermarks, of 5 bytes at least
 		source := string(c.Bytes())
 		m := mark{epoch: c.Varint(), number: c.Varint(), until: c.Varint()}

@@ -28,7 +28,7 @@ const (
 	causes = int(Power) + 1
 )
 
-// Unexpected reports whether a healthy machine at full load does not have the cause, which may then explain a slow window.
+// Unexpected reports whether a healthy machine at full load is never throttled for the cause. An unexpected cause may explain a slow window.
 func (c Cause) Unexpected() bool { return c <= Slowdown }
 
 var (
@@ -45,13 +45,13 @@ var (
 	}
 )
 
-// Attribute returns the attribute of the cause's seconds.
+// Attribute returns the name of the attribute for the seconds of the cause.
 func (c Cause) Attribute() string { return attributes[c] }
 
-// Phrase follows "was held down".
+// Phrase returns the cause for a sentence, after "was held down": "by heat".
 func (c Cause) Phrase() string { return phrases[c] }
 
-// causeOfPolicy returns the cause of a counter of nvml. Other counters count idle GPUs, or sum up the counters with a cause.
+// causeOfPolicy returns the cause of a counter of nvml by its policy; false: the counter is of idle GPUs, or the sum of others.
 func causeOfPolicy(policy string) (Cause, bool) {
 	for c, name := range policies {
 		if name == policy && name != "" {
@@ -61,7 +61,7 @@ func causeOfPolicy(policy string) (Cause, bool) {
 	return 0, false
 }
 
-// causeOfReason returns the cause of a flag of nvml.
+// causeOfReason returns the cause of a flag of nvml by its reason; false: no throttling.
 func causeOfReason(reason string) (Cause, bool) {
 	switch reason {
 	case "sw_thermal_slowdown", "hw_thermal_slowdown":
@@ -163,7 +163,7 @@ type GPUs struct {
 	room   int                        // allocated samples
 	most   int                        // limit of room
 	swept  time.Time
-	points points
+	points lastPoint
 
 	workers map[Process]*worker
 	found   []seen // workers that the metrics at hand name on a GPU
@@ -177,10 +177,10 @@ func New() *GPUs {
 	return &GPUs{now: time.Now, hosts: map[string]map[string]*GPU{}, workers: map[Process]*worker{}, most: MaxBytes / sampleBytes}
 }
 
-// Known reports whether any GPU was seen: else nothing must be kept for them.
+// Known reports whether any GPU was seen. Otherwise nothing needs to be recorded for GPUs.
 func (g *GPUs) Known() bool { return g.known.Load() }
 
-// gpu returns the GPU of a host, made if absent; nil beyond the limit.
+// gpu returns the GPU with an id on a host, made if absent; nil: beyond maxGPUs or maxText.
 func (g *GPUs) gpu(host, id, name string, now time.Time) *GPU {
 	u := g.hosts[host][id]
 	if u == nil {
@@ -202,9 +202,11 @@ func (g *GPUs) gpu(host, id, name string, now time.Time) *GPU {
 	return u
 }
 
-// sample returns the sample of a scrape at a time, ns: after the latest sample a new one, without values; at the time of the latest, the latest; before, nil.
-// But a time more than keep before the latest is of a clock set back, and begins the GPU anew. Samples older than keep are dropped, and where all samples have
-// no room, all become coarser.
+// sample returns the sample of u for a scrape at a time, ns: a new sample without values after the latest sample; at the time of the latest, the latest;
+// before, nil.
+//
+// A time more than keep before the latest means that the clock was set back, and all samples of the GPU are forgotten. Samples older than keep are dropped. If
+// the memory of all samples is beyond the limit, all become coarser.
 func (g *GPUs) sample(u *GPU, at int64, keep time.Duration) *sample {
 	n := len(u.samples)
 	if n > 0 && at <= u.samples[n-1].at {
@@ -214,7 +216,7 @@ func (g *GPUs) sample(u *GPU, at int64, keep time.Duration) *sample {
 		if u.samples[n-1].at-at <= int64(keep) {
 			return nil
 		}
-		u.forget() // the clock was set back by more than is kept: earlier samples cannot be placed
+		u.reset() // the clock was set back: earlier samples cannot be placed
 		n = 0
 	}
 	s := sample{from: at, at: at, scrapes: 1}
@@ -233,7 +235,7 @@ func (g *GPUs) sample(u *GPU, at int64, keep time.Duration) *sample {
 		u.every += (min(gap, farthest*u.every) - u.every) / usual
 		s.from = u.samples[n-1].at
 	}
-	g.drop(u, at-int64(keep))
+	g.dropBefore(u, at-int64(keep))
 	before := cap(u.samples)
 	u.samples = append(u.samples, s)
 	g.room += cap(u.samples) - before
@@ -242,8 +244,9 @@ func (g *GPUs) sample(u *GPU, at int64, keep time.Duration) *sample {
 	return &u.samples[len(u.samples)-1]
 }
 
-// drop drops the samples before a time, and with them earlier errors and processes, once they are a quarter of all samples: copying the rest then costs little.
-func (g *GPUs) drop(u *GPU, before int64) {
+// dropBefore drops the samples before a time, ns, with errors and processes of that time, once they are at least a quarter of all samples: moving the rest then
+// costs little per dropped sample.
+func (g *GPUs) dropBefore(u *GPU, before int64) {
 	// The index of the first sample not before: never equal, so that the search ends there.
 	old, _ := slices.BinarySearchFunc(u.samples, before, func(s sample, t int64) int {
 		if s.at < t {
@@ -259,16 +262,17 @@ func (g *GPUs) drop(u *GPU, before int64) {
 	u.procs = slices.DeleteFunc(u.procs, func(p process) bool { return p.last < before })
 }
 
-// forget is called where the times of a GPU begin anew.
-func (u *GPU) forget() {
+// reset forgets everything with a time, after the clock was set back.
+func (u *GPU) reset() {
 	u.samples, u.xids, u.procs, u.codes, u.every, u.held = u.samples[:0], nil, nil, nil, 0, [causes]counter{}
 }
 
-// far returns the longest time before it that a sample covers, ns: unscraped values are not invented. Driver counters cover any time.
-func (u *GPU) far(s *sample) int64 { return farthest * u.every * int64(s.scrapes) }
+// maxCovered returns for how long before its scrape, ns, the values of a sample count; earlier the values are unknown. Counters of the driver are valid for any
+// time.
+func (u *GPU) maxCovered(s *sample) int64 { return farthest * u.every * int64(s.scrapes) }
 
-// coarsen frees memory: of each GPU with more than 4 samples, pairs of consecutive samples are merged, except the latest, which still gets values; of all GPUs
-// unused capacity is given back. false: nothing was freed.
+// coarsen frees memory: of each GPU with more than 4 samples, pairs of consecutive samples are merged, except the latest, which still gets values; unused
+// capacity of all GPUs is freed. false: nothing was freed.
 func (g *GPUs) coarsen() bool {
 	before := g.room
 	g.room = 0
@@ -279,7 +283,7 @@ func (g *GPUs) coarsen() bool {
 				for i := 0; i+1 < n-1; i += 2 {
 					kept = append(kept, u.merge(&u.samples[i], &u.samples[i+1]))
 				}
-				u.samples = append(kept, u.samples[(n-1)&^1:]...) // from the largest even index below n on: the last one or two
+				u.samples = append(kept, u.samples[(n-1)&^1:]...) // the last one or two: not merged
 			} else {
 				u.samples = slices.Clip(slices.Clone(u.samples))
 			}
@@ -289,12 +293,12 @@ func (g *GPUs) coarsen() bool {
 	return g.room < before
 }
 
-// merge merges two consecutive samples: means weighted by time, the highest temperature, sums of throttled seconds. Of the first, a, only the time counts that
-// it may cover (far). A cause that only flags tell counts for b if it held at both scrapes.
+// merge returns the merged sample of two consecutive ones: means weighted by time, the highest temperature, sums of throttled seconds. The first, a, weighs no
+// more than the time it covers (maxCovered). A cause known only from flags counts for b if set at both scrapes.
 func (u *GPU) merge(a, b *sample) sample {
 	out := *b
 	out.from = a.from
-	x, y := float64(min(a.at-a.from, u.far(a))), float64(b.at-b.from) // ns: the weights
+	x, y := float64(min(a.at-a.from, u.maxCovered(a))), float64(b.at-b.from) // ns: the weights
 	for v := range out.value {
 		switch p, q := float64(a.value[v]), float64(b.value[v]); {
 		case p != p: // NaN: b's is kept
@@ -310,7 +314,7 @@ func (u *GPU) merge(a, b *sample) sample {
 		p, q := a.held[c], b.held[c]                  // s; −1: not known
 		if q < 0 && (a.flagged&b.flagged)>>c&1 == 1 { // no counter, but flags at the beginning and the end of b
 			q = 0
-			if (a.flags&b.flags)>>c&1 == 1 && b.at-b.from <= u.far(b) {
+			if (a.flags&b.flags)>>c&1 == 1 && b.at-b.from <= u.maxCovered(b) {
 				q = float32(y / 1e9)
 			}
 		}
@@ -326,7 +330,7 @@ func (u *GPU) merge(a, b *sample) sample {
 // forgetAfter is the time for which a GPU stays known after its last metric.
 const forgetAfter = time.Hour
 
-// sweep drops GPUs without a metric for forgetAfter, and processes without a sign of work for as long, at most once a minute.
+// sweep drops GPUs without a metric for forgetAfter, and processes without a span or metric for as long. It does so at most once a minute.
 func (g *GPUs) sweep(now time.Time) {
 	if now.Sub(g.swept) < time.Minute {
 		return
@@ -351,7 +355,7 @@ func (g *GPUs) sweep(now time.Time) {
 	}
 }
 
-// Bytes returns the size of the samples.
+// Bytes returns the memory of all samples, in bytes.
 func (g *GPUs) Bytes() int64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()

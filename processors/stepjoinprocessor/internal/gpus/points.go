@@ -11,8 +11,8 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// points is the place of the last point: the points of one GPU and one scrape are mostly consecutive.
-type points struct {
+// lastPoint is the place of the last point: the points of one GPU and one scrape are mostly consecutive.
+type lastPoint struct {
 	host, id string
 	gpu      *GPU
 }
@@ -39,7 +39,7 @@ const (
 	ofProcess
 )
 
-// kindOf returns the meaning of a metric by its name; none: not used here.
+// kindOf returns the meaning of a metric by its name; none: the metric is not used.
 func kindOf(metric string) kind {
 	switch metric {
 	case spans.MetricGPUUtilization:
@@ -63,8 +63,10 @@ func kindOf(metric string) kind {
 }
 
 // Notice reads the GPU metrics in md, and keeps the values for the time keep. It returns the number of unusable points of GPUs: without host, device, time or
-// valid value, earlier than the known samples, or beyond a limit. After reading, report gets the runs of the processes that the metrics name, valid during the
-// call, and may append to md. g.mu is held meanwhile, also during report; without metrics of GPUs neither the lock nor report is used.
+// valid value, earlier than the known samples, or beyond a limit.
+//
+// Then report gets the runs of the processes that the metrics name. The list is valid during the call, and report may append to md. g.mu is held, also during
+// report; without GPU metrics neither is g.mu locked nor report called.
 func (g *GPUs) Notice(md pmetric.Metrics, keep time.Duration, report func([]Info)) (ignored int64) {
 	locked := false
 	var now time.Time
@@ -85,7 +87,7 @@ func (g *GPUs) Notice(md pmetric.Metrics, keep time.Duration, report func([]Info
 				if !known {
 					host, known = spans.AttrText(rm.Resource().Attributes(), spans.AttrHostName), true
 				}
-				ignored += g.metric(k, host, m, now, keep)
+				ignored += g.takeMetric(k, host, m, now, keep)
 			}
 		}
 	}
@@ -93,15 +95,15 @@ func (g *GPUs) Notice(md pmetric.Metrics, keep time.Duration, report func([]Info
 		if list := g.infos(); len(list) > 0 {
 			report(list)
 		}
-		g.points = points{} // it points into the batch
+		g.points = lastPoint{} // it points into the batch
 		g.mu.Unlock()
 	}
 	return ignored
 }
 
-// metric takes the points of one metric, and returns the number of unusable ones: all of a sum of throttled seconds that is not cumulative. Of a metric that is
-// neither a gauge nor a sum, no point is taken or counted.
-func (g *GPUs) metric(k kind, host string, m pmetric.Metric, now time.Time, keep time.Duration) (ignored int64) {
+// takeMetric reads the points of one metric, and returns the number of unusable points: all of them for a sum of throttled seconds that is not cumulative.
+// Metrics that are neither gauge nor sum are ignored, and count as 0.
+func (g *GPUs) takeMetric(k kind, host string, m pmetric.Metric, now time.Time, keep time.Duration) (ignored int64) {
 	var list pmetric.NumberDataPointSlice
 	switch m.Type() {
 	case pmetric.MetricTypeGauge:
@@ -119,15 +121,14 @@ func (g *GPUs) metric(k kind, host string, m pmetric.Metric, now time.Time, keep
 		if !l.read(k, p.Attributes()) {
 			continue // of no GPU, or another value of a GPU
 		}
-		if !g.point(k, &l, p, now, keep) {
+		if !g.takePoint(k, &l, p, now, keep) {
 			ignored++
 		}
 	}
 	return ignored
 }
 
-// read reads the labels of a point; false: the point is not used, being of no GPU, of another source than nvml, or another value than the one kept of its
-// metric.
+// read reads the labels of a point; false: the point is not used, because it is not of a GPU, not from nvml, or not the value that is kept of its metric.
 func (l *labels) read(k kind, attrs pcommon.Map) bool {
 	gpu := k != ofPower && k != ofErrors && k != ofTemperature // also reported by other hardware
 	for name, v := range attrs.All() {
@@ -169,8 +170,9 @@ func (l *labels) read(k kind, attrs pcommon.Map) bool {
 	}
 }
 
-// point takes a point into the samples, processes or errors of its GPU; false: unusable. Causes of throttling that are not kept are usable, and change nothing.
-func (g *GPUs) point(k kind, l *labels, p pmetric.NumberDataPoint, now time.Time, keep time.Duration) bool {
+// takePoint records a point in the samples, processes or errors of its GPU; false: unusable. Points about a cause of throttling that is not kept are usable,
+// and change nothing.
+func (g *GPUs) takePoint(k kind, l *labels, p pmetric.NumberDataPoint, now time.Time, keep time.Duration) bool {
 	v, at := spans.PointNumber(p), int64(p.Timestamp())
 	if l.host == "" || l.id == "" || at <= 0 {
 		return false
@@ -180,7 +182,7 @@ func (g *GPUs) point(k kind, l *labels, p pmetric.NumberDataPoint, now time.Time
 	}
 	last := &g.points // mostly of the same GPU
 	if last.gpu == nil || last.id != l.id || last.host != l.host {
-		*last = points{l.host, l.id, g.gpu(l.host, l.id, l.name, now)}
+		*last = lastPoint{l.host, l.id, g.gpu(l.host, l.id, l.name, now)}
 	}
 	u := last.gpu
 	if u == nil {
@@ -188,7 +190,7 @@ func (g *GPUs) point(k kind, l *labels, p pmetric.NumberDataPoint, now time.Time
 	}
 	switch k {
 	case ofProcess:
-		if !u.process(l.pid, v, at) {
+		if !u.recordProcess(l.pid, v, at) {
 			return false
 		}
 		if g.workers[Process{u.Host, int32(l.pid)}] != nil {
@@ -196,7 +198,7 @@ func (g *GPUs) point(k kind, l *labels, p pmetric.NumberDataPoint, now time.Time
 		}
 		return true
 	case ofErrors:
-		return u.xid(l.which, int64(v), at)
+		return u.recordXID(l.which, int64(v), at)
 	}
 	if k == ofThrottleTime || k == ofThrottleActive {
 		if _, ok := l.cause(k); !ok { // no sample is made for it
@@ -218,15 +220,15 @@ func (g *GPUs) point(k kind, l *labels, p pmetric.NumberDataPoint, now time.Time
 		s.value[clock] = float32(v / 1e6) // Hz to MHz
 	case ofThrottleTime:
 		c, _ := l.cause(k)
-		u.counted(s, c, v)
+		u.takeCounter(s, c, v)
 	case ofThrottleActive:
 		c, _ := l.cause(k)
-		u.flagged(s, c, v > 0)
+		u.takeFlag(s, c, v > 0)
 	}
 	return true
 }
 
-// cause returns the cause of throttling that the labels name, for a counter or a flag; false: none that is kept.
+// cause returns the cause of throttling named by the labels of a counter or a flag; false: the cause is not kept.
 func (l *labels) cause(k kind) (Cause, bool) {
 	if k == ofThrottleTime {
 		return causeOfPolicy(l.which)
@@ -234,9 +236,9 @@ func (l *labels) cause(k kind) (Cause, bool) {
 	return causeOfReason(l.which)
 }
 
-// counted takes a counter of throttled seconds. Its growth since the last value is the sample's, if the last value is of the sample before, and the counter did
-// not begin anew.
-func (u *GPU) counted(s *sample, c Cause, v float64) {
+// takeCounter records a counter of throttled seconds. The sample gets the growth since the last value, if that value is of the sample before and the counter
+// was not reset.
+func (u *GPU) takeCounter(s *sample, c Cause, v float64) {
 	last := u.held[c]
 	if last.at == s.at {
 		return // a duplicate
@@ -247,19 +249,20 @@ func (u *GPU) counted(s *sample, c Cause, v float64) {
 	if nothingBefore || v < last.value {
 		return
 	}
-	s.held[c] = float32(min(v-last.value, float64(s.at-last.at)/1e9)) // at most the time between the two
+	s.held[c] = float32(min(v-last.value, float64(s.at-last.at)/1e9)) // no more than the time between the scrapes
 }
 
-// flagged takes whether a GPU was throttled at the moment of a scrape. Flags of several reasons may be of one cause.
-func (u *GPU) flagged(s *sample, c Cause, on bool) {
+// takeFlag records whether a GPU was throttled at the moment of a scrape, on for one reason. Several reasons may map to one cause.
+func (u *GPU) takeFlag(s *sample, c Cause, on bool) {
 	s.flagged |= 1 << c
 	if on {
 		s.flags |= 1 << c
 	}
 }
 
-// process records a process with memory of the GPU, By, as seen at a time; beyond maxProcs in place of the one not seen for the longest. false: no valid id.
-func (u *GPU) process(pid int64, memory float64, at int64) bool {
+// recordProcess records a process with memory of the GPU (bytes), as seen at a time, ns. Beyond maxProcs it replaces the process not seen for the longest time.
+// false: invalid process id.
+func (u *GPU) recordProcess(pid int64, memory float64, at int64) bool {
 	if pid <= 0 || pid > math.MaxInt32 {
 		return false
 	}
@@ -286,9 +289,9 @@ func (u *GPU) process(pid int64, memory float64, at int64) bool {
 	return true
 }
 
-// xid takes the count of an error code at a time, and records the errors that are new since the count before. The first count of a code is new only if the GPU
-// was scraped before without it. false: earlier than the known count, or beyond the limits.
-func (u *GPU) xid(name string, count, at int64) bool {
+// recordXID takes the count of an error code at a time, ns, and records the errors that are new since the last count. The first count of a code counts as new
+// only if the GPU was scraped shortly before without it. false: earlier than the known count, or beyond the limits.
+func (u *GPU) recordXID(name string, count, at int64) bool {
 	known := (*code)(nil)
 	for i := range u.codes {
 		if u.codes[i].name == name {
@@ -321,7 +324,7 @@ func (u *GPU) xid(name string, count, at int64) bool {
 	return true
 }
 
-// scrapedBefore reports whether a scrape was made shortly before a time: within two usual gaps, or a minute.
+// scrapedBefore reports whether the GPU was scraped shortly before a time, ns: within two usual gaps, or a minute.
 func (u *GPU) scrapedBefore(at int64) bool {
 	for i := len(u.samples) - 1; i >= 0; i-- {
 		if s := &u.samples[i]; s.at < at {

@@ -17,7 +17,7 @@ type Process struct {
 // Mean is a mean over the time of a window and over GPUs, with the lowest and the highest GPU's; NaN without samples.
 type Mean struct{ Mean, Min, Max float64 }
 
-// Held is the least time that one GPU was throttled within a window.
+// Held is how long one GPU was throttled within a window: the time that is certain.
 type Held struct {
 	*GPU
 
@@ -25,17 +25,17 @@ type Held struct {
 	Seconds [causes]float64
 }
 
-// Longest returns the longest cause of throttling, without causes normal on a healthy machine; false: none.
+// Longest returns the cause with the longest time among the unexpected causes; false: the GPU was not throttled for any.
 func (h *Held) Longest() (c Cause, ok bool) {
-	for of := range Cause(causes) {
-		if of.Unexpected() && h.Seconds[of] > 0 && (!ok || h.Seconds[of] > h.Seconds[c]) {
-			c, ok = of, true
+	for i := range Cause(causes) {
+		if i.Unexpected() && h.Seconds[i] > 0 && (!ok || h.Seconds[i] > h.Seconds[c]) {
+			c, ok = i, true
 		}
 	}
 	return c, ok
 }
 
-// Most returns the time of the longest cause, except the power limit, reached by GPUs at full load.
+// Most returns the time of the longest cause, s, without the power limit, which GPUs reach at full load.
 func (h *Held) Most() float64 { return slices.Max(h.Seconds[:Power]) }
 
 // Error is an XID error of a GPU.
@@ -64,14 +64,14 @@ type Scratch struct {
 	errors []Error
 }
 
-// Within summarizes the GPUs from start to end, ns: those on which any of the processes ran (Window.Stated); if no such GPU is known, all GPUs of
-// the hosts. false: no sample within.
+// Within summarizes the GPUs from start to end, ns: those on which any of the processes ran (Window.Stated); if no such GPU is known, all GPUs of the hosts.
+// false: no sample in that time.
 func (g *GPUs) Within(s *Scratch, start, end int64, processes []Process, hosts []string) (w Window, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	s.gpus, s.held, s.errors = s.gpus[:0], s.held[:0], s.errors[:0]
 	for _, p := range processes {
-		s.gpus = g.of(s.gpus, p, start, end)
+		s.gpus = g.gpusOf(s.gpus, p, start, end)
 	}
 	w.Stated = len(s.gpus) > 0
 	if !w.Stated {
@@ -80,12 +80,12 @@ func (g *GPUs) Within(s *Scratch, start, end int64, processes []Process, hosts [
 		}
 	}
 	slices.SortFunc(s.gpus, func(a, b *GPU) int {
-		return cmp.Or(cmp.Compare(a.Host, b.Host), natural(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(cmp.Compare(a.Host, b.Host), compareNames(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
 	})
 	s.gpus = slices.Compact(s.gpus)
-	var all [values]over
+	var all [values]overGPUs
 	for _, u := range s.gpus {
-		u.within(s, &w, &all, start, end)
+		u.summarize(s, &w, &all, start, end)
 	}
 	w.Utilization, w.Power, w.Temperature, w.Clock = all[utilization].mean(), all[power].mean(), all[temperature].mean(), all[clock].mean()
 	w.Temperature.Max = all[temperature].peak()
@@ -94,42 +94,43 @@ func (g *GPUs) Within(s *Scratch, start, end int64, processes []Process, hosts [
 	return w, w.GPUs > 0
 }
 
-// natural puts GPU 2 before GPU 10.
-func natural(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) }
+// compareNames orders names by length first, so GPU 2 comes before GPU 10.
+func compareNames(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) }
 
-// idle is the share of a process's memory on another GPU below which the process does no work on this GPU: frameworks needlessly open a context on the first
-// GPU, of some 500 MB.
-const idle = 0.25
+// minMemoryShare decides whether a process works on a GPU: its memory there must be this share of its memory on the GPU where it has the most. Frameworks
+// needlessly open a context on the first GPU, of some 500 MB.
+const minMemoryShare = 0.25
 
-// Of appends the GPUs on which a process worked at some time from start to end, by the driver's process lists, without GPUs with little of its memory (idle).
+// Of appends the GPUs on which a process worked at some time from start to end, ns, by the process lists of the driver. GPUs with little memory of the process
+// are left out (minMemoryShare).
 func (g *GPUs) Of(to []*GPU, p Process, start, end int64) []*GPU {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.of(to, p, start, end)
+	return g.gpusOf(to, p, start, end)
 }
 
-// of is Of, with g.mu held.
-func (g *GPUs) of(to []*GPU, p Process, start, end int64) []*GPU {
-	most := -1.0 // the process's memory on the GPU with the most of it
+// gpusOf is Of, with g.mu held.
+func (g *GPUs) gpusOf(to []*GPU, p Process, start, end int64) []*GPU {
+	most := -1.0 // bytes on the GPU where the process has the most memory
 	for _, u := range g.hosts[p.Host] {
-		if of := u.runs(p.PID, start, end); of != nil {
-			most = max(most, of.memory)
+		if proc := u.processAt(p.PID, start, end); proc != nil {
+			most = max(most, proc.memory)
 		}
 	}
 	if most < 0 {
 		return to
 	}
 	for _, u := range g.hosts[p.Host] {
-		if of := u.runs(p.PID, start, end); of != nil && of.memory >= idle*most {
+		if proc := u.processAt(p.PID, start, end); proc != nil && proc.memory >= minMemoryShare*most {
 			to = append(to, u)
 		}
 	}
 	return to
 }
 
-// runs returns the process, if on the GPU at some time from start to end; else nil. A process counts as on the GPU from one usual gap before the first scrape
-// that saw the process, to farthest gaps after the last.
-func (u *GPU) runs(pid int32, start, end int64) *process {
+// processAt returns the process with an id if it was on the GPU at some time from start to end, ns; else nil. It counts as on the GPU from one usual gap before
+// the first scrape that saw it, to farthest gaps after the last.
+func (u *GPU) processAt(pid int32, start, end int64) *process {
 	for i := range u.procs {
 		p := &u.procs[i]
 		beganBefore, endedAfter := p.first-u.every <= end, p.last+farthest*u.every >= start
@@ -140,8 +141,8 @@ func (u *GPU) runs(pid int32, start, end int64) *process {
 	return nil
 }
 
-// over adds up a value of several GPUs.
-type over struct {
+// overGPUs adds up a value of several GPUs.
+type overGPUs struct {
 	n              int     // of GPUs
 	sum            float64 // of their means
 	least, most    float64 // of their means
@@ -150,7 +151,7 @@ type over struct {
 }
 
 // add adds the mean of one GPU.
-func (o *over) add(mean float64) {
+func (o *overGPUs) add(mean float64) {
 	if o.n == 0 {
 		o.least, o.most = mean, mean
 	}
@@ -159,26 +160,28 @@ func (o *over) add(mean float64) {
 	o.least, o.most = min(o.least, mean), max(o.most, mean)
 }
 
-func (o *over) mean() Mean {
+// mean returns the mean over the GPUs, and the lowest and highest; NaN: no GPU has the value.
+func (o *overGPUs) mean() Mean {
 	if o.n == 0 {
 		return Mean{math.NaN(), math.NaN(), math.NaN()}
 	}
 	return Mean{round(o.sum / float64(o.n)), round(o.least), round(o.most)}
 }
 
-func (o *over) peak() float64 {
+// peak returns the highest value of any sample; NaN: none.
+func (o *overGPUs) peak() float64 {
 	if !o.highestIsKnown {
 		return math.NaN()
 	}
 	return round(o.highest)
 }
 
-// round removes the digits made up by float32.
+// round removes the digits made up by the conversion from float32.
 func round(x float64) float64 { return math.Round(x*1e6) / 1e6 }
 
-// within adds the state of one GPU from start to end to w, all and s. A sample is of the time since the sample before: a value counts by the part of this time
-// within the window, and of throttled seconds only those count that cannot lie outside.
-func (u *GPU) within(s *Scratch, w *Window, all *[values]over, start, end int64) {
+// summarize adds the state of one GPU from start to end, ns, to w, all and s. A sample is about the time since the sample before: a value is weighted by the
+// part of this time within the window, and of throttled seconds only those count that cannot lie outside the window.
+func (u *GPU) summarize(s *Scratch, w *Window, all *[values]overGPUs, start, end int64) {
 	first := sort.Search(len(u.samples), func(i int) bool { return u.samples[i].at > start })
 	if first == len(u.samples) || u.samples[first].at > end {
 		return // no sample was taken within
@@ -192,15 +195,15 @@ func (u *GPU) within(s *Scratch, w *Window, all *[values]over, start, end int64)
 		if x.at <= end {
 			w.Samples += int(x.scrapes)
 		}
-		for v, of := range x.value {
-			if of != of { // NaN: not measured
+		for v, number := range x.value {
+			if number != number { // NaN: not measured
 				continue
 			}
-			covered := float64(max(to-max(from, x.at-u.far(x)), 0)) // ns: a value is not taken for longer than far before its scrape
-			sum[v] += float64(of) * covered
+			covered := float64(max(to-max(from, x.at-u.maxCovered(x)), 0)) // ns: a value is not taken for longer than far before its scrape
+			sum[v] += float64(number) * covered
 			weight[v] += covered
-			if o := &all[v]; x.at <= end && (!o.highestIsKnown || float64(of) > o.highest) {
-				o.highest, o.highestIsKnown = float64(of), true
+			if o := &all[v]; x.at <= end && (!o.highestIsKnown || float64(number) > o.highest) {
+				o.highest, o.highestIsKnown = float64(number), true
 			}
 		}
 		outside := float64(x.at-x.from-(to-from)) / 1e9 // s of the sample's time
@@ -232,13 +235,13 @@ func (u *GPU) within(s *Scratch, w *Window, all *[values]over, start, end int64)
 	}
 }
 
-// heldIn returns the time that a cause held within a sample: by its counter, else the whole sample if flagged at its beginning and at its end.
+// heldIn returns how long a cause throttled the GPU within sample i, s: by its counter, else the whole time of the sample if flagged at its start and its end.
 func (u *GPU) heldIn(i int, c Cause) float64 {
 	x := &u.samples[i]
 	if x.held[c] >= 0 {
 		return float64(x.held[c])
 	}
-	if i == 0 || u.samples[i-1].at != x.from || x.at-x.from > u.far(x) { // no scrape at its beginning, or too long ago
+	if i == 0 || u.samples[i-1].at != x.from || x.at-x.from > u.maxCovered(x) { // no scrape at its beginning, or too long ago
 		return 0
 	}
 	if x.flags&(1<<c) == 0 || u.samples[i-1].flags&(1<<c) == 0 {

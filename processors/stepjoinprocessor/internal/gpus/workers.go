@@ -29,8 +29,8 @@ const (
 	noRank     = -1
 )
 
-// Work records the run of a process, and its rank; below 0: unknown. For a process with spans of several runs the latest counts; one with spans of several
-// ranks has no rank. Beyond maxWorkers, no further process is recorded.
+// Work records the run of a process, and its rank; below 0: unknown. For a process with spans of several runs the latest counts; a process with spans of
+// several ranks has no rank. Beyond maxWorkers a new process is not recorded.
 func (g *GPUs) Work(p Process, service, run string, rank int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -60,8 +60,8 @@ type seen struct {
 	at  int64
 }
 
-// infos returns the GPUs on which the metrics just read have found processes of runs at work: a context opened needlessly on another GPU is no work, as for a
-// window. The list is valid until the next call.
+// infos returns the GPUs on which the metrics just read have found working processes of runs. A process with little memory on a GPU (minMemoryShare) does not
+// work there. The list is valid until the next call.
 func (g *GPUs) infos() []Info {
 	g.infoList = g.infoList[:0]
 	for _, s := range g.found {
@@ -71,7 +71,7 @@ func (g *GPUs) infos() []Info {
 			continue
 		}
 		w.used = g.now()
-		g.on = g.of(g.on[:0], p, s.at, s.at)
+		g.on = g.gpusOf(g.on[:0], p, s.at, s.at)
 		if slices.Contains(g.on, s.GPU) {
 			g.infoList = append(g.infoList, Info{s.GPU, w.service, w.run, w.rank, s.at})
 		}

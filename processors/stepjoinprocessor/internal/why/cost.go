@@ -9,7 +9,7 @@ import (
 	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor/internal/breakdown"
 )
 
-// run is what all windows of a run add up to: the costs of causes, and the data of WhatIf.
+// run has the sums over the windows of a run: the costs of causes, and the data of WhatIf.
 type run struct {
 	costs    map[blame]*Cost
 	steps    int64                     // of WhatIf
@@ -20,15 +20,15 @@ type run struct {
 	unjudged int64                     // windows with too few alike
 }
 
-// blame is a cause, without the collective in which it showed.
+// blame is a cause without the operation: the costs of one rank are added up over operations.
 type blame struct {
 	kind breakdown.Kind
 	who  breakdown.Who
 }
 
 const (
-	blames  = 256  // distinguished causes of a run; the cost of others is Unattributed's
-	workers = 4096 // workers of a run known to WhatIf
+	maxBlames  = 256  // distinguished causes of a run; the cost of others is Unattributed's
+	maxWorkers = 4096 // workers of a run known to WhatIf
 )
 
 // Cost is the cost of one cause in all slow windows of a run.
@@ -40,8 +40,8 @@ type Cost struct {
 	GPUSeconds float64 // seconds x ranks, of the windows with known ranks
 }
 
-// run returns the state of a run, made if absent.
-func (h *History) run(id string) *run {
+// runOf returns the sums of a run, made if absent.
+func (h *History) runOf(id string) *run {
 	r, ok := h.runs.Get(id)
 	if !ok {
 		r = &run{costs: map[blame]*Cost{}, workers: map[breakdown.Who]float64{}}
@@ -50,16 +50,16 @@ func (h *History) run(id string) *run {
 	return r
 }
 
-// blame adds a window's verdict to its run: the costs of the causes, with those of one rank added up over operations.
-func (h *History) blame(w *window, v *Verdict) {
-	r := h.run(w.Run)
+// addCosts adds the verdict on a window to its run: the counters, and the costs of the causes. The costs of one rank are added up over operations.
+func (h *History) addCosts(w *window, v *Verdict) {
+	r := h.runOf(w.Run)
 	if !v.Judged {
 		r.unjudged++
 		return
 	}
 	r.judged++
 	for _, c := range v.Causes {
-		worker, _ := c.Who.Worker()
+		worker, _ := c.Who.RankOnly()
 		r.add(blame{c.Kind, worker}, c.Seconds, w.Ranks)
 	}
 	if v.Unexplained > nothing*v.Excess {
@@ -67,42 +67,42 @@ func (h *History) blame(w *window, v *Verdict) {
 	}
 }
 
-// count adds a step to the data of WhatIf; ranks are the ranks waited for. Other windows, which have a kind or a name of their own, would count the same time
-// again.
-func (h *History) count(w *Window, ranks []named) {
+// countStep adds a step to the data of WhatIf; ranks has the time waited for each rank. Windows other than steps (of another kind, or named) would count the
+// same time again, and are ignored.
+func (h *History) countStep(w *Window, ranks []originTime) {
 	if w.Of != Step || w.Name != "" {
 		return
 	}
-	r := h.run(w.Run)
+	r := h.runOf(w.Run)
 	r.steps++
 	r.duration += w.Breakdown.Duration
 	r.waited += w.Breakdown.Time[breakdown.Wait]
 	for _, n := range ranks {
-		if _, ok := r.workers[n.who]; ok || len(r.workers) < workers {
+		if _, ok := r.workers[n.who]; ok || len(r.workers) < maxWorkers {
 			r.workers[n.who] += n.seconds
 		}
 	}
 }
 
-// Judged returns the number of a run's windows judged so far, and of windows with too few alike.
-func (h *History) Judged(of string) (judged, unjudged int64) {
-	if r, ok := h.runs.Peek(of); ok {
+// Judged returns how many windows of a run were judged so far, and how many were not because too few comparable windows were known.
+func (h *History) Judged(runID string) (judged, unjudged int64) {
+	if r, ok := h.runs.Peek(runID); ok {
 		return r.judged, r.unjudged
 	}
 	return 0, 0
 }
 
-// add adds the cost of a cause in one window. ranks is the number of ranks that lost the time; 0: unknown.
-func (r *run) add(of blame, seconds float64, ranks int64) {
-	c := r.costs[of]
+// add adds the cost of a cause in one window: seconds, lost by so many ranks; ranks 0: unknown. Beyond maxBlames causes the cost counts as unattributed.
+func (r *run) add(cause blame, seconds float64, ranks int64) {
+	c := r.costs[cause]
 	if c == nil {
-		if len(r.costs) >= blames {
-			of = blame{kind: breakdown.Unattributed}
+		if len(r.costs) >= maxBlames {
+			cause = blame{kind: breakdown.Unattributed}
 		}
-		c = r.costs[of]
+		c = r.costs[cause]
 		if c == nil {
-			c = &Cost{Kind: of.kind, Who: of.who}
-			r.costs[of] = c
+			c = &Cost{Kind: cause.kind, Who: cause.who}
+			r.costs[cause] = c
 		}
 	}
 	c.Windows++
@@ -110,9 +110,9 @@ func (r *run) add(of blame, seconds float64, ranks int64) {
 	c.GPUSeconds += seconds * float64(ranks)
 }
 
-// Costs returns the costs of a run's causes so far, the highest first.
-func (h *History) Costs(of string) (out []Cost) {
-	r, ok := h.runs.Peek(of)
+// Costs returns the costs of the causes in a run so far, the highest first.
+func (h *History) Costs(runID string) (out []Cost) {
+	r, ok := h.runs.Peek(runID)
 	if !ok {
 		return nil
 	}
@@ -160,9 +160,9 @@ type Worker struct {
 	Share   float64       // (T - T_w) / (T - T_ideal), of all waiting
 }
 
-// WhatIf covers the steps of a run so far, except warm-up; false: no steps, or only waiting.
-func (h *History) WhatIf(of string) (WhatIf, bool) {
-	r, ok := h.runs.Peek(of)
+// WhatIf returns the comparison for the steps of a run so far, without warm-up; false: no step, or the steps consist of waiting only.
+func (h *History) WhatIf(runID string) (WhatIf, bool) {
+	r, ok := h.runs.Peek(runID)
 	if !ok || r.duration <= r.waited {
 		return WhatIf{}, false
 	}
@@ -175,7 +175,7 @@ func (h *History) WhatIf(of string) (WhatIf, bool) {
 	return out, true
 }
 
-// Sentence states the cost of the worst rank; empty without a rank that was waited for.
+// Sentence states the cost of the worst rank; empty: no rank was waited for.
 func (w *WhatIf) Sentence() string {
 	if len(w.Workers) == 0 {
 		return ""

@@ -9,13 +9,14 @@ import (
 	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor/internal/breakdown"
 )
 
-// Hold keeps a window of finished logs until enough later windows are known; then done is called with its verdict, once. Some 4,000 windows are kept, of all
-// runs: the last makes all keys judge the windows that can be judged.
+// Hold keeps a window of finished logs until enough later windows are known. Then done is called once, with the verdict and whether the window was slow.
+//
+// At most held windows (4,096, of all runs) wait: the next one makes every key judge the windows that can be judged.
 func (h *History) Hold(w *Window, done func(v *Verdict, slow bool)) {
-	s := h.of(w.Key)
-	now, ranks := h.take(w)
+	s := h.seriesOf(w.Key)
+	now, ranks := h.readWindow(w)
 	if s.seen >= warmUp {
-		h.count(w, ranks)
+		h.countStep(w, ranks)
 	}
 	s.seen++
 	// A copy: now and w.Breakdown share memory that is reused for the next window.
@@ -27,7 +28,7 @@ func (h *History) Hold(w *Window, done func(v *Verdict, slow bool)) {
 	}
 	*kept = *now
 	kept.Breakdown, kept.done = nil, done
-	kept.ranks, kept.ops, kept.notes, kept.timers = slices.Clone(now.ranks), slices.Clone(now.ops), longest(nil, w.Notes), slices.Clone(now.timers)
+	kept.ranks, kept.ops, kept.notes, kept.timers = slices.Clone(now.ranks), slices.Clone(now.ops), longestNotes(nil, w.Notes), slices.Clone(now.timers)
 	kept.Timers = kept.timers
 	s.held = append(s.held, kept)
 	if h.held++; h.held < held {
@@ -38,12 +39,12 @@ func (h *History) Hold(w *Window, done func(v *Verdict, slow bool)) {
 			h.settle(s, false)
 		}
 	}
-	if h.held > held/2 { // many keys, each with too few later windows: all are judged now, to make room
+	if h.held > held/2 { // many keys, each with too few later windows: every window is judged now, to free memory
 		h.Settle()
 	}
 }
 
-// Settle gives the verdicts of all held windows.
+// Settle calls done for every window that waits for a verdict.
 func (h *History) Settle() {
 	for _, key := range h.series.Keys() {
 		if s, ok := h.series.Peek(key); ok {
@@ -52,8 +53,8 @@ func (h *History) Settle() {
 	}
 }
 
-// settle judges the held windows of a key that have no verdict yet: all, or those with enough later windows (around). Each gets its verdict (done); judged
-// windows stay as long as later ones need them for comparison.
+// settle judges the windows of a key that wait for a verdict: all of them, or those with enough later windows (around). Each gets its verdict (done); judged
+// windows stay while later windows need them for comparison.
 //
 // A window is slow if its time is beyond the limit of its regime (package regimes); or, if the work alone is usual, by its overhead.
 func (h *History) settle(s *series, all bool) {
@@ -65,11 +66,11 @@ func (h *History) settle(s *series, all bool) {
 		return
 	}
 	slices.SortStableFunc(s.held[s.judged:], func(a, b *window) int { return cmp.Compare(a.Start, b.Start) })
-	steps := attempt(s.held, false)
+	steps := attemptOf(s.held, false)
 	steps.Earlier = s.periods
 	run := regimes.Judge(steps)
-	s.recall(run.Periods)
-	work := h.workOf(s.held)
+	s.keepPeriods(run.Periods)
+	work := h.judgeWork(s.held)
 	var rare [breakdown.Evaluation + 1][]int // the windows with the kind
 	for k := range rare {
 		for i, w := range s.held {
@@ -79,27 +80,27 @@ func (h *History) settle(s *series, all bool) {
 		}
 	}
 	var near []int
-	var v Verdict // on the heap, once
+	var v Verdict // declared here to be allocated once: done takes its address
 	for i := s.judged; i < until; i++ {
 		w, step := s.held[i], &run.Steps[i]
 		v = Verdict{}
 		slow := false
 		if step.State != regimes.Unknown {
 			for k := range rare {
-				h.peers.rare[k] = others(h.peers.rare[k][:0], s.held, rare[k], i, breakdown.Kind(k))
+				h.peers.rare[k] = otherDurations(h.peers.rare[k][:0], s.held, rare[k], i, breakdown.Kind(k))
 			}
-			v = h.peers.limit(w, regimes.Level{Usual: step.Usual, Spread: step.Spread, Limit: step.Limit})
+			v = h.peers.verdictOf(w, regimes.Level{Usual: step.Usual, Spread: step.Spread, Limit: step.Limit})
 			slow = step.State != regimes.First && v.Value > v.Threshold // First: a warm-up
 		}
 		if !slow && work != nil { // a second look, at the overhead alone
 			near = work.Neighbours(near[:0], i)
-			h.peers.take(s.held, near)
+			h.peers.setWindows(s.held, near)
 			if more, ok := h.peers.overhead(w, &work.Steps[i]); ok {
 				v, slow = more, true
 			}
 		} else if slow {
 			near = run.Neighbours(near[:0], i)
-			h.peers.take(s.held, near)
+			h.peers.setWindows(s.held, near)
 			h.peers.explain(w, &v)
 			// A window that is slow in each period, as with a step that saves, is slow only with a cause.
 			slow = step.State != regimes.Periodic || len(v.Causes) > 0
@@ -107,7 +108,7 @@ func (h *History) settle(s *series, all bool) {
 				v = Verdict{Judged: true, Value: v.Value, Usual: v.Usual, Threshold: v.Threshold}
 			}
 		}
-		h.blame(w, &v)
+		h.addCosts(w, &v)
 		w.done(&v, slow)
 		w.done = nil
 	}
@@ -119,8 +120,8 @@ func (h *History) settle(s *series, all bool) {
 	s.judged = until - first
 }
 
-// recall keeps the periods of steps for later windows, the latest eight.
-func (s *series) recall(found []regimes.Period) {
+// keepPeriods remembers the periods found in steps for later windows, at most the latest eight.
+func (s *series) keepPeriods(found []regimes.Period) {
 	for _, p := range found {
 		s.periods = append(slices.DeleteFunc(s.periods, p.Same), p)
 	}
@@ -128,33 +129,35 @@ func (s *series) recall(found []regimes.Period) {
 	s.periods = slices.Delete(s.periods, 0, max(0, len(s.periods)-most))
 }
 
-// workOf judges windows without their overhead (past.overhead); nil: none has any.
-func (h *History) workOf(of []*window) *regimes.Run {
-	if !slices.ContainsFunc(of, func(w *window) bool { return w.overhead() > 0 }) {
+// judgeWork judges the windows by their time without overhead (past.overhead); nil: no window has overhead.
+func (h *History) judgeWork(list []*window) *regimes.Run {
+	if !slices.ContainsFunc(list, func(w *window) bool { return w.overhead() > 0 }) {
 		return nil
 	}
-	return regimes.Judge(attempt(of, true))
+	return regimes.Judge(attemptOf(list, true))
 }
 
-// take sets the windows for a comparison: those of the indices near.
-func (o *peers) take(of []*window, near []int) {
+// setWindows selects the windows to compare with: those of list with the indices near.
+func (o *peers) setWindows(list []*window, near []int) {
 	o.windows = o.windows[:0]
 	for _, n := range near {
-		o.windows = append(o.windows, &of[n].past)
+		o.windows = append(o.windows, &list[n].past)
 	}
 }
 
-// overhead returns the verdict on a window whose work is usual (step, judged without overhead), and whose overhead, waiting and input, makes it slow. Unlike
-// longer work, which in many windows in succession is another regime, longer overhead is slow in any number of windows. false: not slow, or without a cause.
+// overhead returns the verdict on a window whose work is usual (step, judged without overhead), but whose overhead (waiting and input) makes it slow; false:
+// not slow, or without a cause.
+//
+// Longer work in many windows in succession is another regime; longer overhead is slow in any number of windows.
 func (o *peers) overhead(w *window, step *regimes.Step) (v Verdict, slow bool) {
 	if step.State != regimes.Usual || len(o.windows) == 0 {
 		return v, false
 	}
-	usual, spread := o.of((*past).overhead)
+	usual, spread := o.usualOf((*past).overhead)
 	more := w.overhead() - usual
-	// The limit of the whole: usual work and usual overhead, and what both may vary together.
+	// The limit of the whole window: usual work, usual overhead, and the joint variation of both.
 	over := max(step.Limit-step.Usual, deviations*math.Hypot(step.Spread, spread))
-	v = o.limit(w, regimes.Level{Usual: step.Usual + usual, Spread: math.Hypot(step.Spread, spread), Limit: step.Usual + usual + over})
+	v = o.verdictOf(w, regimes.Level{Usual: step.Usual + usual, Spread: math.Hypot(step.Spread, spread), Limit: step.Usual + usual + over})
 	mostlyOverhead := more >= majority*(v.Value-v.Usual)
 	if v.Value <= v.Threshold || !mostlyOverhead {
 		return Verdict{}, false
@@ -163,18 +166,18 @@ func (o *peers) overhead(w *window, step *regimes.Step) (v Verdict, slow bool) {
 	return v, len(v.Causes) > 0
 }
 
-// attempt returns the input of regimes: the durations of windows without their checkpoints and evaluations, which are compared with their own kind. work: also
+// attemptOf returns the input of regimes: the durations of windows without their checkpoints and evaluations, which are compared separately; with work also
 // without overhead. Where the step numbers go back, the run was restarted (Starts). If any window has no number, no numbers are given.
-func attempt(of []*window, work bool) (out regimes.Attempt) {
-	out.Seconds, out.Number = make([]float64, 0, len(of)), make([]int64, 0, len(of))
-	for i, w := range of {
+func attemptOf(list []*window, work bool) (out regimes.Attempt) {
+	out.Seconds, out.Number = make([]float64, 0, len(list)), make([]int64, 0, len(list))
+	for i, w := range list {
 		seconds := w.base
 		if work {
 			seconds -= w.overhead()
 		}
 		out.Seconds = append(out.Seconds, seconds)
 		out.Number = append(out.Number, w.Number)
-		if i > 0 && w.Number >= 0 && w.Number < of[i-1].Number {
+		if i > 0 && w.Number >= 0 && w.Number < list[i-1].Number {
 			out.Starts = append(out.Starts, i)
 		}
 	}
@@ -184,14 +187,14 @@ func attempt(of []*window, work bool) (out regimes.Attempt) {
 	return out
 }
 
-// others appends the durations of a kind in the windows around window self, without its own: of have, the indices of the windows with the kind, half on each
-// side.
-func others(to []float64, of []*window, have []int, self int, k breakdown.Kind) []float64 {
-	at, _ := slices.BinarySearch(have, self)
+// otherDurations appends the durations of kind k in windows near the window self, without self: up to 16 on each side (half of rare.last). withKind has the
+// indices of the windows with the kind, in order.
+func otherDurations(to []float64, list []*window, withKind []int, self int, k breakdown.Kind) []float64 {
+	at, _ := slices.BinarySearch(withKind, self)
 	const side = len(rare{}.last) / 2
-	for _, i := range have[max(0, at-side):min(len(have), at+side+1)] {
+	for _, i := range withKind[max(0, at-side):min(len(withKind), at+side+1)] {
 		if i != self {
-			to = append(to, of[i].time[k])
+			to = append(to, list[i].time[k])
 		}
 	}
 	return to

@@ -230,11 +230,11 @@ func TestHoldBounds(t *testing.T) {
 // A rank that is not among as many as are kept of a window was waited for no longer than the last of these; a shorter list is complete.
 func TestAt(t *testing.T) {
 	for n, want := range map[int]float64{few - 1: 0, few: 1, few + 1: 0, 2 * few: 1} {
-		list := make([]named, n)
+		list := make([]originTime, n)
 		for i := range list {
-			list[i] = named{who: breakdown.Who{Rank: int64(i), HasRank: true}, seconds: float64(n - i)}
+			list[i] = originTime{who: breakdown.Who{Rank: int64(i), HasRank: true}, seconds: float64(n - i)}
 		}
-		assert.InDelta(t, want, at(list, named{who: breakdown.Who{Rank: 99, HasRank: true}}), 0, n)
-		assert.InDelta(t, n, at(list, list[0]), 0, n)
+		assert.InDelta(t, want, usualTime(list, originTime{who: breakdown.Who{Rank: 99, HasRank: true}}), 0, n)
+		assert.InDelta(t, n, usualTime(list, list[0]), 0, n)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// subject returns the subject of a sentence: few windows have their own.
+// subject returns the subject of the sentence: the given Subject, else a text made from name, kind and number.
 func (w *Window) subject() string {
 	switch {
 	case w.Subject != "":
@@ -31,14 +31,15 @@ func (w *Window) subject() string {
 }
 
 // sentence returns the text of a verdict: "Step 17 took 3.2 s, 1.1 s more than usual (2.1 s): 1 s waiting for rank 3, 200 ms loading data; other parts took 100
-// ms less." Without causes it names the missing log. less is the time by which other parts were shorter, more has the parts that were longer, the longest
-// first. All numbers are rounded to the digits of the duration before subtraction, so that the printed numbers add up.
+// ms less." Without causes it names the missing log. less is by how much other parts were shorter, s; more has the parts that were longer, the longest first.
+//
+// All numbers are rounded to the digits of the duration before subtraction, so that the printed numbers add up.
 func sentence(w *window, v *Verdict, less float64, more []change) string {
 	s := grid(human.LastDigit(v.Value))
 	b := append([]byte(w.subject()), " took "...)
-	b = append(s.append(b, v.Value), ", "...)
-	excess := s.round(v.Value) - s.round(v.Usual)
-	b = append(s.put(b, excess), " more than usual"...)
+	b = append(s.appendTime(b, v.Value), ", "...)
+	excess := s.units(v.Value) - s.units(v.Usual)
+	b = append(s.appendUnits(b, excess), " more than usual"...)
 	switch time := &w.time; {
 	case time[breakdown.Checkpoint] > 0 && time[breakdown.Evaluation] > 0:
 		b = append(b, " with a checkpoint and an evaluation"...)
@@ -48,26 +49,26 @@ func sentence(w *window, v *Verdict, less float64, more []change) string {
 		b = append(b, " with an evaluation"...)
 	}
 	b = append(b, " ("...)
-	b = append(s.append(b, v.Usual), ')')
+	b = append(s.appendTime(b, v.Usual), ')')
 	if len(v.Causes) == 0 {
 		if len(more) > 0 && more[0].kind != breakdown.Unattributed {
-			b = append(s.append(append(b, ": "...), more[0].seconds), ' ')
+			b = append(s.appendTime(append(b, ": "...), more[0].seconds), ' ')
 			b = appendWhat(b, more[0].kind, breakdown.Who{})
 		}
 		b = append(b, "; the logs do not say why: "...)
 		b = v.Reason.Append(b, false)
 		return string(append(b, '.'))
 	}
-	// What the causes and the shorter parts leave of the excess is said as unexplained, or is added to the first cause if it is only rounding.
+	// rest is the excess without the causes, plus the shorter parts: printed as unexplained, or, if only from rounding, added to the first cause.
 	shown := make([]int64, len(v.Causes))
 	rest := excess
 	for i := range v.Causes {
-		shown[i] = s.round(v.Causes[i].Seconds)
+		shown[i] = s.units(v.Causes[i].Seconds)
 		rest -= shown[i]
 	}
 	shorter := int64(0)
 	if less > nothing*v.Excess {
-		shorter = s.round(less)
+		shorter = s.units(less)
 	}
 	rest += shorter
 	unexplained := v.Unexplained > nothing*v.Excess && rest > 0
@@ -81,24 +82,25 @@ func sentence(w *window, v *Verdict, less float64, more []change) string {
 	}
 	if shorter > 0 {
 		b = append(b, "; other parts took "...)
-		b = append(s.put(b, shorter), " less"...)
+		b = append(s.appendUnits(b, shorter), " less"...)
 	}
 	if unexplained {
 		b = append(b, "; "...)
-		b = append(s.put(b, rest), " unexplained"...)
+		b = append(s.appendUnits(b, rest), " unexplained"...)
 	}
 	return string(append(b, '.'))
 }
 
-// append appends a cause, such as "1 s waiting for rank 3 on node-0 (its GPU 3 was held down by heat for 900 ms)". shown is its time on the grid.
+// append appends a cause, such as "1 s waiting for rank 3 on node-0 (its GPU 3 was held down by heat for 900 ms)". shown is the time of the cause in units of
+// s.
 func (c *Cause) append(b []byte, s grid, shown int64) []byte {
-	b = append(s.put(b, shown), ' ')
+	b = append(s.appendUnits(b, shown), ' ')
 	b = appendWhat(b, c.Kind, c.Who)
 	if c.Note.Text == "" {
 		return b
 	}
 	b = append(b, " ("...)
-	switch { // whose GPU: of the rank just named, of another rank, of a host
+	switch { // whose GPU: of the rank named before, of another rank, or of a host
 	case c.Who.HasRank:
 		b = append(b, "its "...)
 	case c.Note.Who.HasRank:
@@ -110,7 +112,7 @@ func (c *Cause) append(b []byte, s grid, shown int64) []byte {
 	return append(human.AppendSeconds(b, c.Note.Seconds), ')')
 }
 
-// appendWhat names the activity, and its origin.
+// appendWhat appends the activity and its origin, such as "waiting for rank 3 on node-0".
 func appendWhat(b []byte, k breakdown.Kind, who breakdown.Who) []byte {
 	return cause.Append(b, who.Part(k), whoOf(who), false)
 }
@@ -118,22 +120,23 @@ func appendWhat(b []byte, k breakdown.Kind, who breakdown.Who) []byte {
 // appendRank appends a rank, with the host if known.
 func appendRank(b []byte, who breakdown.Who) []byte { return cause.AppendRank(b, whoOf(who), false) }
 
+// whoOf converts an origin to the form of package cause.
 func whoOf(who breakdown.Who) cause.Who {
 	return cause.Who{Rank: who.Rank, HasRank: who.HasRank, Host: who.Host, Operation: who.Operation, Comm: who.Comm}
 }
 
-// missing returns the reason why the logs do not explain the largest change.
-func missing(w *window, more []change) cause.Reason {
-	r := cause.Reason{Of: missingLog(w, more), Trainer: w.Trainer}
+// reasonOf returns the reason why the logs do not explain the largest change.
+func reasonOf(w *window, more []change) cause.Reason {
+	r := cause.Reason{Of: missingLogOf(w, more), Trainer: w.Trainer}
 	if r.Of == spans.ReasonClocksApart {
 		r.Apart = w.Apart
 	}
 	return r
 }
 
-// missingLog returns the reason, as in spans.AttrCauseReason, by the largest change without detail, else by what the window's logs do not tell; the first that
-// applies counts, and ReasonProfile if all is known that logs can tell.
-func missingLog(w *window, more []change) string {
+// missingLogOf returns the reason, as in spans.AttrCauseReason: by the largest change without detail, else by the first thing that the logs of the window do
+// not contain; ReasonProfile: everything is known that logs can contain.
+func missingLogOf(w *window, more []change) string {
 	known := &w.known
 	largest := breakdown.Unattributed
 	for _, c := range more {
@@ -170,16 +173,16 @@ func missingLog(w *window, more []change) string {
 	}
 }
 
-// grid is the step, s, to which all times of a sentence are rounded before addition, such as 0.01: so the printed numbers add up.
+// grid is the unit, s, to which all times of a sentence are rounded before addition, such as 0.01: so the printed numbers add up.
 type grid float64
 
-// round returns a time in pieces of the grid.
-func (g grid) round(seconds float64) int64 { return int64(math.Round(seconds / float64(g))) }
+// units returns a time, rounded, as a number of units.
+func (g grid) units(seconds float64) int64 { return int64(math.Round(seconds / float64(g))) }
 
-// put appends a time given in pieces of the grid.
-func (g grid) put(b []byte, pieces int64) []byte {
+// appendUnits appends a time given as a number of units.
+func (g grid) appendUnits(b []byte, pieces int64) []byte {
 	return human.AppendSeconds(b, float64(pieces)*float64(g))
 }
 
-// append appends a time, rounded to the grid.
-func (g grid) append(b []byte, seconds float64) []byte { return g.put(b, g.round(seconds)) }
+// appendTime appends a time in s, rounded to the unit.
+func (g grid) appendTime(b []byte, seconds float64) []byte { return g.appendUnits(b, g.units(seconds)) }

@@ -9,7 +9,7 @@ import (
 	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor/internal/breakdown"
 )
 
-// series are the windows of a key: the last, live, and those that wait for later windows.
+// series has the windows of a key: live, the last windows; of finished logs, windows that wait for later windows, and those judged before.
 type series struct {
 	seen    int    // live: the warm-up windows so far; finished logs: all windows so far
 	windows []past // live: the last, a ring once full
@@ -27,7 +27,7 @@ type past struct {
 	base              float64 // its duration without checkpoint and evaluation
 	time              [breakdown.Kinds]float64
 	known             [breakdown.Kinds]bool
-	ranks, ops, notes []named // the longest few; of a held window up to 2*few ranks and ops, as take has kept them
+	ranks, ops, notes []originTime // the longest few; of a held window up to 2*few ranks and ops, as take has kept them
 	timers            []Timer
 }
 
@@ -36,7 +36,7 @@ func (p *past) overhead() float64 {
 	return p.time[breakdown.Wait] + p.time[breakdown.Collective] + p.time[breakdown.DataLoading] + p.time[breakdown.Get] + p.time[breakdown.Put]
 }
 
-// timer returns the time of a timer, s; 0: it did not run.
+// timer returns the time of a trainer's timer in the window, s; 0: the timer did not run.
 func (p *past) timer(name string) float64 {
 	for i := range p.timers {
 		if p.timers[i].Name == name {
@@ -46,9 +46,9 @@ func (p *past) timer(name string) float64 {
 	return 0
 }
 
-// one is 1 for true.
-func one(is bool) float64 {
-	if is {
+// boolNumber returns 1 for true and 0 for false, to take the median of a property.
+func boolNumber(b bool) float64 {
+	if b {
 		return 1
 	}
 	return 0
@@ -57,8 +57,8 @@ func one(is bool) float64 {
 // few is how many ranks, collectives and notes are kept of a window.
 const few = 4
 
-// named is the time of a rank, or of a collective.
-type named struct {
+// originTime is the time of an origin (a rank or a collective), or of a note.
+type originTime struct {
 	who     breakdown.Who
 	at      breakdown.Who // the same with the dominant collective
 	text    string        // of a note
@@ -71,6 +71,7 @@ type rare struct {
 	n    int
 }
 
+// add records a duration; 0: the window does not have the kind.
 func (r *rare) add(seconds float64) {
 	if seconds > 0 {
 		r.last[r.n%len(r.last)] = seconds
@@ -78,7 +79,7 @@ func (r *rare) add(seconds float64) {
 	}
 }
 
-// values returns the last durations.
+// values returns the recorded durations, s, in no order.
 func (r *rare) values() []float64 { return r.last[:min(r.n, len(r.last))] }
 
 // peers are the windows that a window is compared with.
@@ -88,7 +89,8 @@ type peers struct {
 	values  []float64                           // scratch
 }
 
-// rareOf returns the median of the durations of others, and their robust standard deviation. With too few others, the given duration counts as usual.
+// rareOf returns the usual duration of kind k (checkpoint or evaluation), s: the median of the other windows with the kind, and the robust standard deviation.
+// With fewer than leastRare others the given duration itself is usual. seconds 0: the window does not have the kind, and the result is 0.
 func (o *peers) rareOf(k breakdown.Kind, seconds float64) (middle, spread float64) {
 	if seconds == 0 || len(o.rare[k]) < leastRare {
 		return seconds, 0
@@ -98,8 +100,8 @@ func (o *peers) rareOf(k breakdown.Kind, seconds float64) (middle, spread float6
 	return middle, max(spread, steadiest*middle)
 }
 
-// of returns the median of a value of the windows, and its robust standard deviation.
-func (o *peers) of(value func(p *past) float64) (middle, spread float64) {
+// usualOf returns the median of a value over the windows to compare with, and its robust standard deviation.
+func (o *peers) usualOf(value func(p *past) float64) (middle, spread float64) {
 	o.values = o.values[:0]
 	for _, p := range o.windows {
 		o.values = append(o.values, value(p))
@@ -107,8 +109,8 @@ func (o *peers) of(value func(p *past) float64) (middle, spread float64) {
 	return robust(o.values)
 }
 
-// before compares a window with the windows before, live: the verdict without causes. o.rare is set for explain.
-func (s *series) before(o *peers, w *window) Verdict {
+// judgeLive compares a window with the windows before it, live, and returns the verdict without causes. It sets o.rare for explain.
+func (s *series) judgeLive(o *peers, w *window) Verdict {
 	for k := range s.rare {
 		o.rare[k] = append(o.rare[k][:0], s.rare[k].values()...)
 	}
@@ -117,32 +119,32 @@ func (s *series) before(o *peers, w *window) Verdict {
 		o.values = append(o.values, s.windows[i].base)
 	}
 	slices.Sort(o.values)
-	return o.limit(w, regimes.Of(o.values))
+	return o.verdictOf(w, regimes.Of(o.values))
 }
 
-// robust returns the median, and the standard deviation estimated by the median absolute deviation. The values are sorted.
-func robust(of []float64) (middle, spread float64) {
-	slices.Sort(of)
-	middle = stat.Median(of)
-	return middle, stat.Sigma(of, middle)
+// robust returns the median, and the standard deviation estimated from the median absolute deviation. It sorts the values.
+func robust(values []float64) (middle, spread float64) {
+	slices.Sort(values)
+	middle = stat.Median(values)
+	return middle, stat.Sigma(values, middle)
 }
 
-// at returns the time of the origin n in a past window, of which of has the longest few, or 2*few of a held window. An origin that is not among so many took at
-// most the time of the last, and that counts; a shorter list has all.
-func at(of []named, n named) float64 {
-	for i := range of {
-		if of[i].who == n.who && of[i].text == n.text {
-			return of[i].seconds
+// usualTime returns the time of the origin n in a past window, s. list has the longest origins of that window: few, or 2*few of a held window. If the list is
+// full without n, n took at most the time of the last entry, which is returned; if the list is shorter, n took no time.
+func usualTime(list []originTime, n originTime) float64 {
+	for i := range list {
+		if list[i].who == n.who && list[i].text == n.text {
+			return list[i].seconds
 		}
 	}
-	if len(of) == few || len(of) == 2*few {
-		return of[len(of)-1].seconds
+	if len(list) == few || len(list) == 2*few {
+		return list[len(list)-1].seconds
 	}
 	return 0
 }
 
-// add adds a window to the peers of later windows, live; the oldest makes room.
-func (s *series) add(w *window) {
+// addPeer adds a window to the series, live, for comparison with later windows. The oldest window makes room.
+func (s *series) addPeer(w *window) {
 	for k := range s.rare {
 		s.rare[k].add(w.time[k])
 	}
@@ -156,16 +158,16 @@ func (s *series) add(w *window) {
 	p.ranks = append(p.ranks[:0], w.ranks[:min(len(w.ranks), few)]...)
 	p.ops = append(p.ops[:0], w.ops[:min(len(w.ops), few)]...)
 	p.timers = append(p.timers[:0], w.timers...)
-	p.notes = longest(p.notes[:0], w.Notes)
+	p.notes = longestNotes(p.notes[:0], w.Notes)
 }
 
-// longest appends the longest few notes.
-func longest(to []named, notes []Note) []named {
+// longestNotes appends the notes as origins; beyond few, only the longest.
+func longestNotes(to []originTime, notes []Note) []originTime {
 	for _, n := range notes {
-		to = append(to, named{who: n.Who, text: n.Text, seconds: n.Seconds})
+		to = append(to, originTime{who: n.Who, text: n.Text, seconds: n.Seconds})
 	}
 	if len(to) > few {
-		slices.SortStableFunc(to, func(x, y named) int { return cmp.Compare(y.seconds, x.seconds) })
+		slices.SortStableFunc(to, func(x, y originTime) int { return cmp.Compare(y.seconds, x.seconds) })
 		to = slices.Clone(to[:few])
 	}
 	return to
@@ -173,20 +175,22 @@ func longest(to []named, notes []Note) []named {
 
 // grouped adds parts up by origin.
 type grouped struct {
-	sums   map[breakdown.Who]named
+	sums   map[breakdown.Who]originTime
 	first  map[breakdown.Who]float64 // the longest part of each
-	sorted []named
+	sorted []originTime
 }
 
-// by adds up parts, the longest of which come first, by the key of their origin, and sorts the sums, the longest first. Parts whose key returns false are left
-// out. named.at is the full origin of the longest part, if that part is most of the sum, else only the key.
-func (g *grouped) by(parts []breakdown.Part, key func(who breakdown.Who) (breakdown.Who, bool)) []named {
+// sumBy adds up the seconds of parts by the key of their origin, and returns the sums, the longest first. parts must be sorted, the longest first. Parts for
+// which key returns false are left out.
+//
+// originTime.at is the full origin of the longest part, if that part is most of the sum; else only the key.
+func (g *grouped) sumBy(parts []breakdown.Part, key func(who breakdown.Who) (breakdown.Who, bool)) []originTime {
 	g.sorted = g.sorted[:0]
 	if len(parts) == 0 {
 		return g.sorted
 	}
 	if g.sums == nil {
-		g.sums, g.first = map[breakdown.Who]named{}, map[breakdown.Who]float64{}
+		g.sums, g.first = map[breakdown.Who]originTime{}, map[breakdown.Who]float64{}
 	}
 	clear(g.sums)
 	clear(g.first)
@@ -197,7 +201,7 @@ func (g *grouped) by(parts []breakdown.Part, key func(who breakdown.Who) (breakd
 		}
 		n, again := g.sums[who]
 		if !again {
-			n, g.first[who] = named{who: who, at: p.Who}, p.Seconds
+			n, g.first[who] = originTime{who: who, at: p.Who}, p.Seconds
 		}
 		n.seconds += p.Seconds
 		g.sums[who] = n
@@ -208,6 +212,6 @@ func (g *grouped) by(parts []breakdown.Part, key func(who breakdown.Who) (breakd
 		}
 		g.sorted = append(g.sorted, n)
 	}
-	slices.SortFunc(g.sorted, func(x, y named) int { return cmp.Or(cmp.Compare(y.seconds, x.seconds), x.who.Compare(y.who)) })
+	slices.SortFunc(g.sorted, func(x, y originTime) int { return cmp.Or(cmp.Compare(y.seconds, x.seconds), x.who.Compare(y.who)) })
 	return g.sorted
 }

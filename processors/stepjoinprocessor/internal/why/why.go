@@ -74,7 +74,7 @@ type Timer struct {
 	Late    float64 // s, its excess over the median of the ranks
 }
 
-// text is who loaded: "by rank 3 on node-0"; of an unknown rank the host; "" of an unknown one.
+// text returns who loaded: "by rank 3 on node-0"; of an unknown rank "on" its host; "": neither is known.
 func (l *Loader) text() string {
 	switch {
 	case l.Who.HasRank:
@@ -139,7 +139,7 @@ const (
 	runs       = 64
 )
 
-// History holds the usual times, per run, for a single goroutine.
+// History has the windows to compare with, per run. Only one goroutine may use it.
 type History struct {
 	series *simplelru.LRU[Key, *series]
 	runs   *simplelru.LRU[string, *run]
@@ -159,8 +159,8 @@ func New() *History {
 	return h
 }
 
-// of returns the series of a key, made if absent.
-func (h *History) of(k Key) *series {
+// seriesOf returns the series of a key, made if absent.
+func (h *History) seriesOf(k Key) *series {
 	s, ok := h.series.Get(k)
 	if !ok {
 		s = &series{}
@@ -177,15 +177,15 @@ type window struct {
 	done       func(v *Verdict, slow bool) // of a held window: gets the verdict
 }
 
-// take reads a window: the times by kind, and the longest waits and collectives by their origin. ranks are the ranks waited for, all of them. The results are
-// valid until the next call: Hold copies them.
-func (h *History) take(w *Window) (now *window, ranks []named) {
+// readWindow reads a window: the times by kind, and the longest waits and collectives by origin. ranks has the time waited for each rank, without a limit of
+// number. The results are valid until the next call: Hold copies them.
+func (h *History) readWindow(w *Window) (now *window, ranks []originTime) {
 	b := w.Breakdown
-	ranks = h.ranks.by(b.Waits, breakdown.Who.Worker)
-	ops := h.ops.by(b.Collectives, func(who breakdown.Who) (breakdown.Who, bool) {
+	ranks = h.ranks.sumBy(b.Waits, breakdown.Who.RankOnly)
+	ops := h.ops.sumBy(b.Collectives, func(who breakdown.Who) (breakdown.Who, bool) {
 		return breakdown.Who{Comm: who.Comm, Operation: who.Operation}, who.Comm != "" || who.Operation != ""
 	})
-	for i := range ops[:min(len(ops), 2*few)] { // whether ranks' records are missing is a matter of all parts of the operation
+	for i := range ops[:min(len(ops), 2*few)] { // Unrecorded holds for most parts of the operation, or not at all
 		ops[i].at = ops[i].who
 		ops[i].at.Unrecorded = b.LacksRanks(ops[i].who)
 	}
@@ -199,20 +199,21 @@ func (h *History) take(w *Window) (now *window, ranks []named) {
 	return now, ranks
 }
 
-// Judge compares a window with earlier windows of its key, and adds it to the series, for live data; false: not slow, or not comparable yet.
+// Judge compares a window with earlier windows of its key, live, and adds it to the series. It reports whether the window is slow; false: not slow, or not
+// comparable yet.
 func (h *History) Judge(w *Window) (Verdict, bool) {
-	s := h.of(w.Key)
+	s := h.seriesOf(w.Key)
 	if s.seen < warmUp {
 		s.seen++
-		h.run(w.Run).unjudged++
+		h.runOf(w.Run).unjudged++
 		return Verdict{}, false
 	}
-	now, ranks := h.take(w)
-	h.count(w, ranks)
+	now, ranks := h.readWindow(w)
+	h.countStep(w, ranks)
 	var v Verdict
 	slow := false
 	if len(s.windows) >= least {
-		v = s.before(&h.peers, now)
+		v = s.judgeLive(&h.peers, now)
 		slow = v.Value > v.Threshold
 		if slow {
 			h.peers.windows = h.peers.windows[:0]
@@ -222,8 +223,8 @@ func (h *History) Judge(w *Window) (Verdict, bool) {
 			h.peers.explain(now, &v)
 		}
 	}
-	s.add(now)
-	h.blame(now, &v)
+	s.addPeer(now)
+	h.addCosts(now, &v)
 	return v, slow
 }
 
@@ -234,28 +235,29 @@ type change struct {
 	detailed bool // may be named as a cause; see peers.detailed
 }
 
-// limit returns the verdict part of every window: its usual time, and the threshold of slowness. l is the level of windows like it without checkpoint and
-// evaluation; the usual time of each of these two, and its spread, is added where the window has one.
-func (o *peers) limit(w *window, l regimes.Level) Verdict {
+// verdictOf returns the verdict without causes: the usual time of the window, and the threshold from which on it is slow. l is the level of comparable windows
+// without checkpoint and evaluation; the usual time of each of these two, and its spread, is added where the window has one.
+func (o *peers) verdictOf(w *window, l regimes.Level) Verdict {
 	usual, over, spread := l.Usual, l.Limit-l.Usual, 0.0
 	for k := range o.rare {
-		middle, of := o.rareOf(breakdown.Kind(k), w.time[k])
-		usual, spread = usual+middle, math.Hypot(spread, of)
+		middle, deviation := o.rareOf(breakdown.Kind(k), w.time[k])
+		usual, spread = usual+middle, math.Hypot(spread, deviation)
 	}
 	return Verdict{Judged: true, Value: w.duration, Usual: usual, Threshold: usual + max(math.Hypot(over, deviations*spread), slower*usual)}
 }
 
-// explain completes the verdict on a slow window: its excess, the causes, what remains unexplained and the sentence. Causes are named only if parts with detail
+// explain completes the verdict on a slow window: its excess, the causes, the unexplained rest and the sentence. Causes are named only if changes with detail
 // explain most of the excess.
 func (o *peers) explain(w *window, v *Verdict) {
 	v.Excess = v.Value - v.Usual
 	more, less := o.changes(w, v.Excess)
-	for i := range more { // a timer of rare work, such as collecting garbage, which is in none of the other windows, and takes time from no other kind
+	// Rare work, such as collecting garbage, has a timer that no other window has. It counts if the other kinds lost no time to it.
+	for i := range more {
 		if c := &more[i]; c.kind == breakdown.Compute && !c.detailed && less < part*v.Excess {
-			_, c.detailed = o.timer(w, c.seconds)
+			_, c.detailed = o.longerTimer(w, c.seconds)
 		}
 	}
-	explained := -less // time that a shorter kind has lost may only have moved to a longer one
+	explained := -less // the time that a shorter kind lost may only have moved to a longer kind
 	for _, c := range more {
 		if c.detailed {
 			explained += c.seconds
@@ -273,21 +275,21 @@ func (o *peers) explain(w *window, v *Verdict) {
 				break
 			}
 			if c.detailed {
-				v.Causes = append(v.Causes, o.cause(w, c))
+				v.Causes = append(v.Causes, o.causeOf(w, c))
 				v.Unexplained -= c.seconds
 			}
 		}
 		less -= min(v.Unexplained, 0) // the causes are more than the excess: the other kinds took as much less
 		v.Unexplained = max(v.Unexplained, 0)
 	}
-	v.Reason = missing(w, more)
-	if len(v.Causes) == 0 && len(more) > 0 && more[0].kind == breakdown.Compute && o.alike(w, v) {
+	v.Reason = reasonOf(w, more)
+	if len(v.Causes) == 0 && len(more) > 0 && more[0].kind == breakdown.Compute && o.timersGrewAlike(w, v) {
 		v.Reason = cause.Reason{Of: spans.ReasonAlike}
 	}
 	v.Sentence = sentence(w, v, less, more)
 }
 
-// changes returns the kinds that took longer than usual beyond noise, the largest change first; and the total time, s, by which other kinds were shorter.
+// changes returns the kinds that took longer than usual beyond noise, the largest change first; and by how much, s, all other kinds together were shorter.
 func (o *peers) changes(w *window, excess float64) (more []change, less float64) {
 	for k := range breakdown.Kind(breakdown.Kinds) {
 		usual, spread := 0.0, 0.0
@@ -295,7 +297,7 @@ func (o *peers) changes(w *window, excess float64) (more []change, less float64)
 		case breakdown.Checkpoint, breakdown.Evaluation:
 			usual, spread = o.rareOf(k, w.time[k])
 		default:
-			usual, spread = o.of(func(p *past) float64 { return p.time[k] })
+			usual, spread = o.usualOf(func(p *past) float64 { return p.time[k] })
 		}
 		switch d := w.time[k] - usual; {
 		case d < 0:
@@ -308,31 +310,31 @@ func (o *peers) changes(w *window, excess float64) (more []change, less float64)
 	return more, less
 }
 
-// detailed reports whether the logs have enough detail for a kind, longer by seconds, to be named as a cause. Without detail, any activity within may be the
-// cause. Longer computing needs a timer of the trainer, or a note about a GPU; if a rank is waited for as well (before has a Wait), a note explains the rank
-// instead.
-func (o *peers) detailed(w *window, k breakdown.Kind, seconds float64, before []change) bool {
+// detailed reports whether the logs have enough detail to name kind k, longer by seconds, as a cause: without detail, any activity within the kind may be the
+// cause. Longer computing needs a timer of the trainer, or a note about a GPU. If a rank is waited for as well (a Wait among longer, the changes of kinds
+// before k), the note explains that rank instead.
+func (o *peers) detailed(w *window, k breakdown.Kind, seconds float64, longer []change) bool {
 	known := &w.known
 	switch k {
 	case breakdown.Checkpoint, breakdown.Evaluation:
 		return true
 	}
 	// The median of 0 and 1 is 1 only if most peers know the kind: a newly read log takes time from other kinds.
-	if mostKnow, _ := o.of(func(p *past) float64 { return one(p.known[k]) }); mostKnow < 1 {
+	if mostKnow, _ := o.usualOf(func(p *past) float64 { return boolNumber(p.known[k]) }); mostKnow < 1 {
 		return false
 	}
 	switch k {
 	case breakdown.Unattributed, breakdown.RPCUnattributed:
 		return false
 	case breakdown.Compute:
-		if _, ok := o.timer(w, seconds); ok {
+		if _, ok := o.longerTimer(w, seconds); ok {
 			return true
 		}
-		waited := slices.ContainsFunc(before, func(c change) bool { return c.kind == breakdown.Wait })
-		return !waited && o.note(w, seconds, anyone).Text != ""
+		waited := slices.ContainsFunc(longer, func(c change) bool { return c.kind == breakdown.Wait })
+		return !waited && o.explainingNote(w, seconds, anyone).Text != ""
 	case breakdown.Collective:
-		if !known[breakdown.Wait] { // the time may be waiting for a rank that computes for longer: only a timer that names the rank tells
-			who, ok := o.timer(w, seconds)
+		if !known[breakdown.Wait] { // the time may be waiting for a rank that computes for longer: needs a timer that names the rank
+			who, ok := o.longerTimer(w, seconds)
 			return ok && who.HasRank
 		}
 		return true
@@ -345,35 +347,37 @@ func (o *peers) detailed(w *window, k breakdown.Kind, seconds float64, before []
 	}
 }
 
-// is reports whether the note is about a rank.
-func (n *Note) is(rank breakdown.Who) bool {
-	of, ok := n.Who.Worker()
-	return ok && of == rank
+// isAbout reports whether the note is about a rank.
+func (n *Note) isAbout(rank breakdown.Who) bool {
+	noted, ok := n.Who.RankOnly()
+	return ok && noted == rank
 }
 
+// anyone accepts each note.
 func anyone(*Note) bool { return true }
 
-// cause returns a change with its origin: the rank waited for, the collective, the trainer's timer or the GPU, if a single one is most of the change.
-func (o *peers) cause(w *window, c change) Cause {
+// causeOf returns a change as a cause with its origin, if a single origin is most of the change: the rank waited for, the collective, the timer of the trainer
+// or the GPU.
+func (o *peers) causeOf(w *window, c change) Cause {
 	out := Cause{Kind: c.kind, Seconds: c.seconds}
 	switch c.kind {
 	case breakdown.Wait:
-		if n, ok := o.alone(w.ranks, func(p *past) []named { return p.ranks }, c.seconds); ok {
+		if n, ok := o.dominantOrigin(w.ranks, func(p *past) []originTime { return p.ranks }, c.seconds); ok {
 			out.Who = n.at
-			out.Note = o.note(w, c.seconds, func(note *Note) bool { return note.is(n.who) })
+			out.Note = o.explainingNote(w, c.seconds, func(note *Note) bool { return note.isAbout(n.who) })
 		}
 	case breakdown.Collective:
-		n, ok := o.alone(w.ops, func(p *past) []named { return p.ops }, c.seconds)
+		n, ok := o.dominantOrigin(w.ops, func(p *past) []originTime { return p.ops }, c.seconds)
 		out.Who = n.at
 		if !ok { // the collectives as a whole
 			out.Who.Unrecorded = w.unrecorded
 		}
 		if !w.known[breakdown.Wait] { // the time may be waiting: only a timer that names the late rank is evidence (detailed)
-			out.Who, _ = o.timer(w, c.seconds)
+			out.Who, _ = o.longerTimer(w, c.seconds)
 		}
 	case breakdown.Compute:
-		out.Note = o.note(w, c.seconds, anyone)
-		out.Who, _ = o.timer(w, c.seconds)
+		out.Note = o.explainingNote(w, c.seconds, anyone)
+		out.Who, _ = o.longerTimer(w, c.seconds)
 	case breakdown.DataLoading:
 		if l := &w.Loader; l.Late > majority*c.seconds {
 			out.Note = Note{Text: l.text(), Seconds: l.Late}
@@ -382,18 +386,18 @@ func (o *peers) cause(w *window, c change) Cause {
 	return out
 }
 
-// timer returns the trainer's timer whose excess alone is most of the seconds; of several, as nested timers are, the usually shortest, which is the innermost.
-// The slowest rank is named if most of the excess is over the other ranks.
-func (o *peers) timer(w *window, seconds float64) (who breakdown.Who, ok bool) {
-	least := math.Inf(1) // the usual time of who
+// longerTimer returns the trainer's timer whose excess alone is most of seconds; of several, as nested timers are, the innermost: the usually shortest. The
+// slowest rank is named if most of the excess is over the other ranks. false: no such timer.
+func (o *peers) longerTimer(w *window, seconds float64) (who breakdown.Who, ok bool) {
+	shortest := math.Inf(1) // the usual time of the timer found
 	for i := range w.Timers {
 		t := &w.Timers[i]
-		usual, spread := o.of(func(p *past) float64 { return p.timer(t.Name) })
+		usual, spread := o.usualOf(func(p *past) float64 { return p.timer(t.Name) })
 		more := t.Seconds - usual
-		if more <= max(majority*seconds, deviations*spread) || usual >= least {
+		if more <= max(majority*seconds, deviations*spread) || usual >= shortest {
 			continue
 		}
-		least, ok = usual, true
+		shortest, ok = usual, true
 		who = (breakdown.Who{Timer: t.Name})
 		if t.Rank >= 0 && t.Late > majority*more {
 			who.Rank, who.HasRank = t.Rank, true
@@ -402,13 +406,13 @@ func (o *peers) timer(w *window, seconds float64) (who breakdown.Who, ok bool) {
 	return who, ok
 }
 
-// alike reports whether the timers, two or more, took longer by about the factor of the window: none below half of the growth, or above twice. Timers that are
-// usually short (part) do not count.
-func (o *peers) alike(w *window, v *Verdict) bool {
+// timersGrewAlike reports whether two or more timers took longer by about the factor of the window: none by less than half of that growth, or more than twice.
+// Timers that are usually short (part) do not count.
+func (o *peers) timersGrewAlike(w *window, v *Verdict) bool {
 	counted := 0
 	for i := range w.Timers {
 		t := &w.Timers[i]
-		usual, _ := o.of(func(p *past) float64 { return p.timer(t.Name) })
+		usual, _ := o.usualOf(func(p *past) float64 { return p.timer(t.Name) })
 		if usual < part*v.Usual {
 			continue
 		}
@@ -421,12 +425,12 @@ func (o *peers) alike(w *window, v *Verdict) bool {
 	return counted > 1
 }
 
-// alone returns the origin whose excess over its own usual time alone is most of the seconds; false: none, or another has over half as much. now are the
-// window's origins, then those of a peer.
-func (o *peers) alone(now []named, then func(p *past) []named, seconds float64) (best named, ok bool) {
+// dominantOrigin returns the origin whose excess over its own usual time is most of seconds; false: none, or another origin has over half as much. origins are
+// of the window; originsOf returns those of a peer.
+func (o *peers) dominantOrigin(origins []originTime, originsOf func(p *past) []originTime, seconds float64) (best originTime, ok bool) {
 	bestMore, second := 0.0, 0.0
-	for _, n := range now {
-		usual, spread := o.of(func(p *past) float64 { return at(then(p), n) })
+	for _, n := range origins {
+		usual, spread := o.usualOf(func(p *past) float64 { return usualTime(originsOf(p), n) })
 		more := n.seconds - usual
 		if more > bestMore {
 			second = bestMore
@@ -436,20 +440,21 @@ func (o *peers) alone(now []named, then func(p *past) []named, seconds float64) 
 		}
 	}
 	if !ok || second > bestMore/2 {
-		return named{}, false
+		return originTime{}, false
 	}
 	return best, true
 }
 
-// note returns the note, of those that about accepts, that exceeds its usual time the most and by a good part of the seconds; the zero Note: none.
-func (o *peers) note(w *window, seconds float64, about func(n *Note) bool) (best Note) {
+// explainingNote returns the note, among those that about accepts, that exceeds its usual time the most, and by at least the share noted of seconds; the zero
+// Note: none.
+func (o *peers) explainingNote(w *window, seconds float64, about func(n *Note) bool) (best Note) {
 	longest := noted * seconds
 	for i := range w.Notes {
 		n := &w.Notes[i]
 		if !about(n) {
 			continue
 		}
-		usual, _ := o.of(func(p *past) float64 { return at(p.notes, named{who: n.Who, text: n.Text}) })
+		usual, _ := o.usualOf(func(p *past) float64 { return usualTime(p.notes, originTime{who: n.Who, text: n.Text}) })
 		if more := n.Seconds - usual; more > longest {
 			best, longest = *n, more
 		}

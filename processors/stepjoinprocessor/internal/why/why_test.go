@@ -649,7 +649,7 @@ func TestBounds(t *testing.T) {
 	assert.LessOrEqual(t, h.runs.Len(), runs)
 
 	h = seen(j)
-	for i := range int64(blames + 100) {
+	for i := range int64(maxBlames + 100) {
 		w := j.window(fault{breakdown.Wait, rank(100 + i), 4})
 		for n := range 100 {
 			w.Notes = append(w.Notes, Note{rank(int64(n)), "note", float64(n)})
@@ -661,8 +661,8 @@ func TestBounds(t *testing.T) {
 		}
 	}
 	r, _ := h.runs.Get("run-1")
-	assert.Len(t, r.workers, workers)
-	assert.LessOrEqual(t, len(r.costs), blames+1)
+	assert.Len(t, r.workers, maxWorkers)
+	assert.LessOrEqual(t, len(r.costs), maxBlames+1)
 	s, _ := h.series.Get(Key{Run: "run-1", Steps: 1, Batch: 256})
 	assert.Len(t, s.windows, kept)
 	for _, p := range s.windows {
