@@ -12,14 +12,14 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// close takes the collectives that have ended through the last stages (seal, time, judge) and puts them into leaving. They leave with the current record,
-// whichever inputs their records came from.
+// close finishes the collectives that have ended: it passes each through the last stages (seal, measureTimes, judge) and puts it into j.leaving. They leave
+// with the current record, whichever inputs their records came from.
 func (j *joiner) close() {
 	for _, ended := range j.ended {
 		c := j.free.get()
 		c.open = ended
 		j.seal(&c.closed)
-		j.time(&c.closed)
+		j.measureTimes(&c.closed)
 		j.judge(&c.judged)
 		j.leaving = append(j.leaving, c)
 	}
@@ -27,30 +27,31 @@ func (j *joiner) close() {
 	j.ended = j.ended[:0]
 }
 
-// seal finds the missing records of a collective, and gives it its ids.
+// seal orders the records of a collective by rank, finds the missing ranks, and makes names and ids.
 func (j *joiner) seal(c *closed) {
 	slices.SortStableFunc(c.parts, func(x, y part) int { return cmp.Compare(x.rank, y.rank) })
-	j.findOut(c)
+	j.decideSure(c)
 	j.nameRanks(c)
-	c.identify()
+	c.makeIDs()
 	c.run.closed++
 	c.comm.closed++
 }
 
-// findOut decides whether the records are surely one collective, and finds the missing ones.
-func (j *joiner) findOut(c *closed) {
+// decideSure sets c.sure: whether the records certainly are one collective. Then it finds the missing ranks, if missing records are evidence of them, or
+// decides whether a single operation hangs.
+func (j *joiner) decideSure(c *closed) {
 	c.sure = c.join == byNumber
 	if !c.sure { // counted, or joined by time: a missing record is no sign of a missing rank
 		c.sure = c.track.trust(c.whole)
 	} else if c.track != nil {
-		j.absent(c)
+		j.findAbsent(c)
 	} else if m := c.parts[0].more; m != nil { // a single operation, such as a Send, hangs if the log says so
 		c.hang = m.timedOut && c.parts[0].state != op.Completed
 	}
 }
 
-// nameRanks gives the ranks' spans their names, and the collective the name and the size of its communicator. A rank that comes late for the first time is none
-// of the communicator yet.
+// nameRanks gives the spans of the ranks their names, and the collective the name and the size of its communicator. A rank whose first record is late is not in
+// the communicator yet.
 func (j *joiner) nameRanks(c *closed) {
 	c.commName, c.commSize = c.comm.name, c.comm.size
 	for i := range c.parts {
@@ -61,13 +62,13 @@ func (j *joiner) nameRanks(c *closed) {
 		case c.comm.seen.has(p.rank):
 			p.name = c.comm.rows[p.rank]
 		default:
-			p.name = j.row(p.rank, p.src.host)
+			p.name = j.rankSpanName(p.rank, p.src.host)
 		}
 	}
 }
 
-// trust reports whether a collective with counted numbers allows conclusions; whole: the collective is complete. Behind an incomplete collective (shaky)
-// complete ones must come first: lost records are soon followed by more, and chance joins foreign records.
+// trust reports whether a collective with counted numbers allows conclusions; whole: the collective is complete. After an incomplete collective, shaky complete
+// collectives must come first: lost records are often followed by more, and chance joins foreign records.
 func (t *track) trust(whole bool) bool {
 	if !whole {
 		t.shaky = shaky
@@ -80,24 +81,24 @@ func (t *track) trust(whole bool) bool {
 // MaxListed bounds the ranks in an attribute.
 const MaxListed = 32
 
-// absent lists the ranks without a record, and those whose operation has no end, and decides whether the collective hangs. An outcome TimedOut becomes Unheard
-// if the log of a missing rank is silent too.
-func (j *joiner) absent(c *closed) {
-	c.miss(j.aliveSince)
+// findAbsent lists the ranks without a record, and the ranks whose operation has no end, and decides whether the collective hangs. An outcome TimedOut becomes
+// Unheard if the input of a missing rank is silent too.
+func (j *joiner) findAbsent(c *closed) {
+	c.listMissing(j.aliveSince)
 	stuck := c.findStuck()
 	comm := c.comm
 	switch c.outcome {
 	case Complete:
 		if stuck == 0 {
-			comm.completedAt = max(comm.completedAt, c.opened) // logs are read at different times: the end of the collective may be read late
+			comm.completedAt = max(comm.completedAt, c.opened) // not c.last: another log may be read much later
 		}
 	case TimedOut:
 		comm.settled = true // ranks without any record were waited for long enough
 		if len(c.unheard) > 0 {
 			c.outcome = Unheard
 		}
-		// A hang: an operation without an end (stuck); or, of completed operations only, missing ranks whose logs are not silent (else Unheard), if no rank has
-		// gone on since.
+		// A hang is an operation without an end (stuck); or, if every operation has an end, missing ranks whose inputs are not silent (else Unheard), provided that
+		// no rank has gone on since.
 		noneWentOn := c.seq == c.track.top && comm.completedAt <= c.last
 		c.hang = c.hang || stuck > 0 || c.outcome == TimedOut && c.missingCount > 0 && noneWentOn
 		c.waited = j.set.HangTimeout.Nanoseconds() * 5 / 4 // see expire
@@ -107,9 +108,9 @@ func (j *joiner) absent(c *closed) {
 	}
 }
 
-// miss counts the communicator's known ranks without a record here, and lists the first MaxListed. If the collective timed out, ranks that have not gone on are
-// given up, and those whose input has been silent since the given time (Unix ns) are listed as unheard, up to MaxListed too.
-func (c *closed) miss(since int64) {
+// listMissing counts the known ranks of the communicator without a record here (missingCount), and lists the first MaxListed. If the collective timed out,
+// missing ranks that have not gone on are given up, and those whose input was silent since the given time, Unix ns, are listed as unheard, up to MaxListed too.
+func (c *closed) listMissing(since int64) {
 	comm := c.comm
 	if comm.sparse { // missing records are no fault
 		return
@@ -125,8 +126,8 @@ func (c *closed) miss(since int64) {
 			if c.missingCount++; len(c.missing) < MaxListed {
 				c.missing = append(c.missing, rank)
 			}
-			if c.outcome == TimedOut && !c.track.beyond(rank, c.seq) {
-				comm.lose(rank)
+			if c.outcome == TimedOut && !c.track.isBeyond(rank, c.seq) {
+				comm.giveUpRank(rank)
 				// Only of remote collectors is known whether they still read.
 				if in := comm.inputs; len(in) > 0 && in[rank].alive < since && len(c.unheard) < MaxListed {
 					c.unheard = append(c.unheard, rank)
@@ -136,7 +137,8 @@ func (c *closed) miss(since int64) {
 	}
 }
 
-// findStuck counts the ranks whose log has no end of the operation, and lists the first MaxListed. A timeout in one of their logs makes the collective a hang.
+// findStuck returns the number of ranks whose record has no end of the operation, and lists the first MaxListed in c.stuck. A timeout in one of their logs
+// makes the collective a hang.
 func (c *closed) findStuck() (stuck int) {
 	for i := range c.parts {
 		p := &c.parts[i]
@@ -154,9 +156,9 @@ func (c *closed) findStuck() (stuck int) {
 	return stuck
 }
 
-// carried returns the trace named by ids in the records, and the parent span, if all records agree; records without ids agree with all. Records that agree
-// about the trace only have no parent. ok is false for two different traces, or if no record names a trace.
-func (c *closed) carried() (trace pcommon.TraceID, parent pcommon.SpanID, ok bool) {
+// loggedTrace returns the trace and the parent span that ids in the records name, if all records agree; records without ids agree with any. If they agree only
+// about the trace, parent is empty. false: the records name two traces, or none.
+func (c *closed) loggedTrace() (trace pcommon.TraceID, parent pcommon.SpanID, ok bool) {
 	for i := range c.parts {
 		m := c.parts[i].more
 		switch {
@@ -172,9 +174,12 @@ func (c *closed) carried() (trace pcommon.TraceID, parent pcommon.SpanID, ok boo
 	return trace, parent, !trace.IsEmpty()
 }
 
-// identify makes the ids. The natural key is the communicator, the operation and its number, or the record itself if not joined. A trace named by the records
-// has more than one collective: there the key makes the ids of the spans. A late record is below the root that left, whatever ids the record has.
-func (c *closed) identify() {
+// makeIDs makes the ids of the trace and the root span. They are a hash of the natural key: communicator, operation and number, or, if not joined, the record
+// itself.
+//
+// If the records name a trace, the collective goes into that trace, which has more spans: the key then makes the ids of the spans. A late record goes below the
+// root that left, whatever ids the record has.
+func (c *closed) makeIDs() {
 	var seq [9]byte // the number, and whether it is counted: a counted number has ids of its own
 	binary.BigEndian.PutUint64(seq[:], c.seq)
 	if c.ordinal {
@@ -186,14 +191,14 @@ func (c *closed) identify() {
 	}
 	var room [64]byte
 	joined := c.joined && c.join != byTime
-	if !joined { // the number alone does not tell records apart
+	if !joined { // the number alone does not distinguish records
 		p := &c.parts[0]
-		key := p.key(binary.BigEndian.AppendUint64(room[:0], uint64(c.size)))
+		key := p.recordKey(binary.BigEndian.AppendUint64(room[:0], uint64(c.size)))
 		c.trace = spans.KeyTraceID(c.run.id, c.comm.family, []byte(c.comm.id), []byte(operation), seq[:], []byte(p.src.key), key)
 	} else {
 		c.trace = spans.KeyTraceID(c.run.id, c.comm.family, []byte(c.comm.id), []byte(operation), seq[:])
 	}
-	trace, parent, named := c.carried()
+	trace, parent, named := c.loggedTrace()
 	switch {
 	case c.outcome == Late && c.rootID != nil:
 		c.trace, c.id, c.byID = c.rootID.trace, c.rootID.span, true
@@ -204,9 +209,9 @@ func (c *closed) identify() {
 		c.id = spans.SpanID(c.trace, "collective")
 	}
 	for i := range c.parts {
-		// A rank has as many records as links, which may leave in parts, in an order that depends on the files: the id is by the record's values.
+		// A rank has a record per link. They may leave in parts, in an order that depends on the files, so the values of the record make the id.
 		if p := &c.parts[i]; joined && p.more != nil && p.more.sends > 0 {
-			p.more.id = c.below("rank", p.key(room[:0]))
+			p.more.id = c.childID("rank", p.recordKey(room[:0]))
 		}
 	}
 	if c.hasParent {
@@ -214,16 +219,17 @@ func (c *closed) identify() {
 	}
 }
 
-// below makes the id of a rank's span from a key that is unique in the collective. In a trace that has more than one collective the root's id joins the key.
-func (c *closed) below(role string, key []byte) pcommon.SpanID {
+// childID returns the id of a span below the root, from its role and a key that is unique in the collective. In a trace shared with other collectives (byID)
+// the id of the root joins the key.
+func (c *closed) childID(role string, key []byte) pcommon.SpanID {
 	if c.byID {
 		return spans.SpanID(c.trace, role, c.id[:], key)
 	}
 	return spans.SpanID(c.trace, role, key)
 }
 
-// adopt puts a proxy's operation into the trace of its collective, below the span of its rank. Both ids are made as the collective makes them (identify,
-// rankID): the collective may be closed earlier, later, or by another collector.
+// adopt moves the operation of a proxy into the trace of its collective, below the span of its rank. It computes both ids as the collective does (makeIDs,
+// rankID), since the collective may be closed earlier, later, or by another collector.
 func (c *closed) adopt() {
 	own := c.trace
 	var seq [9]byte
@@ -233,9 +239,9 @@ func (c *closed) adopt() {
 	c.id = spans.SpanID(c.trace, "proxy", own[:])
 }
 
-// key appends to b the logged values that distinguish the record from others of the same operation: rank, times, and of the rare fields (more) the ranks, the
-// channel, and the start and the step of the first detail.
-func (p *part) key(b []byte) []byte {
+// recordKey appends the logged values that distinguish the record from others of the same operation: rank and times, and of the rare fields (more) the ranks,
+// the channel, and the start and the step of the first detail.
+func (p *part) recordKey(b []byte) []byte {
 	b = binary.BigEndian.AppendUint32(b, uint32(p.rank))
 	b = binary.BigEndian.AppendUint64(b, uint64(p.start))
 	b = binary.BigEndian.AppendUint64(b, uint64(p.duration))
@@ -253,8 +259,8 @@ func (p *part) key(b []byte) []byte {
 	return b
 }
 
-// rankID returns the id of a rank's span: by the record's values for a rank with a record for each link (identify), else by rank and by how many records of the
-// rank come before.
+// rankID returns the id of the span of a rank. For a rank with a record per link the values of the record make the id (makeIDs); else the rank, and how many
+// records of the rank come before.
 func (c *closed) rankID(p *part) pcommon.SpanID {
 	if p.more != nil && !p.more.id.IsEmpty() {
 		return p.more.id
@@ -266,11 +272,11 @@ func (c *closed) rankID(p *part) pcommon.SpanID {
 		binary.BigEndian.PutUint32(key[4:], uint32(p.again))
 		n = 8
 	}
-	return c.below("rank", key[:n])
+	return c.childID("rank", key[:n])
 }
 
-// parent16 mixes a span's id into its trace id, to make the ids of the span's children by: the children of different ranks have equal names and numbers.
-func parent16(trace pcommon.TraceID, parent pcommon.SpanID) pcommon.TraceID {
+// childTrace mixes the id of a span into its trace id, to make the ids of the children of the span: children of different ranks have equal names and numbers.
+func childTrace(trace pcommon.TraceID, parent pcommon.SpanID) pcommon.TraceID {
 	for i := range parent {
 		trace[i] ^= parent[i]
 	}

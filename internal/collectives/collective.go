@@ -52,7 +52,7 @@ type open struct {
 	errs, retries int64  // of all records together
 	known         bool   // all records were sent before a restart
 	logged        int64  // the latest logged end of a record, Unix ns
-	join          join
+	join          joinKind
 	when          extent  // starts and ends of the records; unless joined by number
 	whole         bool    // has all ranks, as far as known without a number
 	unsent        bool    // of a late record: the root that left was not drawn
@@ -81,7 +81,7 @@ type closed struct {
 	factor             float64       // bus bandwidth / algorithm bandwidth (busFactor); NaN: none
 	alg, bus           float64       // algorithm and bus bandwidth of the transfer, By/s; NaN: not known
 	busMean            float64       // mean of the ranks' own bus bandwidths, waiting included; NaN: not known
-	disagreement       float64       // the largest of the ranks' (see off)
+	disagreement       float64       // the largest of the ranks' (see disagreementOf)
 	offsets            []clockOffset // of the clocks in parts, as far as estimated
 	reference          string        // name of the clock that offsets refer to
 	corrected          bool          // the offsets were taken from the times
@@ -202,6 +202,7 @@ var reasons = [Outcomes]string{
 	Evicted: spans.NCCLIncompleteEvicted, Ended: spans.NCCLIncompleteEnd,
 }
 
+// String returns the outcome for metrics.
 func (o Outcome) String() string {
 	switch o {
 	case Complete:
@@ -224,9 +225,10 @@ const (
 	Founds
 )
 
+// String returns the value for metrics.
 func (f Found) String() string { return [...]string{"all", "some", "one"}[f] }
 
-// Run returns the id of its run.
+// Run returns the id of the run.
 func (c *Collective) Run() string { return c.run.id }
 
 // Counts are the collectives and records by outcome.
@@ -252,7 +254,7 @@ func Count(batch []*Collective) (n Counts) {
 	return n
 }
 
-// found returns how much of a collective joined by time was found.
+// found returns how many ranks were found for a collective joined by time.
 func (c *open) found() Found {
 	switch {
 	case c.whole:
@@ -263,14 +265,14 @@ func (c *open) found() Found {
 	return FoundOne
 }
 
-// reset empties the collective for reuse, but for the memory of its lists.
+// reset empties the collective for reuse, and keeps the memory of its lists.
 func (c *open) reset() {
 	clear(c.parts)
 	clear(c.has)
 	*c = open{parts: c.parts[:0], has: c.has[:0]}
 }
 
-// reset empties the Collective for reuse, but for the memory of its lists.
+// reset empties the Collective for reuse, and keeps the memory of its lists.
 func (c *Collective) reset() {
 	*c = Collective{judged: judged{
 		closed: closed{missing: c.missing[:0], unheard: c.unheard[:0], stuck: c.stuck[:0], offsets: c.offsets[:0]},
@@ -278,10 +280,10 @@ func (c *Collective) reset() {
 	}}
 }
 
-// unconfirmed: the collective was joined by counting or by time only, and its records may be of several collectives.
+// unconfirmed reports whether the collective was joined by counting or by time and is not complete: its records may be of several collectives.
 func (c *open) unconfirmed() bool { return c.join != byNumber && !c.whole }
 
-// operation returns the name of the operation: NCCL's, or as logged.
+// operation returns the name of the operation: the name of its kind in NCCL, or of an unknown kind the logged name.
 func (c *open) operation() string {
 	if c.kind == op.Other {
 		return c.name
@@ -292,6 +294,7 @@ func (c *open) operation() string {
 // bits is a set of ranks: rank i is bit i%64 of word i/64.
 type bits []uint64
 
+// has reports whether rank i is in the set.
 func (b bits) has(i int32) bool { return int(i>>6) < len(b) && b[i>>6]>>(uint(i)&63)&1 == 1 }
 
 // set adds i to the set, and reports whether i is new.
@@ -304,14 +307,15 @@ func (b *bits) set(i int32) bool {
 	return (*b)[i>>6] != old
 }
 
+// unset removes rank i from the set.
 func (b bits) unset(i int32) {
 	if int(i>>6) < len(b) {
 		b[i>>6] &^= 1 << (uint(i) & 63)
 	}
 }
 
-// with returns the union, a new set.
-func (b bits) with(o bits) bits {
+// union returns a new set with the ranks of both.
+func (b bits) union(o bits) bits {
 	out := make(bits, max(len(b), len(o)))
 	copy(out, b)
 	for i, word := range o {

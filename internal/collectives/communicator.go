@@ -114,13 +114,13 @@ const (
 	nodeBytes       = 24 // of each rank in nodes
 )
 
-// beyond reports whether a rank has gone on to a higher number than seq.
-func (t *track) beyond(rank int32, seq uint64) bool {
+// isBeyond reports whether a rank has a record with a higher number than seq.
+func (t *track) isBeyond(rank int32, seq uint64) bool {
 	return int(rank) < len(t.last) && t.last[rank].seen && t.last[rank].seq > seq
 }
 
-// see notes that the communicator has the rank of a record, and where the rank runs. A rank given up before is waited for again.
-func (j *joiner) see(in *input, r *record) {
+// noteRank records that the communicator has the rank of a record, and where the rank runs. A rank that was given up is waited for again.
+func (j *joiner) noteRank(in *input, r *record) {
 	comm, rank, src := r.comm, r.rank, r.src
 	if comm.seen.set(rank) {
 		comm.known++
@@ -130,12 +130,12 @@ func (j *joiner) see(in *input, r *record) {
 			if j.set.Remote {
 				comm.inputs = append(comm.inputs, make([]*input, n)...)
 			}
-			j.remember(comm, rankSlotBytes*n)
+			j.countMemory(comm, rankSlotBytes*n)
 		}
-		j.remember(comm, rankBytes+rankWindowBytes*j.set.WindowSize)
+		j.countMemory(comm, rankBytes+rankWindowBytes*j.set.WindowSize)
 	}
 	if before := comm.hosts[rank]; before == nil || before.host != src.host {
-		comm.rows[rank] = j.row(rank, src.host)
+		comm.rows[rank] = j.rankSpanName(rank, src.host)
 	}
 	comm.hosts[rank] = src
 	if j.set.Remote {
@@ -147,7 +147,7 @@ func (j *joiner) see(in *input, r *record) {
 	}
 }
 
-// hostOf returns where a rank of the communicator runs, as far as the log says.
+// hostOf returns the host of a rank of the communicator; empty: unknown.
 func (comm *communicator) hostOf(rank int32) string {
 	if int(rank) < len(comm.hosts) && comm.hosts[rank] != nil {
 		return comm.hosts[rank].host
@@ -155,7 +155,7 @@ func (comm *communicator) hostOf(rank int32) string {
 	return ""
 }
 
-// ranksOf returns the number of ranks of a communicator of the given size whose logs are read here (Settings.Ranks).
+// ranksOf returns how many ranks of a communicator of the given size have logs that are read here (Settings.Ranks).
 func (j *joiner) ranksOf(size int32) int {
 	if len(j.ranks) == 0 {
 		return int(size)
@@ -169,33 +169,33 @@ func (j *joiner) ranksOf(size int32) int {
 	return n
 }
 
-// full reports whether no more records of a collective are to be expected: each rank of its communicator has a record here, has gone on without, or was given
-// up.
+// full reports whether no more records of a collective are expected: each rank of the communicator has a record here, has gone on without one, or was given up.
 func (j *joiner) full(c *open) bool {
 	comm := c.comm
 	need := comm.known - comm.lost
 	switch {
 	case comm.sparse: // a rank may have more records, one per link, until it goes on
 		return j.silent == 0 && c.passed >= need
-	case comm.settled: // ranks without any record were waited for once, in vain
+	case comm.settled: // need has only ranks with a record: the others were waited for in vain
 	case comm.size > 0:
 		need = max(j.ranksOf(comm.size), comm.known) - comm.lost // the size in the log may be smaller than the number of ranks with records
-	case j.silent > 0: // of unknown size: a log without records yet may have another rank
+	case j.silent > 0: // the size is unknown, and a silent input may have another rank
 		return false
 	}
 	have := c.ranks + c.passed
-	return have >= need && (comm.lost == 0 || have-c.lostHere() >= need)
+	return have >= need && (comm.lost == 0 || have-c.lostLater() >= need)
 }
 
-// lostHere counts the ranks in c.ranks and c.passed that were given up later. full waits for the remaining ranks only, and so subtracts the result.
-func (c *open) lostHere() (n int) {
+// lostLater returns how many of the ranks counted in c.ranks and c.passed were given up later. full waits for the remaining ranks only, and subtracts the
+// result.
+func (c *open) lostLater() (n int) {
 	passed := 0
 	for rank := range int32(len(c.comm.gone) * 64) {
 		switch {
 		case !c.comm.gone.has(rank):
 		case c.has.has(rank):
 			n++
-		case c.track.beyond(rank, c.seq):
+		case c.track.isBeyond(rank, c.seq):
 			passed++
 		}
 	}
@@ -203,10 +203,10 @@ func (c *open) lostHere() (n int) {
 	return n + min(passed, c.passed)
 }
 
-// whyFull returns the outcome of a full collective: why nothing more is waited for.
+// whyFull returns the outcome of a full collective: Complete, Gap or Gone.
 func (c *open) whyFull() Outcome {
 	switch {
-	case c.comm.sparse: // ranks without a record are no fault
+	case c.comm.sparse: // ranks without a record are normal
 	case c.passed > 0 && c.ranks < c.comm.known-c.comm.lost: // some of the ranks not given up have no record, and have gone on
 		return Gap
 	case c.comm.lost > 0 && c.ranks < c.comm.known:
@@ -215,8 +215,8 @@ func (c *open) whyFull() Outcome {
 	return Complete
 }
 
-// lose gives up a rank: collectives do not wait any more for its records, until see.
-func (comm *communicator) lose(rank int32) {
+// giveUpRank gives up a rank: collectives no longer wait for its records, until noteRank.
+func (comm *communicator) giveUpRank(rank int32) {
 	if !comm.gone.has(rank) {
 		comm.gone.set(rank)
 		comm.lost++
@@ -232,9 +232,9 @@ type rowKey struct {
 // maxRows bounds the names of ranks' spans: Jaeger lists them as operations, and metrics made of spans have a series for each.
 const maxRows = 4096
 
-// row returns the name of a rank's spans, with the rank and the host, such as Jaeger shows at the left of a row. Beyond maxRows names all further ranks share
-// one.
-func (j *joiner) row(rank int32, host string) string {
+// rankSpanName returns the name of the spans of a rank, with the rank and the host: Jaeger shows the name at the left. Beyond maxRows names, further ranks
+// share one name.
+func (j *joiner) rankSpanName(rank int32, host string) string {
 	if j.set.HideHosts {
 		host = ""
 	}
@@ -250,15 +250,15 @@ func (j *joiner) row(rank int32, host string) string {
 	return name
 }
 
-// remember counts memory added to a communicator's state.
-func (j *joiner) remember(c *communicator, bytes int) {
+// countMemory adds to the memory counted for a communicator and for all communicators, in bytes.
+func (j *joiner) countMemory(c *communicator, bytes int) {
 	c.bytes += int64(bytes)
 	j.remembered += int64(bytes)
 }
 
-// forget drops idle communicators, the least recently used first, when the state of all exceeds MaxStateBytes. The state shrinks to three quarters: the next
-// communicator does not at once look through all of them again.
-func (j *joiner) forget() {
+// dropIdle drops communicators without open collectives, the least recently used first, when the memory of all exceeds MaxStateBytes. It frees memory down to
+// three quarters of the limit, so that the next communicator does not need another search.
+func (j *joiner) dropIdle() {
 	if j.remembered <= j.set.MaxStateBytes {
 		return
 	}

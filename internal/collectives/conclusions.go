@@ -31,17 +31,17 @@ type conclusion struct {
 	Hot, Slow           []string   `json:",omitempty"` // links
 }
 
-// settle gives a collective sent before its stored judgement back, so that its spans are the same as before; a new judgement is remembered. nil: no judgement
-// is stored.
-func (s *Conclusions) settle(c *judged) {
+// restoreOrRemember gives a collective that was sent before its stored judgement back, so that its spans are the same as before; the judgement of any other
+// collective is remembered for Fresh. s nil: no judgements are stored.
+func (s *Conclusions) restoreOrRemember(c *judged) {
 	if s == nil {
 		return
 	}
 	id := spans.IDHash(c.trace, c.id)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if said, ok := s.known[id]; ok {
-		c.conclude(said)
+	if stored, ok := s.known[id]; ok {
+		c.setConclusion(stored)
 		return
 	}
 	if s.n >= RememberedConclusions { // nobody has stored these judgements (Fresh): no spans are sent, and none will be read again
@@ -50,7 +50,7 @@ func (s *Conclusions) settle(c *judged) {
 	s.fresh, s.n = c.appendConclusion(binary.LittleEndian.AppendUint64(s.fresh, id)), s.n+1
 }
 
-// appendConclusion appends the length of the conclusion as a varint, and the conclusion as JSON. Most collectives have nothing to conclude: the length is 0.
+// appendConclusion appends the conclusion as JSON after its length as a varint. Most collectives have no conclusion: the length is 0.
 func (c *judged) appendConclusion(b []byte) []byte {
 	if math.IsNaN(c.baseline) && c.slowest < 0 && len(c.over)+len(c.hotLinks)+len(c.slowLinks) == 0 {
 		return append(b, 0)
@@ -65,7 +65,7 @@ func (c *judged) appendConclusion(b []byte) []byte {
 	return wire.AppendBytes(b, text)
 }
 
-// finite is 0, which is omitted, for values that JSON lacks.
+// finite returns x, or 0, which JSON omits, for NaN and infinities.
 func finite(x float64) float64 {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return 0
@@ -73,22 +73,22 @@ func finite(x float64) float64 {
 	return x
 }
 
-// conclude replaces the judgement of a collective by a stored one; nil: nothing was concluded.
-func (c *judged) conclude(said *conclusion) {
-	if said == nil {
-		said = new(conclusion)
+// setConclusion replaces the judgement of a collective by a stored one; nil: the stored judgement is empty.
+func (c *judged) setConclusion(stored *conclusion) {
+	if stored == nil {
+		stored = new(conclusion)
 	}
 	c.baseline, c.deviation = math.NaN(), math.NaN()
-	if said.Baseline > 0 {
-		c.baseline, c.deviation = said.Baseline, said.Deviation
+	if stored.Baseline > 0 {
+		c.baseline, c.deviation = stored.Baseline, stored.Deviation
 	}
-	c.slow, c.over, c.slowest, c.newlySlow = c.hosted(c.slow, said.Late), c.hosted(c.over, said.Over), said.Slowest-1, said.New
-	c.hotLinks, c.slowLinks = said.Hot, said.Slow
+	c.slow, c.over, c.slowest, c.newlySlow = c.withHosts(c.slow, stored.Late), c.withHosts(c.over, stored.Over), stored.Slowest-1, stored.New
+	c.hotLinks, c.slowLinks = stored.Hot, stored.Slow
 }
 
-// hosted copies stored stragglers into room and adds their hosts, which are not stored.
-func (c *judged) hosted(room, said []slowRank) []slowRank {
-	room = append(room[:0], said...)
+// withHosts copies stored stragglers into room and adds their hosts, which are not stored.
+func (c *judged) withHosts(room, stored []slowRank) []slowRank {
+	room = append(room[:0], stored...)
 	for i := range room {
 		room[i].host = c.comm.hostOf(room[i].Rank)
 	}
@@ -105,7 +105,7 @@ func (s *Conclusions) Fresh() (b []byte, n int) {
 	return b, n
 }
 
-// Restore takes the bytes of Fresh, stored by an earlier process, up to the first damage. n is the number of collectives restored.
+// Restore reads the bytes of Fresh, stored by an earlier process, up to the first damage. n is the number of collectives restored.
 func (s *Conclusions) Restore(b []byte) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -114,22 +114,22 @@ func (s *Conclusions) Restore(b []byte) (n int) {
 	}
 	for c := (wire.Cursor{Rest: b}); len(c.Rest) > 0; n++ {
 		id, text := c.Uint64(), c.Bytes()
-		said, ok := parseConclusion(text)
+		stored, ok := parseConclusion(text)
 		if c.Bad || !ok {
 			break
 		}
-		s.known[id] = said
+		s.known[id] = stored
 	}
 	return n
 }
 
-// parseConclusion parses the JSON of a conclusion. An empty text is nil: nothing was concluded.
-func parseConclusion(text []byte) (said *conclusion, ok bool) {
+// parseConclusion parses the JSON of a conclusion; nil: the text is empty, as of a collective without a conclusion. false: damaged.
+func parseConclusion(text []byte) (stored *conclusion, ok bool) {
 	if len(text) == 0 {
 		return nil, true
 	}
-	if json.Unmarshal(text, &said) != nil || said == nil { // JSON's null leaves said nil
+	if json.Unmarshal(text, &stored) != nil || stored == nil { // JSON's null leaves stored nil
 		return nil, false
 	}
-	return said, said.Slowest >= 0 && said.Slowest <= len(said.Late)
+	return stored, stored.Slowest >= 0 && stored.Slowest <= len(stored.Late)
 }

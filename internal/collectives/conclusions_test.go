@@ -88,7 +88,7 @@ func TestConclusionsAreBounded(t *testing.T) {
 	r.both(1)
 	s := new(Conclusions)
 	for range 3 * RememberedConclusions {
-		s.settle(&r.left[0].judged)
+		s.restoreOrRemember(&r.left[0].judged)
 		require.LessOrEqual(t, s.n, RememberedConclusions)
 	}
 	assert.Less(t, len(s.fresh), 16*RememberedConclusions)
@@ -98,7 +98,7 @@ func TestConclusionsAreBounded(t *testing.T) {
 func FuzzConclusions(f *testing.F) {
 	r := newRig(f, 2, func(s *Settings) { s.Conclusions = new(Conclusions) })
 	r.both(1, 2, 3)
-	r.left[0].conclude(&conclusion{Baseline: 3e9, Deviation: 4, Late: []slowRank{{Rank: 1, Late: 2, Cost: 3, Score: 4}}, Slowest: 1, Hot: []string{"0→1"}})
+	r.left[0].setConclusion(&conclusion{Baseline: 3e9, Deviation: 4, Late: []slowRank{{Rank: 1, Late: 2, Cost: 3, Score: 4}}, Slowest: 1, Hot: []string{"0→1"}})
 	f.Add(r.left[0].appendConclusion(make([]byte, 8)))
 	stored, _ := r.j.set.Conclusions.Fresh()
 	f.Add(stored)
@@ -107,7 +107,7 @@ func FuzzConclusions(f *testing.F) {
 		n := known.Restore(b)
 		assert.LessOrEqual(t, len(known.known), n)
 		for _, said := range known.known {
-			r.left[0].conclude(said)
+			r.left[0].setConclusion(said)
 			r.left[0].describe(pcommon.NewMap())
 		}
 	})

@@ -25,13 +25,13 @@ const releaseMost = 256
 // shaky is the number of consecutive complete collectives before lateness is judged again after an incomplete one.
 const shaky = 16
 
-// join is how the records of a collective were matched.
-type join uint8
+// joinKind is how the records of a collective were matched.
+type joinKind uint8
 
 const (
-	byNumber join = iota // the log has the number
-	byCount              // n-th with n-th
-	byTime               // by operation, size and time; or the record has no match
+	byNumber joinKind = iota // the log has the number
+	byCount                  // n-th with n-th
+	byTime                   // by operation, size and time; or the record has no match
 )
 
 // extent is the range of the starts and ends of a collective's records, Unix ns, and their longest duration, ns.
@@ -44,20 +44,21 @@ func extentOf(start, end int64) extent {
 	return extent{start, start, end, end, max(end-start, 0)}
 }
 
-// with returns the extent of the records of both.
-func (s extent) with(o extent) extent {
+// union returns the extent of the records of both.
+func (s extent) union(o extent) extent {
 	return extent{
 		min(s.firstStart, o.firstStart), max(s.lastStart, o.lastStart), min(s.firstEnd, o.firstEnd), max(s.lastEnd, o.lastEnd), max(s.longest, o.longest),
 	}
 }
 
-// one reports whether records with the given starts and ends can be one collective: all ranks are present at the same time, and leave together if all wait for
-// all.
-func (s extent) one(kind op.Kind) bool {
+// canBeOne reports whether records with these starts and ends can be one collective: every rank is present at some common moment, and, for operations where
+// each rank waits for the others, they leave together.
+func (s extent) canBeOne(kind op.Kind) bool {
 	return s.lastStart-s.firstStart <= s.longest+clockBound && s.lastEnd-s.firstEnd <= s.slack(kind)
 }
 
-// slack returns how far the ends of a collective's records may be apart, ns: where all ranks leave together, as far as their clocks, else a duration further.
+// slack returns how far the ends of the records of one collective may differ, ns: where the ranks leave together, as far as their clocks; else up to a duration
+// more.
 func (s extent) slack(kind op.Kind) int64 {
 	if kind.Symmetric() {
 		return clockBound
@@ -78,38 +79,38 @@ type counted struct {
 // countJoin joins records without a number in the log.
 type countJoin struct{ *joiner }
 
-// join puts a rank's n-th record into the collective of all n-th records, if size and time agree. Otherwise the count has failed: the collective's records and
-// the new one become loose. At last the collectives that all ranks have passed are released.
+// join puts the n-th record of a rank into the collective of the n-th records, if size and time agree. Otherwise the count has failed, and the records of the
+// collective and the new one become loose. At last, collectives that every rank has passed are released.
 func (n countJoin) join(in *input, r *record) {
 	o, when := r.op, extentOf(r.start, r.end)
 	c := r.track.open[o.Seq]
 	sizeDiffers := c != nil && o.Size != c.size && o.Kind != op.AllToAll // in an AllToAll each rank has a size of its own
-	refuted := c != nil && (sizeDiffers || !c.when.with(when).one(c.kind))
+	refuted := c != nil && (sizeDiffers || !c.when.union(when).canBeOne(c.kind))
 	if refuted {
 		n.dissolve(c)
 		c = nil
 	}
 	if c == nil {
-		c = n.open(r)
+		c = n.newOpen(r)
 		c.join, c.when = byCount, when
 	}
-	n.take(in, c, r)
-	c.when = c.when.with(when)
+	n.addRecord(in, c, r)
+	c.when = c.when.union(when)
 	r.comm.advance(r.rank, when.lastEnd)
-	if refuted { // only now: take has noted the rank and its input
+	if refuted { // after addRecord, which records the rank and its input
 		n.dissolve(c)
 	} else {
-		n.by(c.join).settle(c)
+		n.joiningOf(c.join).settle(c)
 	}
 	n.sweep(r.comm)
 }
 
-// settle ends a full collective. If its ranks form several rings, the records are of several process groups, and become loose.
+// settle ends a collective if it is full. If its ranks form several rings, the records are of several process groups, and become loose instead.
 func (n countJoin) settle(c *open) {
 	if c.join == byTime || !n.full(c) {
 		return
 	}
-	if n.several(c.parts) {
+	if n.hasSeveralRings(c.parts) {
 		n.dissolve(c)
 		return
 	}
@@ -117,7 +118,7 @@ func (n countJoin) settle(c *open) {
 	n.end(c, c.whyFull())
 }
 
-// advance notes that a rank's log has come to end (Unix ns), and moves the horizon: the progress of the slowest rank.
+// advance records that the log of a rank has come to end, Unix ns, and moves the horizon, the progress of the slowest rank.
 func (comm *communicator) advance(rank int32, end int64) {
 	for int(rank) >= len(comm.progress) {
 		comm.progress = append(comm.progress, math.MinInt64)
@@ -127,15 +128,15 @@ func (comm *communicator) advance(rank int32, end int64) {
 	if n := comm.known - comm.lost; rank == comm.slowest || n != comm.slowestOf {
 		comm.slowestOf = n
 		comm.horizon = math.MaxInt64
-		for rank, at := range comm.progress {
-			if comm.seen.has(int32(rank)) && !comm.gone.has(int32(rank)) && at < comm.horizon {
-				comm.slowest, comm.horizon = int32(rank), at
+		for rank, reached := range comm.progress {
+			if comm.seen.has(int32(rank)) && !comm.gone.has(int32(rank)) && reached < comm.horizon {
+				comm.slowest, comm.horizon = int32(rank), reached
 			}
 		}
 	}
 }
 
-// sweep releases the collectives that all ranks have passed. While an input is silent, its ranks, not known yet, may still have records.
+// sweep releases the collectives that every rank has passed. While an input is silent, unknown ranks may still have records, and nothing is released.
 func (n countJoin) sweep(comm *communicator) {
 	ranksUnknown := n.silent > 0 && !comm.settled
 	if comm.open == 0 || comm.horizon < comm.sweepAt || ranksUnknown {
@@ -169,7 +170,7 @@ func (n countJoin) dissolve(c *open) {
 	n.loosen(c)
 }
 
-// loosen makes a collective of one record, in no list, a loose one that waits.
+// loosen makes a collective with one record, in no list, a loose collective that waits.
 func (n countJoin) loosen(c *open) {
 	p := &c.parts[0]
 	c.has.set(p.rank)
@@ -198,8 +199,8 @@ type looseKey struct {
 	size int64
 }
 
-// release ends the collectives that no record can join any more once all ranks have come to horizon (Unix ns), at most about releaseMost. why is the outcome of
-// those that lack ranks. left is the number of collectives ended.
+// release ends the collectives that no further record can join once every rank has come to horizon, Unix ns; at most about releaseMost. why is the outcome of
+// collectives that lack ranks. It returns the number of collectives ended.
 func (n countJoin) release(comm *communicator, horizon int64, why Outcome) (left int) {
 	n.dissolveUpTo(comm, horizon)
 	if len(comm.loose) == 0 {
@@ -213,8 +214,8 @@ func (n countJoin) release(comm *communicator, horizon int64, why Outcome) (left
 	return left
 }
 
-// dissolveUpTo dissolves the collectives that still wait though they ended more than a slack before horizon, to which all ranks have come: further records
-// would have come by now.
+// dissolveUpTo dissolves the open collectives that ended more than a slack before horizon, Unix ns, to which every rank has come: further records would have
+// come by now.
 func (n countJoin) dissolveUpTo(comm *communicator, horizon int64) {
 	tracks := comm.tracks[:]
 	for _, t := range comm.others {
@@ -231,8 +232,8 @@ func (n countJoin) dissolveUpTo(comm *communicator, horizon int64) {
 	}
 }
 
-// clusters groups the loose records of the same operation and size by end: each ends at most a slack behind the one before, and at most maxCluster behind the
-// first. done are the groups that can get no more records once all ranks have come to horizon, in the order of their first ends.
+// clusters groups the loose records of the same operation and size by end: each ends at most a slack after the one before, and at most maxCluster after the
+// first. It returns the groups that can get no more records once every rank has come to horizon, in the order of their first ends.
 func (comm *communicator) clusters(horizon int64) (done [][]*open) {
 	growing := make(map[looseKey][]*open)
 	end := func(list []*open) { // puts a group into done, unless more records can come
@@ -249,7 +250,7 @@ func (comm *communicator) clusters(horizon int64) (done [][]*open) {
 		}
 		list := growing[key]
 		if n := len(list); n > 0 {
-			last := list[n-1].when.with(c.when)
+			last := list[n-1].when.union(c.when)
 			apart := c.when.lastEnd-list[n-1].when.lastEnd > last.slack(c.kind)
 			tooLong := c.when.lastEnd-list[0].when.lastEnd > maxCluster
 			if apart || tooLong {
@@ -268,29 +269,30 @@ func (comm *communicator) clusters(horizon int64) (done [][]*open) {
 	return done
 }
 
-// match joins the loose records of a group (see clusters) to collectives, and ends them. First process groups are separated (rings). In each ring consecutive
-// collectives are separated by counting, if several ranks have equally many records, and the ranks' n-th records coincide (inRow); otherwise each record
-// leaves alone. why is the outcome of incomplete collectives and of records alone, left the number of collectives ended.
+// match joins the loose records of a group (see clusters) to collectives, and ends them. First process groups are separated (ringsOf). In each ring consecutive
+// collectives are separated by counting, if several ranks have equally many records and their n-th records coincide (countPerRank); otherwise each record
+// leaves alone. why is the outcome of incomplete collectives and of records alone. It returns the number of collectives ended.
 func (n countJoin) match(comm *communicator, list []*open, why Outcome) (left int) {
 	for _, c := range list {
 		n.withdraw(c)
 	}
-	for _, ring := range rings(list) {
-		slices.SortStableFunc(ring.of, func(x, y *open) int { return cmp.Compare(x.parts[0].rank, y.parts[0].rank) })
-		each, even := inRow(ring.of)
+	for _, ring := range ringsOf(list) {
+		records := ring.of
+		slices.SortStableFunc(records, func(x, y *open) int { return cmp.Compare(x.parts[0].rank, y.parts[0].rank) })
+		each, even := countPerRank(records)
 		if !even { // no way to tell which records belong together
-			for _, c := range ring.of {
+			for _, c := range records {
 				n.end(c, why)
 			}
-			left += len(ring.of)
+			left += len(records)
 			continue
 		}
 		for i := range each { // the i-th collective: the i-th record of each rank
-			c := ring.of[i]
-			for k := i + each; k < len(ring.of); k += each {
-				c.absorb(ring.of[k])
-				ring.of[k].reset()
-				n.opens.put(ring.of[k])
+			c := records[i]
+			for k := i + each; k < len(records); k += each {
+				c.absorb(records[k])
+				records[k].reset()
+				n.opens.put(records[k])
 			}
 			c.joined = true
 			c.whole = ring.closed || c.ranks >= comm.known-comm.lost
@@ -305,43 +307,43 @@ func (n countJoin) match(comm *communicator, list []*open, why Outcome) (left in
 	return left
 }
 
-// inRow returns the number of consecutive collectives formed by the records of several ranks, sorted by rank. even: each rank has equally many, and the ranks'
-// n-th records coincide; false for a single rank. Without even, each means nothing.
-func inRow(of []*open) (each int, even bool) {
+// countPerRank returns how many records each rank has in list, sorted by rank: as many consecutive collectives. even: several ranks have equally many records,
+// and their n-th records coincide in time. Without even, each is meaningless.
+func countPerRank(list []*open) (each int, even bool) {
 	ranks := 1
-	for i := range of[1:] {
-		if of[i].parts[0].rank != of[i+1].parts[0].rank {
+	for i := range list[1:] {
+		if list[i].parts[0].rank != list[i+1].parts[0].rank {
 			ranks++
 		}
 	}
-	each = len(of) / ranks
-	if each*ranks != len(of) {
+	each = len(list) / ranks
+	if each*ranks != len(list) {
 		return each, false
 	}
-	for i, c := range of { // the i-th of rank k is at k·each + i
-		if c.parts[0].rank != of[i/each*each].parts[0].rank {
+	for i, c := range list { // the i-th of rank k is at k·each + i
+		if c.parts[0].rank != list[i/each*each].parts[0].rank {
 			return each, false
 		}
 	}
 	for i := range each { // the i-th records of all ranks
-		when := of[i].when
-		for k := i; k < len(of); k += each {
-			when = when.with(of[k].when)
+		when := list[i].when
+		for k := i; k < len(list); k += each {
+			when = when.union(list[k].when)
 		}
-		if !when.one(of[0].kind) {
+		if !when.canBeOne(list[0].kind) {
 			return each, false
 		}
 	}
 	return each, ranks > 1
 }
 
-// absorb takes over the record of another loose collective o, of another rank.
+// absorb adds the record of another loose collective, of another rank.
 func (c *open) absorb(o *open) {
 	c.parts = append(c.parts, o.parts...)
 	c.has.set(o.parts[0].rank)
 	c.ranks++
 	c.errs, c.retries, c.channels = c.errs+o.errs, c.retries+o.retries, max(c.channels, o.channels)
-	c.when = c.when.with(o.when)
+	c.when = c.when.union(o.when)
 	c.known, c.logged = c.known && o.known, max(c.logged, o.logged)
 }
 
@@ -351,9 +353,9 @@ type ring struct {
 	closed bool
 }
 
-// rings separates process groups that do the same at the same time: a rank's record names the next rank of its group's ring as destination. If one record has
-// no destination, or two contradict, all form a single ring, which is not closed; else the records outside of circles do.
-func rings(list []*open) []ring {
+// ringsOf separates process groups that run the same operation at the same time: the record of a rank names the next rank of its ring as destination. If one
+// record has no destination, or two contradict, the result is a single ring, not closed. Otherwise the first ring has the records outside of circles, if any.
+func ringsOf(list []*open) []ring {
 	next := make(map[int32]int32, len(list)) // the destination of each rank …
 	from := make(map[int32]int32, len(list)) // … and the other way round
 	for _, c := range list {
@@ -366,16 +368,16 @@ func rings(list []*open) []ring {
 		next[rank], from[to] = to, rank
 	}
 	// Each rank sends to one rank and receives from one: circles, and lines with missing ends.
-	of := make(map[int32]int, len(next)) // the ring of a rank
-	out := []ring{{}}                    // the first has the records outside of circles
+	ringOf := make(map[int32]int, len(next)) // index in out, by rank
+	out := []ring{{}}                        // the first has the records outside of circles
 	for _, c := range list {
 		rank := c.parts[0].rank
-		i, ok := of[rank]
+		i, ok := ringOf[rank]
 		if !ok && circular(next, rank) {
 			i = len(out)
 			out = append(out, ring{closed: true})
 			for at := rank; ; {
-				of[at] = i
+				ringOf[at] = i
 				at = next[at]
 				if at == rank {
 					break
@@ -390,7 +392,7 @@ func rings(list []*open) []ring {
 	return out
 }
 
-// circular reports whether following the destinations from a rank leads back to the rank, over at least one other.
+// circular reports whether following the destinations from a rank leads back to the rank, over at least one other rank.
 func circular(next map[int32]int32, rank int32) bool {
 	at := next[rank]
 	for ok := true; ok && at != rank; {
@@ -402,9 +404,9 @@ func circular(next map[int32]int32, rank int32) bool {
 	return next[rank] != rank
 }
 
-// several reports whether the ranks of a collective form more than one closed ring, by the destinations in their records: the ring of the first rank closes
-// before all ranks are met.
-func (n countJoin) several(parts []part) bool {
+// hasSeveralRings reports whether the ranks of a collective form more than one closed ring, by the destinations in their records: the ring of the first rank
+// closes before every rank was met.
+func (n countJoin) hasSeveralRings(parts []part) bool {
 	next := n.next[:0] // by rank: the destination
 	for i := range parts {
 		for rank := int(parts[i].rank); rank >= len(next); {
@@ -436,8 +438,8 @@ func destination(p *part) int32 {
 	return p.more.destRank
 }
 
-// giveUp ends a collective that waits for too long, and the records waiting with it. After a timeout the ranks whose logs have not come to its end are given
-// up.
+// giveUp ends a collective that waits for too long, together with other waiting records of the communicator that ended by then. After a timeout, ranks whose
+// logs have not come to the end of c are given up.
 func (n countJoin) giveUp(c *open, why Outcome) {
 	comm, upTo := c.comm, c.when.lastEnd
 	switch why {
@@ -445,15 +447,15 @@ func (n countJoin) giveUp(c *open, why Outcome) {
 		comm.settled = true // unseen ranks are not waited for any more
 		for rank := range comm.progress {
 			if r := int32(rank); comm.seen.has(r) && comm.progress[rank] < upTo {
-				comm.lose(r)
+				comm.giveUpRank(r)
 			}
 		}
 	case Evicted:
 		comm.settled = comm.settled || n.silent == 0 // likewise, unless a silent input may have them
 	case Complete, Gap, Gone, Ended, Late, Outcomes:
 	}
-	// As if all ranks had come four slacks behind the end of c: beyond one slack c becomes loose (dissolveUpTo), beyond three its records are matched
-	// (clusters). If c is still the oldest, in a longer row of records, all of the communicator go.
+	// Release as if every rank had come to four slacks after the end of c: after one slack c becomes loose (dissolveUpTo), after three its records are matched
+	// (clusters). If c is still the oldest, in a longer row of records, each collective of the communicator ends.
 	slack := c.when.slack(c.kind)
 	for _, horizon := range [...]int64{upTo + 4*slack, math.MaxInt64} {
 		for n.oldest == c && n.release(comm, horizon, why) > 0 { // releaseMost at a time

@@ -6,9 +6,9 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// noteDeparture remembers a leaving collective, if more of its ranks' records may come: records that were missing, or repeated ones of remote collectors.
+// noteDeparture remembers a leaving collective, if more records of its ranks may come: missing ones, or repeated ones of remote collectors.
 func (j *joiner) noteDeparture(c *judged) {
-	if c.track == nil || c.join != byNumber && !j.set.Remote { // by a counted number only repeated records find their collective
+	if c.track == nil || c.join != byNumber && !j.set.Remote { // a counted number only finds the collective of a repeated record
 		return
 	}
 	// All ranks of the communicator have a record: no new one can come.
@@ -17,12 +17,12 @@ func (j *joiner) noteDeparture(c *judged) {
 		left := departure{sent: !c.undrawn, whole: whole, end: c.logged}
 		if j.set.Remote && !whole { // late records of the same number left before
 			before, _ := j.departures.find(c.track.key, c.seq)
-			left.ranks = before.ranks.with(c.has)
+			left.ranks = before.ranks.union(c.has)
 		}
 		if c.byID {
 			left.byID = &rootID{c.trace, c.id}
 		}
-		j.departures.put(c.track.key, c.seq, left)
+		j.departures.remember(c.track.key, c.seq, left)
 	}
 }
 
@@ -60,7 +60,7 @@ type departureKey struct {
 
 const maxDepartures = 1 << 16
 
-// find finds the departure of a collective by its number.
+// find returns what is remembered of the collective with a number in a track; false: nothing.
 func (g *departures) find(track trackKey, seq uint64) (left departure, ok bool) {
 	if len(g.set) == 0 {
 		return left, false
@@ -69,8 +69,9 @@ func (g *departures) find(track trackKey, seq uint64) (left departure, ok bool) 
 	return left, ok
 }
 
-// late reports whether the collective of a rank's record has left while records were missing, and notes that this rank's has come.
-func (g *departures) late(track trackKey, seq uint64, rank int32) (left departure, ok bool) {
+// lateRecordOf reports whether the collective of a record left while records were missing, and returns what is remembered of the collective. The rank counts as
+// arrived from then on.
+func (g *departures) lateRecordOf(track trackKey, seq uint64, rank int32) (left departure, ok bool) {
 	left, ok = g.find(track, seq)
 	if !ok || left.whole {
 		return left, false
@@ -82,8 +83,8 @@ func (g *departures) late(track trackKey, seq uint64, rank int32) (left departur
 	return left, true
 }
 
-// put remembers a departure, and forgets the oldest if there are more than maxDepartures.
-func (g *departures) put(track trackKey, seq uint64, left departure) {
+// remember stores a departure, and forgets the oldest if there are more than maxDepartures.
+func (g *departures) remember(track trackKey, seq uint64, left departure) {
 	key := departureKey{track, seq}
 	_, ok := g.set[key]
 	g.set[key] = left
@@ -103,15 +104,15 @@ func (g *departures) put(track trackKey, seq uint64, left departure) {
 // collective leave again, with a single rank.
 
 // repeated reports whether the same record came before: it is in its collective, or its collective has left with it. If numbers restart, as in a restarted job,
-// records are later than the earlier ones of the same number.
+// records are later than earlier ones of the same number.
 func (j *joiner) repeated(r *record) bool {
 	if r.track == nil {
-		return false // leaves alone, and makes the same spans again
+		return false // a repeat makes the same spans again, with the same ids
 	}
 	o, t := r.op, r.track
 	if c := t.open[o.Seq]; c != nil && c.has.has(o.Rank) {
 		for i := range c.parts {
-			if c.parts[i].same(r) {
+			if c.parts[i].isFrom(r) {
 				return true
 			}
 		}
@@ -123,8 +124,8 @@ func (j *joiner) repeated(r *record) bool {
 	return ok && hadRank && notLater
 }
 
-// same reports whether the part was made of an equal record: of the same rank, times and link.
-func (p *part) same(r *record) bool {
+// isFrom reports whether the part was made from an equal record: of the same rank, times and link.
+func (p *part) isFrom(r *record) bool {
 	o := r.op
 	if p.rank != o.Rank || p.start != o.Start || p.duration != o.Duration {
 		return false

@@ -9,8 +9,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// describe writes the attributes of the collective as a whole: of its root span, or of the single span of an operation that is not joined. Attributes without a
-// known value are left out.
+// describe writes the attributes of the collective on its root span, or on the single span of an operation that is not joined. Unknown values are left out.
 func (c *Collective) describe(m pcommon.Map) {
 	c.identity(m)
 	c.measures(m)
@@ -28,7 +27,7 @@ func (c *Collective) describe(m pcommon.Map) {
 		m.PutInt(spans.AttrNCCLSequenceGap, int64(c.gap))
 	}
 	putText(m, spans.AttrNCCLClockReference, c.reference)
-	if apart := c.apart(); apart > leastApart {
+	if apart := c.clockSpread(); apart > leastApart {
 		m.PutDouble(spans.AttrNCCLClockOffset, apart/1e9)
 	}
 	if c.corrected {
@@ -38,7 +37,7 @@ func (c *Collective) describe(m pcommon.Map) {
 	putAll(m, spans.AttrNCCLLinkSlow, c.slowLinks, pcommon.Value.SetStr)
 }
 
-// identity writes what the collective is: its communicator, operation and number, and the algorithm and sizes as logged.
+// identity writes the communicator, operation and number, and the algorithm and sizes as logged.
 func (c *Collective) identity(m pcommon.Map) {
 	m.PutInt(spans.AttrNCCLRanks, int64(max(c.ranks, min(1, len(c.parts))))) // a single operation counts no ranks, and has one
 	m.PutStr(spans.AttrNCCLOperation, c.operation())
@@ -60,7 +59,7 @@ func (c *Collective) identity(m pcommon.Map) {
 		m.PutBool(spans.AttrNCCLUnconfirmed, true)
 	}
 	putText(m, spans.AttrNCCLAlgorithm, c.algorithm)
-	if !c.undrawn { // no component that joins or counts reads them
+	if !c.undrawn { // components that join or count do not read these
 		putText(m, spans.AttrNCCLProtocol, c.protocol)
 		putText(m, spans.AttrNCCLDatatype, c.datatype)
 		putCount(m, spans.AttrNCCLChannels, c.channels)
@@ -71,7 +70,7 @@ func (c *Collective) identity(m pcommon.Map) {
 	}
 }
 
-// measures writes durations and bandwidths of the collective as a whole, and for a low bandwidth the baseline and the deviation; unknown values are left out.
+// measures writes durations and bandwidths of the collective, and for a low bandwidth the baseline and the deviation.
 func (c *Collective) measures(m pcommon.Map) {
 	if !c.undrawn {
 		putText(m, spans.AttrNCCLTiming, c.parts[0].how.timing)
@@ -88,7 +87,7 @@ func (c *Collective) measures(m pcommon.Map) {
 	}
 }
 
-// lateness writes the rank that came last, how late, and the time lost by the others; nothing if the arrivals were not compared.
+// lateness writes the rank that came last, how late, and the time lost by the other ranks; nothing if the arrivals were not compared.
 func (c *Collective) lateness(m pcommon.Map) {
 	if c.latest < 0 {
 		return
@@ -100,8 +99,8 @@ func (c *Collective) lateness(m pcommon.Map) {
 	m.PutDouble(spans.AttrNCCLLateCost, seconds(c.lateCost))
 }
 
-// stragglers writes the straggler of the communicator in the collectives where the rank becomes one, where the rank was late, and where the rank is no
-// straggler any more. In a dense row of collectives only the first waits for a slow rank: the rest lack the attributes.
+// stragglers writes the straggler of the communicator: where a rank becomes a straggler, where it was late here, and where it no longer is one. In a dense row
+// of collectives only the first waits for a slow rank, and the other ones have no attributes.
 func (c *Collective) stragglers(m pcommon.Map) {
 	s := slowRank{Rank: op.Unknown}
 	if len(c.over) > 0 {
@@ -111,7 +110,7 @@ func (c *Collective) stragglers(m pcommon.Map) {
 	if c.slowest >= 0 {
 		s = c.slow[c.slowest]
 	}
-	if s.Rank < 0 { // neither
+	if s.Rank < 0 { // no straggler, and no end of one
 		return
 	}
 	m.PutInt(spans.AttrNCCLStragglerRank, int64(s.Rank))
@@ -127,8 +126,8 @@ func (c *Collective) stragglers(m pcommon.Map) {
 	putAll(m, spans.AttrNCCLStragglers, c.slow, setSlow)
 }
 
-// absence writes the ranks without a record (missing, unheard) and without an end (stuck), whether the collective hangs, how long missing ranks were waited
-// for, and why the collective is incomplete: where ranks are missing or stuck, or a record that stands alone (not joined) has not completed.
+// absence writes the ranks without a record (missing, unheard) and without an end (stuck), whether the collective hangs, and how long missing ranks were waited
+// for. It marks the collective as incomplete, with the reason, if ranks are missing or stuck, or a single operation has not completed.
 func (c *Collective) absence(m pcommon.Map) {
 	if c.missingCount > 0 {
 		m.PutInt(spans.AttrNCCLRanksMissingCount, int64(c.missingCount))
@@ -151,7 +150,7 @@ func (c *Collective) absence(m pcommon.Map) {
 	}
 }
 
-// attributes returns the approximate number of attributes of a rank's span, for their room. last: the rank came last.
+// attributes returns about how many attributes the span of a rank has, to allocate memory once. last: the rank came last.
 func (p *part) attributes(c *Collective, last bool) int {
 	n := 4
 	if last {
@@ -169,8 +168,8 @@ func (p *part) attributes(c *Collective, last bool) int {
 	return n
 }
 
-// describe writes the attributes of one rank's record: who, how late, bandwidths, state and clock. The span is the rank's below the root of c, or the single
-// span of an operation that is not joined, which also has the attributes of the collective.
+// describe writes the attributes of one record: rank, lateness, bandwidths, state and clock. The span is of the rank, below the root of c, or the single span
+// of an operation that is not joined, which also has the attributes of the collective.
 func (p *part) describe(m pcommon.Map, c *Collective) {
 	if p.rank >= 0 {
 		m.PutInt(spans.AttrNCCLCommRank, int64(p.rank))
@@ -195,7 +194,7 @@ func (p *part) describe(m pcommon.Map, c *Collective) {
 	if math.IsNaN(p.reportedBus) {
 		spans.PutFinite(m, spans.AttrNCCLBandwidthAlgorithmReported, p.reportedAlg)
 	}
-	if off := c.off(p); off > 0 && c.joined {
+	if off := c.disagreementOf(p); off > 0 && c.joined {
 		m.PutDouble(spans.AttrNCCLBandwidthDisagreement, off)
 	}
 	if p.how.unit != "" && p.how.unit != usualUnit {
@@ -215,8 +214,8 @@ func (p *part) describe(m pcommon.Map, c *Collective) {
 
 var states = [...]string{op.Completed: "completed", op.Started: "started", op.Scheduled: "scheduled"}
 
-// describe writes the attributes of the rarely used fields. joined: the span is a rank's. Else the span is of a single operation, and has the errors and
-// retries as attributes of the collective; operations of proxies have none (only VCCL logs errors, and has no proxies).
+// describe writes the rarely used fields. joined: the span is of a rank. Otherwise the span is of a single operation, and its errors and retries are attributes
+// of the collective; operations of proxies have none (only VCCL logs errors, and has no proxies).
 func (d *more) describe(m pcommon.Map, joined bool) {
 	putIndex(m, spans.AttrNCCLPeerRank, int64(d.peer))
 	putIndex(m, spans.AttrNCCLSource, int64(d.sourceRank))
@@ -239,33 +238,38 @@ func (d *more) describe(m pcommon.Map, joined bool) {
 // usualUnit is the unit of NCCL's own tools, which is not written.
 const usualUnit = "GB/s"
 
+// seconds converts ns to s.
 func seconds(ns int64) float64 { return float64(ns) / 1e9 }
 
+// putText writes a text, unless empty.
 func putText(m pcommon.Map, name, text string) {
 	if text != "" {
 		m.PutStr(name, text)
 	}
 }
 
+// putSeconds writes a time given in ns as s; negative: unknown.
 func putSeconds(m pcommon.Map, name string, ns int64) {
 	if ns >= 0 {
 		m.PutDouble(name, seconds(ns))
 	}
 }
 
+// putCount writes a number above 0.
 func putCount(m pcommon.Map, name string, n int32) {
 	if n > 0 {
 		m.PutInt(name, int64(n))
 	}
 }
 
+// putIndex writes a number, unless negative: unknown.
 func putIndex(m pcommon.Map, name string, v int64) {
 	if v >= 0 {
 		m.PutInt(name, v)
 	}
 }
 
-// putAll puts a list, unless empty.
+// putAll writes a list, unless empty.
 func putAll[T any](m pcommon.Map, name string, all []T, set func(v pcommon.Value, t T)) {
 	if len(all) == 0 {
 		return

@@ -14,12 +14,14 @@ import (
 // maxPhased bounds the ranks with spans of waiting and transferring: nobody reads a thousand.
 const maxPhased = 64
 
-// fit decides which ranks and details have spans of their own, and which are summed up (aggregate), as a trace has MaxSpans at most. Room goes to a span
-// for each rank (else left), and what remains rank by rank, the latest and longest first, to the phases of at most maxPhased ranks, waiting and transferring
-// (else plain), and to the details (else bare). fit also numbers the records of a rank with several.
-func (c *Collective) fit() {
+// fitToTrace decides which ranks and details have spans of their own, and which are summed up (aggregate), because a trace has at most MaxSpans spans. First
+// each rank gets a span (part.left: no span). The remaining spans go rank by rank, the latest and longest first, to the phases waiting and transferring of at
+// most maxPhased ranks (part.plain: no phases), and to the details (part.bare: no details).
+//
+// fitToTrace also numbers the records of a rank with several records (part.again).
+func (c *Collective) fitToTrace() {
 	need, phased := len(c.parts), 0
-	if c.phased() {
+	if c.hasPhases() {
 		phased = min(len(c.parts), maxPhased)
 	}
 	need += 2 * phased // waiting and transferring
@@ -63,15 +65,15 @@ func (c *Collective) fit() {
 	}
 }
 
-// sums are the totals of the spans of one name without room: one span stands for all of them.
+// sums has the totals of spans of one name that have no room in the trace: one aggregate span stands for them.
 type sums struct {
 	name     string
 	took     []int64 // duration of each, ns
 	from, to int64   // from the first start to the last end, Unix ns
 }
 
-// add adds a span to the sums of its name. took is its duration, which may be unknown (negative).
-func add(all []*sums, name string, start, end, took int64) []*sums {
+// addToSums adds a span to the sums of its name, and returns the list. took is the duration of the span, ns; negative: unknown, counts as 0.
+func addToSums(all []*sums, name string, start, end, took int64) []*sums {
 	at := slices.IndexFunc(all, func(s *sums) bool { return s.name == name })
 	if at < 0 {
 		at = len(all)
@@ -83,17 +85,17 @@ func add(all []*sums, name string, start, end, took int64) []*sums {
 	return all
 }
 
-// leftOut sums up by name the spans that fit found no room for: of ranks, of their phases, of their details.
-func (c *Collective) leftOut() (all []*sums) {
+// sumsWithoutRoom returns, by name, the sums of the spans that fitToTrace found no room for: of ranks, of their phases, of their details.
+func (c *Collective) sumsWithoutRoom() (all []*sums) {
 	for i := range c.parts {
 		p := &c.parts[i]
 		if p.left {
-			all = add(all, spans.SpanNCCLRank, p.start, p.end, p.duration)
+			all = addToSums(all, spans.SpanNCCLRank, p.start, p.end, p.duration)
 		}
-		if (p.left || p.plain) && c.phased() {
-			begun := c.begun(p)
-			all = add(all, spans.SpanNCCLWait, p.start, begun, begun-p.start)
-			all = add(all, spans.SpanNCCLTransfer, begun, p.end, p.end-begun)
+		if (p.left || p.plain) && c.hasPhases() {
+			begun := c.transferStart(p)
+			all = addToSums(all, spans.SpanNCCLWait, p.start, begun, begun-p.start)
+			all = addToSums(all, spans.SpanNCCLTransfer, begun, p.end, p.end-begun)
 		}
 		if p.bare || p.left && p.more != nil {
 			for k := range p.more.details {
@@ -102,23 +104,23 @@ func (c *Collective) leftOut() (all []*sums) {
 				if took < 0 {
 					took = d.end - d.start
 				}
-				all = add(all, d.name, p.start, p.end, took) // with the rank's times: a detail may lack its own
+				all = addToSums(all, d.name, p.start, p.end, took) // with the rank's times: a detail may lack its own
 			}
 		}
 	}
 	return all
 }
 
-// aggregate adds a span per name for the spans without room, below the root: their number, and sum, median and maximum of their durations.
+// aggregate adds, below the root, a span per name for the spans without room: their number, and sum, median and maximum of their durations.
 func (bd *builder) aggregate(c *Collective) {
-	for _, v := range c.leftOut() {
+	for _, v := range c.sumsWithoutRoom() {
 		slices.Sort(v.took)
 		n, sum := len(v.took), int64(0)
 		for _, took := range v.took {
 			sum += took
 		}
 		s := bd.Add(spans.Resource{Service: bd.service, RunID: c.run.id, Time: c.parts[0].how.time}, spans.Span{
-			Trace: c.trace, ID: spans.SpanID(parent16(c.trace, c.id), "aggregate", []byte(v.name)), Parent: c.id, Name: v.name, Is: spans.KindAggregate,
+			Trace: c.trace, ID: spans.SpanID(childTrace(c.trace, c.id), "aggregate", []byte(v.name)), Parent: c.id, Name: v.name, Is: spans.KindAggregate,
 			Kind: ptrace.SpanKindInternal, State: c.state,
 			Start: v.from, End: v.to, Source: c.parts[0].how.time, Attributes: 4,
 		})

@@ -23,10 +23,10 @@ type record struct {
 	known bool  // sent before a restart: Input.Known
 }
 
-// identify completes a record before it joins a collective: its communicator learns from the record (note), the sequence in which the operation is numbered is
-// found, and the fields of the operation are copied into the record's part. false: a repeated record of a remote collector, to be dropped.
+// identify completes a record before it joins a collective: it updates the communicator, finds the sequence that has the number of the operation, and copies
+// the fields of the operation into the part. false: a repeated record of a remote collector, to be dropped.
 func (j *joiner) identify(in *input, r *record) bool {
-	j.note(r)
+	j.updateCommunicator(r)
 	o := r.op
 	if o.HasSeq && o.Rank >= 0 && o.Rank <= MaxRank { // the ranks share the number
 		r.track = j.track(r.comm, o)
@@ -43,11 +43,11 @@ func (j *joiner) identify(in *input, r *record) bool {
 	return true
 }
 
-// note takes over into the communicator what a record says about it: size, name, and how its ranks log. A communicator dropped since the input
-// found it is found or made again.
-func (j *joiner) note(r *record) {
+// updateCommunicator copies into the communicator what the record says about it: size, name, and how its ranks log. A communicator dropped meanwhile is made
+// again.
+func (j *joiner) updateCommunicator(r *record) {
 	if r.comm.forgotten { // the input still has the dropped one
-		r.comm = j.find(r.comm.run, commKey{r.comm.family, r.comm.id})
+		r.comm = j.communicator(r.comm.run, commKey{r.comm.family, r.comm.id})
 	}
 	c, o := r.comm, r.op
 	c.used = r.at
@@ -64,7 +64,7 @@ func (j *joiner) note(r *record) {
 // unnamed is NCCL Inspector's name of a communicator without one.
 const unnamed = "unknown"
 
-// runOf finds or makes the run of an input.
+// runOf returns the run of an input, made if absent.
 func (j *joiner) runOf(from *From) *run {
 	r := j.runs[from.Run]
 	if r == nil {
@@ -110,26 +110,27 @@ func (j *joiner) source(from *From, host []byte, pid int64) *source {
 	return s
 }
 
-// find finds or makes the communicator of a key in a run.
-func (j *joiner) find(r *run, key commKey) *communicator {
+// communicator returns the communicator of a key in a run, made if absent.
+func (j *joiner) communicator(r *run, key commKey) *communicator {
 	c := r.comms[key]
 	if c == nil {
 		c = &communicator{run: r, family: key.family, id: key.id, baselines: make(map[baselineKey]*baseline.Baseline)}
 		c.window = late.NewWindow(j.set.WindowSize)
 		r.comms[key] = c
-		j.remember(c, commBytes)
+		j.countMemory(c, commBytes)
 	}
 	return c
 }
 
-// track finds or makes the sequence in which an operation is numbered: of all collectives of the communicator, of the operation's kind, or of its name.
+// track returns the sequence in which an operation is numbered, made if absent: the sequence of all collectives of the communicator, of the kind of operation,
+// or of its name.
 func (j *joiner) track(comm *communicator, o *op.Op) *track {
-	var at **track
+	var place **track
 	switch {
 	case o.SeqOfAll:
-		at = &comm.all
+		place = &comm.all
 	case o.Kind != op.Other:
-		at = &comm.tracks[o.Kind]
+		place = &comm.tracks[o.Kind]
 	default:
 		t := comm.others[string(o.Name)]
 		if t == nil {
@@ -141,15 +142,15 @@ func (j *joiner) track(comm *communicator, o *op.Op) *track {
 		}
 		return t
 	}
-	if *at == nil {
-		*at = j.newTrack(comm)
+	if *place == nil {
+		*place = j.newTrack(comm)
 	}
-	return *at
+	return *place
 }
 
 // newTrack makes a sequence of a communicator.
 func (j *joiner) newTrack(comm *communicator) *track {
-	j.remember(comm, trackBytes)
+	j.countMemory(comm, trackBytes)
 	j.departures.tracks++
 	return &track{key: j.departures.tracks, open: make(map[uint64]*open)}
 }
@@ -157,7 +158,7 @@ func (j *joiner) newTrack(comm *communicator) *track {
 // maxHows bounds hows; dropped ones may be made again.
 const maxHows = 256
 
-// howOf finds or makes the how that all records with the same values share; mostly the one of the record before.
+// howOf returns the how that all records with the same values share, made if absent; mostly the one of the last record.
 func (j *joiner) howOf(o *op.Op) *how {
 	h := j.lastHow
 	if h != nil && h.timing == string(o.Timing) && h.time == o.Time && h.global == o.Global && h.waits == o.Waits &&
@@ -179,8 +180,8 @@ func (j *joiner) howOf(o *op.Op) *how {
 	return h
 }
 
-// moreOf copies the rarely used fields of a record; nil: all are empty. Ids of spans are made of these fields (part.key): whether a record has them may depend
-// on nothing but the record itself.
+// moreOf copies the rarely used fields of a record; nil: all are empty. These fields make ids of spans (recordKey), so whether a record has them must depend on
+// the record alone.
 func moreOf(r *record) *more {
 	o := r.op
 	noPlace := o.Peer < 0 && o.Source < 0 && o.Destination < 0 && o.Channel < 0 && o.Stream < 0
@@ -212,7 +213,7 @@ func moreOf(r *record) *more {
 	return m
 }
 
-// bytes returns the memory of the rarely used fields, about.
+// bytes returns the approximate memory of the rarely used fields, in bytes.
 func (m *more) bytes() int64 {
 	return moreBytes + int64(len(m.details))*detailBytes + int64(m.came)*moreCameBytes
 }

@@ -10,14 +10,14 @@ import (
 type joining interface {
 	// join puts a record into its collective, and ends the collectives that are then complete.
 	join(in *input, r *record)
-	// settle ends a full collective.
+	// settle ends the collective if it is full.
 	settle(c *open)
-	// giveUp ends an incomplete collective, and the records waiting with it.
+	// giveUp ends an incomplete collective, with the outcome why, and the records waiting with it.
 	giveUp(c *open, why Outcome)
 }
 
-// by returns the joining of collectives that are joined in the given way.
-func (j *joiner) by(way join) joining {
+// joiningOf returns the joining for collectives that are joined in the given way.
+func (j *joiner) joiningOf(way joinKind) joining {
 	if way == byNumber {
 		return numberJoin{j}
 	}
@@ -27,40 +27,43 @@ func (j *joiner) by(way join) joining {
 // numberJoin joins records with a number in the log.
 type numberJoin struct{ *joiner }
 
-// join puts a record into the open collective of its number, and makes one for the first record. If the collective has left already, the record leaves alone,
-// late, into the trace of the collective.
+// join puts a record into the open collective of its number, made for the first record. If the collective has left already, the record leaves alone, late, into
+// the trace of the collective.
 func (n numberJoin) join(in *input, r *record) {
 	c := r.track.open[r.op.Seq]
 	if c == nil {
-		if left, ok := n.departures.late(r.track.key, r.op.Seq, r.rank); ok {
-			c = n.single(r)
+		if left, ok := n.departures.lateRecordOf(r.track.key, r.op.Seq, r.rank); ok {
+			c = n.newSingle(r)
 			c.joined, c.unsent, c.rootID = true, !left.sent, left.byID
 			n.end(c, Late)
 			return
 		}
-		c = n.open(r)
+		c = n.newOpen(r)
 	}
-	first := n.take(in, c, r)
-	n.goOn(r.track, c, r.rank, first)
-	n.by(c.join).settle(c)
+	first := n.addRecord(in, c, r)
+	n.advanceRank(r.track, c, r.rank, first)
+	n.joiningOf(c.join).settle(c)
 }
 
+// settle ends the collective if it is full.
 func (n numberJoin) settle(c *open) {
 	if n.full(c) {
 		n.end(c, c.whyFull())
 	}
 }
 
+// giveUp ends an incomplete collective, with the outcome why.
 func (n numberJoin) giveUp(c *open, why Outcome) { n.end(c, why) }
 
-// goOn notes that a rank has come to collective c, and has passed all open collectives before c in the sequence: their records do not come any more, because
-// ranks log in the order of their operations. Open collectives that become full in this way end. In a sparse communicator, with a record per link, the rank has
-// also passed the collective it comes from: all its records have come. first: the rank's first record of c.
-func (n numberJoin) goOn(t *track, c *open, rank int32, first bool) {
+// advanceRank records that a rank has come to collective c and so has passed the open collectives before c in the sequence: ranks log in the order of their
+// operations, so its records of those cannot come any more. Open collectives that become full in this way end.
+//
+// In a sparse communicator, with a record per link, the rank has also passed the collective it comes from. first: the record is the rank's first in c.
+func (n numberJoin) advanceRank(t *track, c *open, rank int32, first bool) {
 	sparse, seq := c.comm.sparse, c.seq
 	if more := int(rank) + 1 - len(t.last); more > 0 {
 		t.last = append(t.last, make([]lastSeq, more)...)
-		n.remember(c.comm, lastSeqBytes*more)
+		n.countMemory(c.comm, lastSeqBytes*more)
 	}
 	before := t.last[rank]
 	if before.seen && seq <= before.seq { // the rank was here, or farther
@@ -70,7 +73,7 @@ func (n numberJoin) goOn(t *track, c *open, rank int32, first bool) {
 		return
 	}
 	t.last[rank] = lastSeq{seq, true}
-	next := before.seq + 1 // the first one passed now
+	next := before.seq + 1 // the first number passed now
 	if sparse {
 		next = before.seq
 	}
@@ -94,8 +97,8 @@ func (n numberJoin) goOn(t *track, c *open, rank int32, first bool) {
 	}
 }
 
-// take adds a record to a waiting or new collective, which from now on waits as the newest. first: the record is the first of its rank.
-func (j *joiner) take(in *input, c *open, r *record) (first bool) {
+// addRecord adds a record to an open collective, which becomes the newest in the list of waiting collectives. first: the record is the first of its rank.
+func (j *joiner) addRecord(in *input, c *open, r *record) (first bool) {
 	before, words := c.bytes, len(c.has)
 	first = c.has.set(r.rank)
 	if first {
@@ -103,26 +106,26 @@ func (j *joiner) take(in *input, c *open, r *record) (first bool) {
 	}
 	c.bytes += int64(len(c.has)-words) * 8
 	c.put(r)
-	j.see(in, r)
-	j.wait(c, r.at, c.bytes-before)
+	j.noteRank(in, r)
+	j.markNewest(c, r.at, c.bytes-before)
 	j.startInput(in)
 	return first
 }
 
-// single makes a collective of a single record.
-func (j *joiner) single(r *record) *open {
-	c := j.begin(r)
+// newSingle makes a collective of a single record.
+func (j *joiner) newSingle(r *record) *open {
+	c := j.newEmpty(r)
 	c.put(r)
 	return c
 }
 
-// open makes a joined collective for its first record, which take adds. Its number moves the top of its sequence: skipped numbers are a gap, and a number below
-// the top has been passed by ranks already.
-func (j *joiner) open(r *record) *open {
-	c, t := j.begin(r), r.track
+// newOpen makes a joined collective for its first record, which addRecord adds. The number of the collective moves the top of its sequence: skipped numbers are
+// a gap, and a number below the top has been passed by some ranks already.
+func (j *joiner) newOpen(r *record) *open {
+	c, t := j.newEmpty(r), r.track
 	comm, seq := r.comm, r.op.Seq
 	c.joined, c.track = true, t
-	if n := int(min(max(comm.size, int32(comm.known)), usualParts)); cap(c.parts) < n { // expected records
+	if n := int(min(max(comm.size, int32(comm.known)), usualParts)); cap(c.parts) < n { // the expected number of records
 		c.parts = make([]part, 0, n)
 	}
 	complete := !comm.sparse && !t.again && !r.op.Again   // all numbers are to be in the logs (see op.Op.Again)
@@ -140,22 +143,22 @@ func (j *joiner) open(r *record) *open {
 	return c
 }
 
-// passedBy counts the ranks that went on beyond seq before its first record, of rank first, came. If first has gone on too, numbers restart, as in a restarted
-// job, and no rank has passed seq.
+// passedBy returns how many ranks went on beyond seq before its first record, of rank first, came. If first has gone on too, numbers restart, as in a restarted
+// job, and no rank has passed seq: 0.
 func (t *track) passedBy(first int32, seq uint64) (n int) {
-	if t.beyond(first, seq) {
+	if t.isBeyond(first, seq) {
 		return 0
 	}
 	for rank := range t.last {
-		if t.beyond(int32(rank), seq) {
+		if t.isBeyond(int32(rank), seq) {
 			n++
 		}
 	}
 	return n
 }
 
-// begin makes a collective without records, with the fields that its first record shares with the rest.
-func (j *joiner) begin(r *record) *open {
+// newEmpty makes a collective without records, with the fields that its first record shares with the others.
+func (j *joiner) newEmpty(r *record) *open {
 	c := j.opens.get()
 	o := r.op
 	c.comm, c.run = r.comm, r.comm.run
@@ -166,12 +169,12 @@ func (j *joiner) begin(r *record) *open {
 	c.size, c.total = o.Size, o.Total
 	c.proxy, c.hasParent, c.parentKind, c.parentSeq = o.Proxy, o.HasParent && o.Rank >= 0, o.ParentKind, o.ParentSeq
 	c.opened, c.last = r.at, r.at
-	c.known = true // until put adds a record that is not
+	c.known = true // until put adds a record that is not known
 	return c
 }
 
-// put adds a record to the parts of a collective, and its values to the collective's: the largest Total and Channels, the sums of errors and retries. Records
-// that disagree about operation or size make a joined collective a mismatch.
+// put adds a record to the parts of a collective, and its values to those of the collective: the largest Total and Channels, the sums of errors and retries.
+// Records that disagree about operation or size make a joined collective a mismatch.
 func (c *open) put(r *record) {
 	o := r.op
 	bothSizes := o.Size >= 0 && c.size >= 0

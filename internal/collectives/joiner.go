@@ -36,7 +36,7 @@ type Settings struct {
 type Joiner[H any] struct {
 	mu sync.Mutex // guards everything below: runs, communicators, waiting collectives
 	joiner
-	held holds[H]
+	held origins[H]
 	came []H // scratch: the origins of a leaving collective
 }
 
@@ -52,7 +52,7 @@ func (j *Joiner[H]) Waiting() int64 {
 	return j.bytes
 }
 
-// Learned appends to points what a batch of collectives taught about their runs: scores of ranks, offsets of clocks, traffic of links. It is called once per
+// Learned appends to points what a batch of collectives says about their runs: scores of ranks, offsets of clocks, traffic of links. It is called once per
 // complete batch, before the spans are made: the first collective of a run opens the run (Settings.OpenRun).
 func (j *Joiner[H]) Learned(points []Point, batch []*Collective) []Point {
 	j.mu.Lock()
@@ -60,8 +60,8 @@ func (j *Joiner[H]) Learned(points []Point, batch []*Collective) []Point {
 	return j.learned(points, batch)
 }
 
-// Free takes collectives back for reuse, once their spans are accepted. Collectives with many ranks are left to the garbage collector: kept, they would hold
-// much memory for a rare need.
+// Free takes collectives back for reuse, once their spans are accepted. Collectives with many ranks are left to the garbage collector, since they need much
+// memory and are rare.
 func (j *Joiner[H]) Free(batch []*Collective) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -96,7 +96,7 @@ func (j *Joiner[H]) Leftover() error {
 		j.bytes, tracks, j.held.used, j.begun, j.oldest, j.newest, j.again)
 }
 
-// leave passes the leaving collectives to the take function of an input, each with the origins of its records (came), and frees the origins' slots.
+// leave passes the leaving collectives to take, the function of an input, each with the origins of its records, and frees the slots of the origins.
 func (j *Joiner[H]) leave(take func(c *Collective, came []H)) {
 	if len(j.leaving) == 0 {
 		return
@@ -114,18 +114,18 @@ func (j *Joiner[H]) leave(take func(c *Collective, came []H)) {
 	j.leaving = j.leaving[:0]
 }
 
-// Records gives each record of a collective a place of its own in the batch. It may be called by the take function only, which got the origins of all records
-// in one list: place is called with the range of each record's origins in the list, and returns the record's place. The collective has the place of the first
-// record; false: no record exists.
+// Records gives each record of a collective a place of its own in the batch; only the take function may call it. take got the origins of all records in one
+// list: place is called with the range of each record's origins in this list, and returns the place of the record. The collective gets the place of the first
+// record. false: the collective has no record.
 func (c *Collective) Records(place func(from, to int) int) bool {
 	from := 0
 	for i := range c.parts {
 		to := int(c.parts[i].held)
-		at := place(from, to)
+		index := place(from, to)
 		if i == 0 {
-			c.Place = at
+			c.Place = index
 		}
-		c.parts[i].held = slot(at)
+		c.parts[i].held = slot(index)
 		from = to
 	}
 	c.placed = true
@@ -164,6 +164,7 @@ type joiner struct {
 	next     []int32
 }
 
+// newJoiner returns a joiner without collectives.
 func newJoiner(s Settings) joiner {
 	return joiner{
 		set: s, ranks: slices.Compact(slices.Sorted(slices.Values(s.Ranks))), runs: make(map[string]*run), rows: make(map[rowKey]string),
@@ -180,7 +181,7 @@ const (
 // pool recycles values. The zero value is ready.
 type pool[T any] []*T
 
-// get takes a value out of the pool. An empty pool first allocates perRoom new ones at once.
+// get takes a value out of the pool. If empty, the pool first allocates perRoom values at once.
 func (p *pool[T]) get() *T {
 	if len(*p) == 0 {
 		for more := make([]T, perRoom); len(more) > 0; more = more[1:] {
@@ -200,20 +201,20 @@ func (p *pool[T]) put(x *T) {
 	}
 }
 
-// add processes an identified record, which leaves at once, or waits in its collective for the other ranks' records. Collectives that end by the record, or
-// have to for lack of memory, are closed, and put into leaving.
+// add processes an identified record: it leaves at once, or waits in its collective for the records of other ranks. Collectives that end, by this record or for
+// lack of memory, are closed, and put into leaving.
 func (j *joiner) add(in *input, r *record) {
 	switch {
 	case r.track == nil: // no rank shares the operation
-		j.end(j.single(r), Complete)
+		j.end(j.newSingle(r), Complete)
 	case r.op.Ordinal:
-		j.by(byCount).join(in, r)
+		j.joiningOf(byCount).join(in, r)
 	default:
-		j.by(byNumber).join(in, r)
+		j.joiningOf(byNumber).join(in, r)
 	}
-	j.lookAgain(againMost)
+	j.settleAgain(againMost)
 	j.close()
-	j.bound()
+	j.limitMemory()
 }
 
 // From says where the records of an Input are from.
@@ -264,7 +265,7 @@ func (j *Joiner[H]) Input(from From, take func(c *Collective, came []H)) *Input[
 	return &Input[H]{From: from, of: j, take: take, input: input{comms: make(map[string]*communicator)}}
 }
 
-// Heard ends the silence of an input: collectives do not wait any more for its first record.
+// Heard records that an input will have no first record to wait for: collectives stop waiting for unknown ranks of this input.
 func (in *Input[H]) Heard() {
 	if in.started {
 		return
@@ -274,7 +275,7 @@ func (in *Input[H]) Heard() {
 	in.of.startInput(&in.input)
 }
 
-// Alive notes at Unix ns at that the input is still read, even without records.
+// Alive records that the input is still read at a time, Unix ns, even without records.
 func (in *Input[H]) Alive(at int64) {
 	in.Heard()
 	in.of.mu.Lock()
@@ -282,21 +283,21 @@ func (in *Input[H]) Alive(at int64) {
 	in.alive = max(in.alive, at)
 }
 
-// Begin notes an unfinished record, completed later: reading does not end before its End.
-func (in *Input[H]) Begin() { in.unfinished(1) }
+// Begin counts an unfinished record, which is completed later: reading does not end before its End.
+func (in *Input[H]) Begin() { in.addUnfinished(1) }
 
-// End notes that the unfinished record was added or given up.
-func (in *Input[H]) End() { in.unfinished(-1) }
+// End records that an unfinished record was added or given up.
+func (in *Input[H]) End() { in.addUnfinished(-1) }
 
-// unfinished adds n to the number of unfinished records.
-func (in *Input[H]) unfinished(n int) {
+// addUnfinished adds n to the number of unfinished records.
+func (in *Input[H]) addUnfinished(n int) {
 	in.of.mu.Lock()
 	defer in.of.mu.Unlock()
 	in.of.begun += n
 }
 
-// Add takes a rank's record of an operation, and came, its lines or offsets, read at Unix ns at. o is only read during the call. A line with records of several
-// ranks is added rank by rank, with the same came. false: a repeated record (see Settings.Remote), and came is not held.
+// Add takes the record of a rank, read at a time, Unix ns; came are its lines or offsets. o is only read during the call. A line with records of several ranks
+// is added rank by rank, with the same came. false: a repeated record (see Settings.Remote), and came is not kept.
 func (in *Input[H]) Add(o *op.Op, came []H, at int64) bool {
 	comm, src := in.communicator(o.Comm), in.source(o.Host, o.PID)
 	j := in.of
@@ -322,8 +323,8 @@ func (in *Input[H]) Resume() {
 	j.leave(in.take)
 }
 
-// Expire ends collectives whose last record was read before the given Unix ns, less a quarter of HangTimeout, the oldest first and about a batch of them.
-// math.MaxInt64 means the end of reading: all leave, once no record is unfinished.
+// Expire ends collectives whose last record was read before the given time, Unix ns, less a quarter of HangTimeout: the oldest first, about a batch of them per
+// call. math.MaxInt64 means the end of reading: every collective leaves, once no record is unfinished.
 func (in *Input[H]) Expire(before int64) {
 	j := in.of
 	j.mu.Lock()
@@ -332,8 +333,8 @@ func (in *Input[H]) Expire(before int64) {
 	j.leave(in.take)
 }
 
-// communicator finds or makes the communicator of an id. Mostly the id is the one before, and next the input's own map has the communicator: only for a new one
-// the Joiner is locked.
+// communicator returns the communicator of an id, made if absent. Mostly the id is that of the last record, else the map of the input has the communicator: the
+// Joiner is locked only for an id new to the input.
 func (in *Input[H]) communicator(id []byte) *communicator {
 	if in.comm != nil && in.id == string(id) {
 		return in.comm
@@ -344,7 +345,7 @@ func (in *Input[H]) communicator(id []byte) *communicator {
 			clear(in.comms)
 		}
 		in.of.mu.Lock()
-		c = in.of.find(in.of.runOf(&in.From), commKey{in.From.Family, spans.Name(id)})
+		c = in.of.communicator(in.of.runOf(&in.From), commKey{in.From.Family, spans.Name(id)})
 		in.of.mu.Unlock()
 		in.comms[string(id)] = c
 	}
@@ -352,7 +353,7 @@ func (in *Input[H]) communicator(id []byte) *communicator {
 	return c
 }
 
-// source finds or makes the writer of a record, a process on a host. The latest writers are looked at first: mostly the writer is one of them.
+// source returns the writer of a record, a process on a host, made if absent. The latest writers are checked first.
 func (in *Input[H]) source(host []byte, pid int64) *source {
 	for _, s := range slices.Backward(in.sources) {
 		if s.pid == pid && s.host == string(host) {
@@ -369,15 +370,15 @@ func (in *Input[H]) source(host []byte, pid int64) *source {
 	return s
 }
 
-// holds keeps the origins of records (a lent line of a file, an offset of a topic) apart from their content: only Joiner and Input depend on the type H. Freed
-// slots are recycled. The zero value is ready.
-type holds[H any] struct {
-	slots []hold[H]
+// origins keeps the origins of records (a lent line of a file, an offset of a topic) apart from their content: only Joiner and Input depend on the type H.
+// Freed slots are recycled. The zero value is ready.
+type origins[H any] struct {
+	slots []heldOrigin[H]
 	free  slot // the first free slot
 	used  int  // slots in use
 }
 
-type hold[H any] struct {
+type heldOrigin[H any] struct {
 	held H
 	next slot // the next slot of the same record; in a free slot the next free one
 }
@@ -385,25 +386,25 @@ type hold[H any] struct {
 // slot is the number of a hold, counted from 1.
 type slot int32
 
-// nowhere is the slot of a record without an origin.
-const nowhere slot = 0
+// noSlot is the slot of a record without an origin.
+const noSlot slot = 0
 
 // maxIdle bounds the memory of empty holds, in slots.
 const maxIdle = 1 << 16
 
-// put holds the origins of a record and returns their first slot.
-func (h *holds[H]) put(held []H) slot {
-	first := nowhere
+// put stores the origins of a record and returns the first of their slots.
+func (h *origins[H]) put(held []H) slot {
+	first := noSlot
 	for _, one := range slices.Backward(held) {
-		first = h.add(hold[H]{one, first})
+		first = h.add(heldOrigin[H]{one, first})
 	}
 	return first
 }
 
-// add puts a hold into the first free slot, or into a new one.
-func (h *holds[H]) add(one hold[H]) slot {
+// add stores an origin in the first free slot, or in a new one.
+func (h *origins[H]) add(one heldOrigin[H]) slot {
 	h.used++
-	if h.free == nowhere {
+	if h.free == noSlot {
 		h.slots = append(h.slots, one)
 		return slot(len(h.slots))
 	}
@@ -414,19 +415,19 @@ func (h *holds[H]) add(one hold[H]) slot {
 	return at
 }
 
-// take appends the origins of a record to to, in order, and frees their slots. first is the slot that put returned.
-func (h *holds[H]) take(to []H, first slot) []H {
-	for at := first; at != nowhere; {
+// take appends the origins of a record to the list to, in order, and frees their slots. first is the slot that put returned.
+func (h *origins[H]) take(to []H, first slot) []H {
+	for at := first; at != noSlot; {
 		s := &h.slots[at-1]
 		to = append(to, s.held)
 		next := s.next
-		*s = hold[H]{next: h.free}
+		*s = heldOrigin[H]{next: h.free}
 		h.free = at
 		at = next
 		h.used--
 	}
 	if h.used == 0 && len(h.slots) > maxIdle {
-		*h = holds[H]{}
+		*h = origins[H]{}
 	}
 	return to
 }

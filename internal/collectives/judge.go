@@ -12,20 +12,20 @@ import (
 	"github.com/trainbridge/trainbridge/internal/collectives/op"
 )
 
-// judge finds out who was late and whether the bandwidth is low, adds up links, and decides whether the collective is drawn. At last the leaving collective is
-// remembered for late records.
+// judge compares a collective with earlier ones: lateness, bandwidth, links. Then it decides whether the collective is drawn, and remembers the collective for
+// late records.
 func (j *joiner) judge(c *judged) {
 	j.compare(c)
-	if !c.known { // else its traffic was counted before the restart
-		j.follow(c)
+	if !c.known { // known: its traffic was counted before the restart
+		j.addLinks(c)
 	}
-	j.set.Conclusions.settle(c)
-	j.draw(c)
+	j.set.Conclusions.restoreOrRemember(c)
+	j.decideDrawn(c)
 	j.noteDeparture(c)
 }
 
-// compare compares the ranks' arrivals with each other, and the bandwidth with earlier ones. Arrivals compare only where no rank leaves before the last has
-// come.
+// compare judges the arrivals of the ranks against each other, and the bandwidth against earlier bandwidths. Arrivals are comparable only where no rank leaves
+// before the last has come.
 func (j *joiner) compare(c *judged) {
 	c.latest, c.slowest = -1, -1
 	c.baseline, c.deviation = math.NaN(), math.NaN()
@@ -38,8 +38,8 @@ func (j *joiner) compare(c *judged) {
 	j.judgeBandwidth(c)
 }
 
-// judgeArrivals finds how late each rank came, who came last and at which cost, and the stragglers: ranks that are late again and again (package late). All
-// ranks must have a duration that includes waiting.
+// judgeArrivals finds how late each rank came, who came last and at which cost, and the stragglers: ranks that are late again and again (package late). Nothing
+// is judged unless every rank has a duration that includes waiting.
 func (j *joiner) judgeArrivals(c *judged) {
 	j.arrivals = j.arrivals[:0]
 	for i := range c.parts {
@@ -64,7 +64,7 @@ func (j *joiner) judgeArrivals(c *judged) {
 	c.latest, c.lateMax, c.lateCost = res.Last, res.Max, res.Cost
 	for i, s := range res.Slow {
 		c.newlySlow = c.newlySlow || s.New
-		// Late here too, by more than half of the usual, and not only named before: in a dense row the first collective alone waits for the rank.
+		// Late in this collective, by more than half of the usual lateness: in a dense row only the first collective waits for the rank.
 		lateHere := c.lateOf(s.Rank) > s.Late/2
 		if c.slowest < 0 && (s.New || lateHere) {
 			c.slowest = i
@@ -76,14 +76,14 @@ func (j *joiner) judgeArrivals(c *judged) {
 	}
 }
 
-// judgeBandwidth compares the bandwidth with earlier bandwidths of the same operation and size, and sets baseline and deviation if the bandwidth is low. With
-// missing ranks no bandwidth is judged: the shortest duration may include the wait for one of them.
+// judgeBandwidth compares the bandwidth with earlier bandwidths of the same operation and size, and sets baseline and deviation if it is low. With missing
+// ranks nothing is judged: the shortest duration may include the wait for one of them.
 func (j *joiner) judgeBandwidth(c *judged) {
 	if c.lacksRanks() {
 		return
 	}
 	bandwidth := c.bus
-	if math.IsNaN(bandwidth) || c.commSize == 0 { // without a logged size only some of the collectives have a bus bandwidth (among): all are compared by alg
+	if math.IsNaN(bandwidth) || c.commSize == 0 { // without a logged size few collectives have a bus bandwidth (rankCount): alg is compared
 		bandwidth = c.alg
 	}
 	if math.IsNaN(bandwidth) {
@@ -93,12 +93,12 @@ func (j *joiner) judgeBandwidth(c *judged) {
 	if b == nil {
 		return
 	}
-	if of, _ := b.Observe(bandwidth); of.Low {
-		c.baseline, c.deviation = of.Median, of.Deviation
+	if judgement, _ := b.Observe(bandwidth); judgement.Low {
+		c.baseline, c.deviation = judgement.Median, judgement.Deviation
 	}
 }
 
-// lacksRanks reports whether ranks that wait for each other in the collective have no record here. A late record is without the others.
+// lacksRanks reports whether some rank of a collective has no record here, although the ranks wait for each other; always true for a late record.
 func (c *judged) lacksRanks() bool {
 	return !c.proxy && c.kind != op.Send && c.kind != op.Recv && (c.outcome == Late || c.missingCount > 0 || int(c.commSize) > c.ranks)
 }
@@ -106,14 +106,14 @@ func (c *judged) lacksRanks() bool {
 // maxBaselines bounds the baselines of a communicator: operations × buckets of sizes.
 const maxBaselines = 512
 
-// baselineOf finds the baseline of a collective's bandwidth; nil: no room.
+// baselineOf returns the baseline for the bandwidth of a collective, made if absent; nil: beyond maxBaselines.
 func (j *joiner) baselineOf(c *judged) *baseline.Baseline {
 	key := baselineKey{c.kind, c.name, baseline.Bucket(c.total)}
 	b := c.comm.baselines[key]
 	if b == nil && len(c.comm.baselines) < maxBaselines {
 		b = baseline.New(j.set.WindowSize, j.set.AnomalyThreshold)
 		c.comm.baselines[key] = b
-		j.remember(c.comm, baselineBytes*j.set.WindowSize)
+		j.countMemory(c.comm, baselineBytes*j.set.WindowSize)
 	}
 	return b
 }
@@ -135,15 +135,15 @@ const (
 	fewLinks   = 256
 )
 
-// follow adds up the traffic between ranks, and between nodes. Each linksEvery-th collective, or
-// fewEvery-th, names the hot and slow links of the run.
-func (j *joiner) follow(c *judged) {
+// addLinks adds the traffic of a collective to the links between ranks, and between nodes. Each linksEvery-th collective of a run, or fewEvery-th for few
+// links, gets the names of the hot and slow links.
+func (j *joiner) addLinks(c *judged) {
 	r := c.run
 	for i := range c.parts {
 		p := &c.parts[i]
 		j.noteNode(c.comm, p)
 		if p.more != nil {
-			r.followPart(c, p)
+			r.addLink(c, p)
 		}
 	}
 	every := linksEvery
@@ -155,7 +155,7 @@ func (j *joiner) follow(c *judged) {
 	}
 }
 
-// noteNode notes the node of a record's rank: further records name the rank as a peer, by its number alone.
+// noteNode records the node of the rank of a record: other records name the rank as a peer by its number alone.
 func (j *joiner) noteNode(comm *communicator, p *part) {
 	switch {
 	case p.rank < 0 || p.rank > MaxRank:
@@ -170,13 +170,13 @@ func (j *joiner) noteNode(comm *communicator, p *part) {
 			comm.nodes = make(map[int32]int32)
 		}
 		if !ok {
-			j.remember(comm, nodeBytes)
+			j.countMemory(comm, nodeBytes)
 		}
 		comm.nodes[p.rank] = p.src.node
 	}
 }
 
-// nodeOf returns the node of a rank that a record names; false: the rank has no record yet.
+// nodeOf returns the node of a rank that record p names; false: the rank has no record yet.
 func (c *judged) nodeOf(p *part, rank int32) (node int32, ok bool) {
 	nodes := c.comm.nodes
 	if p.how.global {
@@ -186,11 +186,11 @@ func (c *judged) nodeOf(p *part, rank int32) (node int32, ok bool) {
 	return node, ok
 }
 
-// followPart adds a record's traffic, if any, to the link between two ranks, and to the link between their hosts.
-func (r *run) followPart(c *judged, p *part) {
+// addLink adds the traffic of a record, if any, to the link between two ranks, and to the link between their hosts.
+func (r *run) addLink(c *judged, p *part) {
 	m := p.more
 	src, dst := m.sourceRank, m.destRank
-	if src < 0 && m.peer >= 0 && c.kind == op.Send { // has a peer in place of source and destination
+	if src < 0 && m.peer >= 0 && c.kind == op.Send { // names a peer, not source and destination
 		src, dst = p.rank, m.peer
 	}
 	otherEnd := c.proxy && src != p.rank // both ends of a transfer have a proxy: the sender's counts
@@ -218,7 +218,7 @@ func (r *run) followPart(c *judged, p *part) {
 	}
 }
 
-// nameLinks names links by their ranks: "3→4".
+// nameLinks returns the names of links by their ranks: "3→4".
 func nameLinks(pairs []links.Pair) (names []string) {
 	for _, l := range pairs {
 		names = append(names, strconv.Itoa(int(l.Src))+"→"+strconv.Itoa(int(l.Dst)))

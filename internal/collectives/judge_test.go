@@ -106,9 +106,9 @@ func TestInRow(t *testing.T) {
 		}
 		return of
 	}
-	_, even := inRow(row(0, 0, 1, 1))
+	_, even := countPerRank(row(0, 0, 1, 1))
 	assert.True(t, even)
-	_, even = inRow(row(0, 0, 1, 1, 1))
+	_, even = countPerRank(row(0, 0, 1, 1, 1))
 	assert.False(t, even)
 }
 

@@ -34,8 +34,8 @@ type Point struct {
 // in one series.
 const MetricShare = 5
 
-// learned appends the points of a batch of collectives: of each run the changed links, of each communicator once per window the scores of ranks and the offsets
-// of clocks. The first drawn collective of a run, and each drawn later with an earlier start, opens the run's span.
+// learned appends the points of a batch of collectives: for each run the changed links, for each communicator, once per window, the scores of ranks and the
+// offsets of clocks. The first drawn collective of a run, and each later one with an earlier start, opens the span of the run (Settings.OpenRun).
 func (j *joiner) learned(points []Point, batch []*Collective) []Point {
 	var done *run // its links are in points; collectives of a run mostly follow each other
 	first := len(points)
@@ -51,7 +51,7 @@ func (j *joiner) learned(points []Point, batch []*Collective) []Point {
 			done = r
 			points = r.linkPoints(points, c.end, j.set.Series/MetricShare)
 		}
-		if c.comm.due(j.set.WindowSize) {
+		if c.comm.isReportDue(j.set.WindowSize) {
 			c.comm.reported = c.comm.closed
 			points = j.scorePoints(points, c)
 			points = c.clockPoints(points)
@@ -63,13 +63,13 @@ func (j *joiner) learned(points []Point, batch []*Collective) []Point {
 	return points
 }
 
-// due reports whether ranks and clocks are to be reported again: at MinWindow collectives for the first time, then once per window.
-func (comm *communicator) due(window int) bool {
+// isReportDue reports whether ranks and clocks are to be reported: first after MinWindow collectives, then once per window.
+func (comm *communicator) isReportDue(window int) bool {
 	since := comm.closed - comm.reported
 	return since > 0 && comm.closed >= MinWindow && (since >= window || comm.reported == 0)
 }
 
-// scorePoints adds the scores of a communicator's ranks, if the run has series left for all of them; a communicator that got series once keeps them.
+// scorePoints appends the scores of the ranks of a communicator, if the run has series left for all of them; a communicator that got series keeps them.
 func (j *joiner) scorePoints(points []Point, c *Collective) []Point {
 	comm, r := c.comm, c.run
 	if !comm.scored && r.scores+len(comm.hosts) <= j.set.Series/MetricShare {
@@ -90,7 +90,7 @@ func (j *joiner) scorePoints(points []Point, c *Collective) []Point {
 	return points
 }
 
-// clockPoints adds the offsets of the clocks in a collective, and their uncertainties, in seconds.
+// clockPoints appends the offsets of the clocks in a collective and their uncertainties, s.
 func (c *Collective) clockPoints(points []Point) []Point {
 	for _, o := range c.offsets {
 		src := c.run.hosts[o.clock]
@@ -108,8 +108,8 @@ func (c *Collective) clockPoints(points []Point) []Point {
 	return points
 }
 
-// linkPoints adds the points of a run's changed links between ranks, and of all links between nodes, at Unix ns at. most is the number of links of each kind
-// with a series of their own; the rest share one.
+// linkPoints appends points for the changed links of a run between ranks, and for all links between nodes, at a time, Unix ns. most is the number of links of
+// each kind with a series of their own; further links share one.
 func (r *run) linkPoints(points []Point, at int64, most int) []Point {
 	if !r.moved {
 		return points
@@ -118,8 +118,8 @@ func (r *run) linkPoints(points []Point, at int64, most int) []Point {
 	if r.since == 0 {
 		r.since = at
 	}
-	r.reportedAt = max(at, r.reportedAt, r.since)    // a later count must not have an older time
-	beyond := func(metric string, rest links.Pair) { // adds the point of the links without a series
+	r.reportedAt = max(at, r.reportedAt, r.since)         // a later count must not have an older time
+	addOverflow := func(metric string, rest links.Pair) { // appends the point of the links without a series
 		if rest.Bytes > 0 {
 			p := r.linkPoint(metric, rest)
 			p.overflow = true
@@ -127,18 +127,18 @@ func (r *run) linkPoints(points []Point, at int64, most int) []Point {
 		}
 	}
 	r.links.Walk(most, func(l links.Pair) { points = r.rankLink(points, l) })
-	beyond(spans.MetricNCCLLinkIO, r.links.Overflow(most))
+	addOverflow(spans.MetricNCCLLinkIO, r.links.Overflow(most))
 	r.between.Walk(most, func(l links.Pair) {
 		p := r.linkPoint(spans.MetricNCCLNodeIO, l)
 		p.sourceHost, p.destinationHost = r.nodeNames[l.Src], r.nodeNames[l.Dst]
 		p.Source, p.Destination = op.Unknown, op.Unknown
 		points = append(points, p)
 	})
-	beyond(spans.MetricNCCLNodeIO, r.between.Overflow(most))
+	addOverflow(spans.MetricNCCLNodeIO, r.between.Overflow(most))
 	return points
 }
 
-// rankLink adds the points of a link between two ranks, if the link has had records since the last report: the bytes until now, and the latest bandwidth.
+// rankLink appends the points of a link between two ranks, if the link had records since the last report: its bytes so far, and the latest bandwidth.
 func (r *run) rankLink(points []Point, l links.Pair) []Point {
 	key := [2]int32{l.Src, l.Dst}
 	if r.reportedRecords[key] == l.Records {
@@ -156,7 +156,7 @@ func (r *run) rankLink(points []Point, l links.Pair) []Point {
 	return points
 }
 
-// linkPoint returns the point of the bytes of a link since the run's first traffic.
+// linkPoint returns the point for the bytes of a link since the first traffic of the run.
 func (r *run) linkPoint(metric string, l links.Pair) Point {
 	return Point{Metric: metric, Run: r.id, Start: r.since, At: r.reportedAt, Value: float64(l.Bytes), Rank: op.Unknown, Source: l.Src, Destination: l.Dst}
 }
@@ -196,7 +196,7 @@ func Metrics(points []Point, service, scope, version string) pmetric.Metrics {
 	return md
 }
 
-// begin declares the point's metric in m, as registered under its name, and returns the place of its points.
+// begin declares the metric of the point in m, as registered under its name, and returns the list for its points.
 func (p *Point) begin(m pmetric.Metric) pmetric.NumberDataPointSlice {
 	d := spans.MetricNamed(p.Metric)
 	d.Declare(m)
@@ -206,7 +206,7 @@ func (p *Point) begin(m pmetric.Metric) pmetric.NumberDataPointSlice {
 	return m.Gauge().DataPoints()
 }
 
-// put writes the point: a count, with a start, as an integer, a gauge as a float.
+// put writes the point: a count (with a start) as an integer, a gauge as a float.
 func (p *Point) put(dp pmetric.NumberDataPoint) {
 	dp.SetTimestamp(spans.Timestamp(p.At))
 	if p.Start != 0 {
@@ -218,7 +218,7 @@ func (p *Point) put(dp pmetric.NumberDataPoint) {
 	p.describe(dp.Attributes())
 }
 
-// describe writes the attributes of the point, the known ones.
+// describe writes the known attributes of the point.
 func (p *Point) describe(m pcommon.Map) {
 	// Not on the resource: Prometheus would have no labels, and a single series for several collectors and processes.
 	putText(m, spans.AttrCollector, p.collector)

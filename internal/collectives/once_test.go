@@ -162,7 +162,7 @@ func TestLateName(t *testing.T) {
 // Origins are taken once, in order, and their slots are recycled.
 func TestHolds(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
-	var h holds[int]
+	var h origins[int]
 	want, n := map[slot][]int{}, 0
 	for range 10_000 {
 		if rnd.IntN(2) == 0 && len(want) < 100 {
@@ -181,8 +181,8 @@ func TestHolds(t *testing.T) {
 		}
 	}
 	assert.LessOrEqual(t, len(h.slots), 300)
-	assert.Equal(t, nowhere, h.put(nil))
-	assert.Empty(t, h.take(nil, nowhere))
+	assert.Equal(t, noSlot, h.put(nil))
+	assert.Empty(t, h.take(nil, noSlot))
 	for at := range want {
 		h.take(nil, at)
 	}
@@ -191,7 +191,7 @@ func TestHolds(t *testing.T) {
 
 // Where much was held, the values are forgotten together with their room.
 func TestHoldsForget(t *testing.T) {
-	var h holds[int]
+	var h origins[int]
 	var all []slot
 	for i := range maxIdle + 1 {
 		all = append(all, h.put([]int{i}))

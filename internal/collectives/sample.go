@@ -22,7 +22,7 @@ const precision = 4
 // certain is the tracestate of spans drawn whatever the rate is: each stands for itself.
 const certain = "ot=th:0"
 
-// newSampler makes a sampler that draws a share of the collectives, 0..1.
+// newSampler returns a sampler that draws a share of the collectives, 0 to 1.
 func newSampler(rate float64) sampler {
 	threshold, err := sampling.ProbabilityToThresholdWithPrecision(rate, precision)
 	if err != nil { // the rate is 0, or all but 0
@@ -31,7 +31,8 @@ func newSampler(rate float64) sampler {
 	return sampler{threshold, "ot=th:" + threshold.TValue()}
 }
 
-// draws reports whether a collective is drawn by chance, and the tracestate of its spans. The randomness is in the ids: every collector draws the same ones.
+// draws reports whether a collective is drawn by chance, and the tracestate for its spans. The randomness is in the ids, so every collector draws the same
+// collectives.
 func (s *sampler) draws(c *closed) (state string, ok bool) {
 	if !c.byID {
 		return s.chosen, s.threshold.ShouldSample(sampling.TraceIDToRandomness(c.trace))
@@ -41,9 +42,9 @@ func (s *sampler) draws(c *closed) (state string, ok bool) {
 	return s.chosen + ";rv:" + rnd.RValue(), s.threshold.ShouldSample(rnd)
 }
 
-// draw decides whether a collective is drawn, with its ranks, and sets the tracestate of its spans, but of a late record's, whose root has left. If not drawn
-// (undrawn), its root leaves alone, for components that join and count.
-func (j *joiner) draw(c *judged) {
+// decideDrawn decides whether a collective is drawn, with its ranks, and sets the tracestate of its spans. If not (undrawn), only its root leaves, for
+// components that join and count. A late record is drawn if its collective was.
+func (j *joiner) decideDrawn(c *judged) {
 	if j.set.SampleRate >= 1 {
 		return
 	}
@@ -61,7 +62,7 @@ func (j *joiner) draw(c *judged) {
 	}
 }
 
-// unusual reports whether anything is wrong in the collective, or newly right again: such a collective is drawn whatever the rate is.
+// unusual reports whether anything is wrong in the collective, or no longer wrong: such a collective is always drawn.
 func (c *judged) unusual() bool {
 	faulty := c.errs > 0 || c.retries > 0 || c.hang || c.mismatch
 	incomplete := c.missingCount > 0 || len(c.stuck) > 0 || !c.joined && !c.proxy && c.parts[0].state != op.Completed

@@ -31,7 +31,7 @@ type JoinConfig struct {
 	MaxStateBytes int64 `mapstructure:"max_state_bytes"`
 }
 
-// DefaultJoinConfig returns the JoinConfig where nothing else is configured.
+// DefaultJoinConfig returns the default JoinConfig.
 func DefaultJoinConfig() JoinConfig {
 	return JoinConfig{
 		Collector: spans.Collector(), SampleRate: 1, WindowSize: 50, AnomalyDetection: true, AnomalyThreshold: 3.5, HangTimeout: 5 * time.Minute,
@@ -55,7 +55,7 @@ var (
 	errMaxStateBytes = fmt.Errorf("'max_state_bytes' must be at least %d", MinState)
 )
 
-// Check calls check for each key with whether its value is allowed, and the error if not, which names the key.
+// Check calls check for each key, with whether its value is allowed and the error for a value that is not; the error names the key.
 func (c *JoinConfig) Check(check func(ok bool, err error)) {
 	check(c.SampleRate >= 0 && c.SampleRate <= 1, errSampleRate)
 	check(c.WindowSize >= MinWindow && c.WindowSize <= maxWindow, errWindow)

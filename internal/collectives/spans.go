@@ -18,9 +18,9 @@ const (
 	maxAround = 10
 )
 
-// AddSpans writes the spans of collectives that have left, for a service name: first all roots, then the ranks with their phases and details, at last the
-// aggregates. from is called before spans are added, with the place in the batch that they are of (Collective.Place, Collective.Records). A second call with
-// the same collectives writes the same spans.
+// AddSpans writes the spans of collectives that have left, for a service name: first the roots, then the ranks with their phases and details, last the
+// aggregates. from is called before the spans of a collective or record are added, with its place in the batch (Collective.Place, Collective.Records). A second
+// call with the same collectives writes the same spans.
 func AddSpans(out *spans.Batch, service string, batch []*Collective, from func(place int)) {
 	bd := builder{Batch: out, service: service, batch: batch, from: from}
 	bd.roots()
@@ -39,8 +39,8 @@ type builder struct {
 	from    func(place int)
 }
 
-// roots adds the root span of each collective, and the spans of single operations and of proxies. A late record has no root: its collective's
-// was sent before. An undrawn collective has one, from which components join and count, and which no backend gets.
+// roots adds the root span of each collective, and the spans of single operations and of proxies. A late record gets no root: the root of its collective was
+// sent before. An undrawn collective gets a root, which components join and count, and no backend receives.
 func (bd *builder) roots() {
 	for _, c := range bd.batch {
 		bd.from(c.Place)
@@ -56,7 +56,7 @@ func (bd *builder) roots() {
 	}
 }
 
-// ranks adds the spans of the ranks, the first rank of all collectives, then the second, and further: spans of one resource are consecutive.
+// ranks adds the spans of the ranks: the first rank of every collective, then the second, and so on, so that spans of one resource are consecutive.
 func (bd *builder) ranks() {
 	for nth, more := 0, true; more; nth++ {
 		more = false
@@ -66,7 +66,7 @@ func (bd *builder) ranks() {
 			}
 			more = true
 			if nth == 0 {
-				c.fit() // decides about the spans of all its ranks
+				c.fitToTrace() // decides about the spans of all its ranks
 			}
 			if p := &c.parts[nth]; !p.left {
 				bd.from(c.placeOf(p))
@@ -84,7 +84,7 @@ func (c *Collective) placeOf(p *part) int {
 	return c.Place
 }
 
-// aggregates adds the spans that stand for spans without room.
+// aggregates adds the spans that stand for spans without room in the trace.
 func (bd *builder) aggregates() {
 	for _, c := range bd.batch {
 		if c.crowded {
@@ -94,12 +94,12 @@ func (bd *builder) aggregates() {
 	}
 }
 
-// resource returns the resource of a rank's spans: who wrote its record.
+// resource returns the resource of the spans of a rank: the process that wrote its record.
 func (bd *builder) resource(c *Collective, p *part) spans.Resource {
 	return spans.Resource{Service: bd.service, RunID: c.run.id, Host: p.src.host, PID: p.src.pid, JoinBy: c.joinBy(), RecordOnly: c.undrawn, Time: p.how.time}
 }
 
-// joinBy returns how the collective came into its trace; empty: the trace is its own.
+// joinBy returns spans.JoinByID if an id in the log decided the trace; else empty: the trace is of the collective alone.
 func (c *Collective) joinBy() string {
 	if c.byID {
 		return spans.JoinByID
@@ -107,8 +107,8 @@ func (c *Collective) joinBy() string {
 	return ""
 }
 
-// root adds the span of a collective as a whole, linked to the span of its run. The source of its times is the first rank's; if a record of any rank
-// has no clock, synthetic.
+// root adds the span of a collective, linked to the span of its run. The source of its times is that of the first rank, or synthetic if the record of any rank
+// has no clock.
 func (bd *builder) root(c *Collective) {
 	source := c.parts[0].how.time
 	for i := range c.parts {
@@ -126,7 +126,7 @@ func (bd *builder) root(c *Collective) {
 	status(s, c.errs, c.retries, c.hang)
 }
 
-// status marks spans of operations that had errors, did not complete or were retried: Jaeger and Tempo show them in red.
+// status marks a span as failed if its operation had errors, did not complete or was retried: Jaeger and Tempo show the span in red.
 func status(s ptrace.Span, errs, retries int64, hang bool) {
 	message := ""
 	switch {
@@ -161,7 +161,7 @@ func (bd *builder) single(c *Collective) {
 	}
 }
 
-// detailsOf adds the details below a single span. Too many for a trace are summed up instead (aggregates).
+// detailsOf adds the details below a single span. If they are too many for a trace, they are summed up instead (aggregates).
 func (bd *builder) detailsOf(c *Collective, p *part) {
 	if p.more == nil {
 		return
@@ -200,7 +200,7 @@ func (bd *builder) proxy(c *Collective) {
 func (bd *builder) rank(c *Collective, p *part) {
 	id, res := c.rankID(p), bd.resource(c, p)
 	start, end := p.start, p.end
-	last := c.phased() && p == &c.parts[c.latest]
+	last := c.hasPhases() && p == &c.parts[c.latest]
 	if last {
 		start, end = c.lastRankSpan(p)
 	}
@@ -223,11 +223,11 @@ func (bd *builder) rank(c *Collective, p *part) {
 		status(s, p.more.errors, p.more.retries, false)
 	}
 	// Phases, one after the other: late (the last rank only), waiting, transferring.
-	if c.phased() && !p.plain {
+	if c.hasPhases() && !p.plain {
 		if last {
 			bd.phase(c, id, spans.SpanNCCLLate, start+Ahead, p.start)
 		}
-		begun := c.begun(p)
+		begun := c.transferStart(p)
 		bd.phase(c, id, spans.SpanNCCLWait, p.start, begun)
 		bd.phase(c, id, spans.SpanNCCLTransfer, begun, p.end)
 	}
@@ -236,24 +236,26 @@ func (bd *builder) rank(c *Collective, p *part) {
 	}
 }
 
-// phase adds the span of a part of a rank's time, unless empty, behind the rank's span. The name is its only content.
+// phase adds a phase of a rank, from one time to another, Unix ns, below the span of the rank; nothing if empty. The name is its only content.
 func (bd *builder) phase(c *Collective, rank pcommon.SpanID, name string, from, to int64) {
 	if to > from {
 		bd.AddPart(&spans.Span{
-			Trace: c.trace, ID: spans.SpanID(parent16(c.trace, rank), name, nil), Parent: rank, Name: name, Kind: ptrace.SpanKindInternal, State: c.state,
+			Trace: c.trace, ID: spans.SpanID(childTrace(c.trace, rank), name, nil), Parent: rank, Name: name, Kind: ptrace.SpanKindInternal, State: c.state,
 			Start: from, End: to,
 		})
 	}
 }
 
-// phased reports whether waiting and transferring are told apart: the last rank and the transfer time are known, and the ranks came more than leaving apart.
-func (c *Collective) phased() bool { return c.latest >= 0 && c.transfer > 0 && c.lateMax > leaving }
+// hasPhases reports whether waiting and transferring are distinguished: the last rank and the transfer time are known, and the lateness exceeds leaveSpread.
+func (c *Collective) hasPhases() bool {
+	return c.latest >= 0 && c.transfer > 0 && c.lateMax > leaveSpread
+}
 
-// leaving is how far apart ranks leave a collective, ns: a shorter time is no waiting.
-const leaving = 10_000
+// leaveSpread is how far apart ranks leave a collective, ns: a shorter lateness is not seen as waiting.
+const leaveSpread = 10_000
 
-// begun returns when the transfer began for a rank: all leave together, and the transfer took as long for all as for the last rank.
-func (c *Collective) begun(p *part) int64 { return max(p.start, p.end-c.transfer) }
+// transferStart returns when the transfer began for a rank, Unix ns: the ranks leave together, and the transfer took each as long as the last rank.
+func (c *Collective) transferStart(p *part) int64 { return max(p.start, p.end-c.transfer) }
 
 // Ahead is how far the row of the last rank begins before the row of the first, ns: Jaeger, with a precision of µs, draws spans with the same start in any
 // order, and among spans with the same end its longest path goes through the earliest start.
@@ -281,15 +283,15 @@ func (c *Collective) lastRankSpan(p *part) (start, end int64) {
 	return start - Ahead, end
 }
 
-// details adds the details below a span parent, of a rank or a single operation: channels and network proxies, as their names say. A detail is below the detail
-// that encloses it, if any; op.Detail.Under is always of an earlier one.
+// details adds the details of a rank or a single operation below the span parent: channels and network proxies. A detail lies below the detail that encloses
+// it, if any (op.Detail.Under, which is always an earlier one).
 func (bd *builder) details(c *Collective, p *part, parent pcommon.SpanID) {
 	ids := make([]pcommon.SpanID, len(p.more.details))
 	var key [8]byte
 	for i := range p.more.details {
 		d := &p.more.details[i]
 		binary.BigEndian.PutUint32(key[:], uint32(i))
-		ids[i] = spans.SpanID(parent16(c.trace, parent), d.name, key[:4])
+		ids[i] = spans.SpanID(childTrace(c.trace, parent), d.name, key[:4])
 		under := parent
 		if d.parent >= 0 && int(d.parent) < i {
 			under = ids[d.parent]
@@ -310,7 +312,7 @@ func (bd *builder) details(c *Collective, p *part, parent pcommon.SpanID) {
 	}
 }
 
-// within returns the time of a detail of p, Unix ns. A missing start or end follows from the duration; without both the detail begins with p.
+// within returns the start and end of a detail of p, Unix ns. A missing start or end follows from the duration; without both, the detail begins with p.
 func (d *detail) within(p *part) (start, end int64) {
 	took := max(d.duration, 0)
 	switch {

@@ -10,8 +10,8 @@ import (
 	"github.com/trainbridge/trainbridge/internal/collectives/op"
 )
 
-// time corrects clocks, and finds when the whole began and ended, durations and bandwidths.
-func (j *joiner) time(c *closed) {
+// measureTimes corrects clocks, and finds start and end of the collective, durations and bandwidths.
+func (j *joiner) measureTimes(c *closed) {
 	severalClocks := false
 	for i := range c.parts {
 		severalClocks = severalClocks || c.parts[i].src.clock != c.parts[0].src.clock
@@ -43,7 +43,7 @@ func (j *joiner) time(c *closed) {
 // maxUncertainty is the uncertainty from which on an offset is useless, ns.
 const maxUncertainty = 1e9
 
-// offsets updates the estimate of the hosts' clocks from a collective, and sets the known offsets of the clocks in the collective. With CorrectClock the
+// offsets updates the estimate of the clocks of the hosts from a collective, and sets the known offsets of the clocks in the collective. With CorrectClock the
 // offsets are subtracted from the times.
 func (j *joiner) offsets(c *closed) {
 	j.observeEnds(c)
@@ -63,11 +63,11 @@ func (j *joiner) offsets(c *closed) {
 	c.reference = c.run.hosts[est.Reference()].name
 	c.corrected = j.set.CorrectClock
 	if c.corrected {
-		c.correct()
+		c.correctClocks()
 	}
 }
 
-// observeEnds passes the ends of a collective's records to the run's estimator of clocks, if all ranks left together: then the ends differ as the clocks do.
+// observeEnds gives the ends of the records to the clock estimator of the run, if the ranks left together: then the ends differ only by the clocks.
 func (j *joiner) observeEnds(c *closed) {
 	if !c.kind.Symmetric() || c.mismatch || !c.sure {
 		return
@@ -81,8 +81,8 @@ func (j *joiner) observeEnds(c *closed) {
 	c.run.est.Observe(j.ends)
 }
 
-// correct subtracts the offsets from the times.
-func (c *closed) correct() {
+// correctClocks subtracts the offsets of the clocks from the times.
+func (c *closed) correctClocks() {
 	for i := range c.parts {
 		p := &c.parts[i]
 		if o := c.offset(p.src.clock); o != nil && !p.how.synthetic {
@@ -95,9 +95,9 @@ func (c *closed) correct() {
 // leastApart is the smallest difference of clocks worth an attribute of the root, ns: below, clocks are as good as in most logs.
 const leastApart = 1e6
 
-// apart returns how far the clocks of the collective may be apart, with the uncertainty of their offsets, ns.
-func (c *closed) apart() float64 {
-	least, most := 0.0, 0.0 // the reference's
+// clockSpread returns how far the clocks of the collective may differ, including the uncertainty of their offsets, ns.
+func (c *closed) clockSpread() float64 {
+	least, most := 0.0, 0.0 // the reference has offset 0
 	for i := range c.offsets {
 		o := &c.offsets[i]
 		least, most = min(least, o.offset-o.uncertainty), max(most, o.offset+o.uncertainty)
@@ -115,13 +115,13 @@ func (c *closed) offset(clock int32) *clockOffset {
 	return nil
 }
 
-// measure finds durations and bandwidths of the collective. The longest duration is of the rank that came first; the shortest, of the last, is the transfer.
-// The algorithm bandwidth is of the transfer; busMean is the mean over the ranks, as the log reports or by each rank's duration.
+// measure finds durations and bandwidths of the collective. The longest duration is that of the rank that came first; the shortest, of the last, is the
+// transfer. The algorithm bandwidth is of the transfer; busMean is the mean over the ranks, as logged or by the duration of each rank.
 func (c *closed) measure() {
 	c.duration, c.transfer = op.Unknown, op.Unknown
 	c.alg, c.bus, c.busMean = math.NaN(), math.NaN(), math.NaN()
 	c.factor = math.NaN()
-	if f, ok := busFactor(c.kind, c.among(), isInNetwork([]byte(c.algorithm))); ok {
+	if f, ok := busFactor(c.kind, c.rankCount(), isInNetwork([]byte(c.algorithm))); ok {
 		c.factor = f
 	}
 	var sum, n float64 // of the ranks' own bus bandwidths
@@ -141,11 +141,11 @@ func (c *closed) measure() {
 		if c.transfer < 0 || p.duration < c.transfer {
 			c.transfer = p.duration
 		}
-		if off := c.off(p); off > c.disagreement {
+		if off := c.disagreementOf(p); off > c.disagreement {
 			c.disagreement = off
 		}
 	}
-	if c.unconfirmed() { // who came last may not be here
+	if c.unconfirmed() { // the rank that came last may be missing
 		c.transfer = op.Unknown
 	}
 	if c.joined && n > 0 && !c.unconfirmed() {
@@ -157,10 +157,10 @@ func (c *closed) measure() {
 	}
 }
 
-// among returns the number of ranks of the collective; 0: unknown. VCCL's schema has no size of a communicator, but a record may name the next rank of its
-// ring: if the ring leads through all records and back to the first, no rank lacks a record. Nor does the schema say whether the size of an AllGather is of one
-// rank or of all: in that case the number is useless.
-func (c *closed) among() int {
+// rankCount returns the number of ranks of the collective; 0: unknown. VCCL does not log the size of a communicator, but a record may name the next rank of its
+// ring: if the ring leads through all records and back to the first, no rank lacks a record. VCCL does not log either whether the size of an AllGather is of
+// one rank or of all, so for such operations the number is useless, and 0 is returned.
+func (c *closed) rankCount() int {
 	if c.commSize > 0 || !c.joined || c.unconfirmed() || len(c.parts) < 2 {
 		return int(c.commSize)
 	}
@@ -184,7 +184,7 @@ func (c *closed) among() int {
 // Rounding: a duration of whole µs and a bandwidth of few digits may differ by this much.
 const roundingShare = 0.02
 
-// bandwidth is S/t of one rank, By/s; NaN: unknown. The factor makes it a bus bandwidth.
+// bandwidth returns the algorithm bandwidth of one rank, size by duration, By/s; NaN: unknown.
 func (c *closed) bandwidth(p *part) float64 {
 	if c.total <= 0 || p.duration <= 0 || p.state != op.Completed {
 		return math.NaN()
@@ -192,7 +192,8 @@ func (c *closed) bandwidth(p *part) float64 {
 	return float64(c.total) / (float64(p.duration) / 1e9)
 }
 
-// ownBandwidth returns the bandwidth of a rank without its waiting, By/s: where all wait for all, the bandwidth of the transfer. NaN: unknown.
+// ownBandwidth returns the bandwidth of a rank without its waiting, By/s; NaN: unknown. Where the ranks wait for each other, that is the bandwidth of the
+// transfer.
 func (c *closed) ownBandwidth(p *part) float64 {
 	if !c.kind.Symmetric() || !p.how.waits {
 		return c.bandwidth(p)
@@ -203,19 +204,19 @@ func (c *closed) ownBandwidth(p *part) float64 {
 	return c.alg
 }
 
-// off returns how far the bandwidth in the log is from the bandwidth by size and duration, of a rank: |recomputed − reported| / recomputed. Bus bandwidths are
-// compared, or, if one is unknown, algorithm bandwidths. 0: within rounding, or nothing to compare.
-func (c *closed) off(p *part) float64 {
+// disagreementOf returns how far the bandwidth logged for a rank differs from the bandwidth by size and duration: |recomputed − reported| / recomputed. Bus
+// bandwidths are compared, or, if one is unknown, algorithm bandwidths. 0: within rounding, or nothing to compare.
+func (c *closed) disagreementOf(p *part) float64 {
 	alg := c.bandwidth(p)
 	recomputed, reported := alg*c.factor, p.reportedBus
 	if math.IsNaN(reported) || math.IsNaN(recomputed) {
 		recomputed, reported = alg, p.reportedAlg
 	}
-	off := math.Abs(recomputed-reported) / recomputed
-	if math.IsNaN(off) || off <= roundingShare {
+	difference := math.Abs(recomputed-reported) / recomputed
+	if math.IsNaN(difference) || difference <= roundingShare {
 		return 0
 	}
-	return off
+	return difference
 }
 
 // The factor between algorithm and bus bandwidth: busbw = algbw · f(n), algbw = S/t.
@@ -224,9 +225,9 @@ func (c *closed) off(p *part) float64 {
 // sendrecv.cu: 1. S is the size of nccl-tests: for AllGather, ReduceScatter, AllToAll, Gather and Scatter the bytes of all ranks together, else of the buffer
 // or message (op.Op.Total).
 
-// busFactor is f(n) of an operation among n ranks. ok is false without a factor: for a communicator of one rank; for an unknown number of ranks (n ≤ 0), which
-// may be one, except of Send and Recv, which are between two; and for operations unknown in nccl-tests. inNetwork: switches did the reduction (see
-// isInNetwork), which matters for AllReduce only; the document has no factor for more operations.
+// busFactor returns f(n) of an operation among n ranks. false: no factor, for a communicator of one rank; for an unknown number of ranks (n ≤ 0), which may be
+// one, except for Send and Recv, which are between two; and for operations unknown in nccl-tests. inNetwork: switches did the reduction (see isInNetwork),
+// which matters for AllReduce only, as the document has no factor for other operations.
 func busFactor(kind op.Kind, ranks int, inNetwork bool) (f float64, ok bool) {
 	if ranks == 1 || ranks < 1 && kind != op.Send && kind != op.Recv {
 		return 0, false
@@ -246,7 +247,7 @@ func busFactor(kind op.Kind, ranks int, inNetwork bool) (f float64, ok bool) {
 	return 0, false
 }
 
-// isInNetwork reports whether an algorithm, as logged in either case, lets switches do the reduction.
+// isInNetwork reports whether switches do the reduction with an algorithm, as logged, in any case of letters.
 func isInNetwork(algorithm []byte) bool {
 	for _, name := range inNetwork {
 		if bytes.EqualFold(algorithm, name) {

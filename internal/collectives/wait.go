@@ -24,7 +24,7 @@ const (
 	detailBytes     = 96
 )
 
-// push puts a collective behind the others in the list, as the newest.
+// push appends a collective to the list, as the newest.
 func (w *waiting) push(c *open) {
 	c.older = w.newest
 	if w.newest != nil {
@@ -53,8 +53,9 @@ func (w *waiting) unlink(c *open) {
 	c.older, c.newer = nil, nil
 }
 
-// wait puts a collective, new or waiting, at the end of the list, because a record of it was read at Unix ns at. more is the memory of the record, in bytes.
-func (j *joiner) wait(c *open, at, more int64) {
+// markNewest moves a collective, new or waiting, to the end of the list, because a record of it was read at a time, Unix ns. more is the memory of the record,
+// in bytes.
+func (j *joiner) markNewest(c *open, at, more int64) {
 	c.last = max(c.last, at) // inputs are read concurrently
 	if !c.waiting {
 		c.track.insert(c)
@@ -68,7 +69,7 @@ func (j *joiner) wait(c *open, at, more int64) {
 	}
 }
 
-// enlist puts a collective that does not wait yet into the list, and counts its memory.
+// enlist adds a collective that does not wait yet to the list, and counts its memory.
 func (j *joiner) enlist(c *open) {
 	c.waiting = true
 	c.comm.open++
@@ -76,7 +77,7 @@ func (j *joiner) enlist(c *open) {
 	j.push(c)
 }
 
-// end ends the wait of a collective with the given outcome, and puts it into ended, for close.
+// end ends the wait of a collective with an outcome, and puts it into j.ended, for close.
 func (j *joiner) end(c *open, why Outcome) {
 	c.outcome = why
 	if c.waiting {
@@ -85,13 +86,13 @@ func (j *joiner) end(c *open, why Outcome) {
 	j.ended = append(j.ended, c)
 }
 
-// withdraw removes a collective from the waiting ones.
+// withdraw removes a collective from the list of waiting collectives and from its sequence.
 func (j *joiner) withdraw(c *open) {
 	j.unlink(c)
 	j.bytes -= c.bytes
 	c.comm.open--
 	c.waiting = false
-	if c.join != byTime { // else c is in no sequence
+	if c.join != byTime { // byTime: c is in no sequence
 		c.track.remove(c.seq)
 	}
 }
@@ -133,29 +134,29 @@ func (j *joiner) startInput(in *input) {
 // againMost bounds the collectives settled again with one record: leaving collectives go into the current batch.
 const againMost = 8
 
-// lookAgain settles again the collectives that waited for silent inputs, the oldest first, at most a number of them: those that are full now end.
-func (j *joiner) lookAgain(most int) {
+// settleAgain settles again up to most of the collectives that waited for silent inputs, the oldest first: collectives that are full now end.
+func (j *joiner) settleAgain(most int) {
 	for ; j.again != nil && most > 0; most-- {
 		c := j.again
 		j.again = c.newer
-		j.by(c.join).settle(c)
+		j.joiningOf(c.join).settle(c)
 	}
 }
 
-// bound keeps the memory of waiting collectives, and of the communicators' state, within MaxStateBytes: idle communicators are forgotten, and as long as too
-// much is left, the oldest collectives end incomplete, which makes more communicators idle.
-func (j *joiner) bound() {
+// limitMemory keeps the memory of waiting collectives, and of the state of communicators, within MaxStateBytes each: idle communicators are dropped, and while
+// that is not enough, the oldest collectives end incomplete, which makes more communicators idle.
+func (j *joiner) limitMemory() {
 	most := j.set.MaxStateBytes
-	for j.forget(); j.oldest != nil && max(j.bytes, j.remembered) > most; j.forget() {
-		j.drop(j.oldest, Evicted)
+	for j.dropIdle(); j.oldest != nil && max(j.bytes, j.remembered) > most; j.dropIdle() {
+		j.endIncomplete(j.oldest, Evicted)
 	}
 }
 
 // expireMost bounds the records that leave in one call of expire: a batch.
 const expireMost = 2_000
 
-// expire gives up the collectives whose last record was read before the given time, less a quarter of HangTimeout, the oldest first and about a batch of them:
-// callers call again until none is left. math.MaxInt64 is the end of reading: all leave, once no input has an unfinished record.
+// expire gives up the collectives whose last record was read before the given time, Unix ns, less a quarter of HangTimeout: the oldest first, about a batch of
+// them per call. Callers call again until none is left. math.MaxInt64 is the end of reading: every collective leaves, once no input has an unfinished record.
 func (j *joiner) expire(before int64) {
 	why := TimedOut
 	if before == math.MaxInt64 { // end of reading: the inputs first end their unfinished records
@@ -167,16 +168,16 @@ func (j *joiner) expire(before int64) {
 		j.aliveSince = before
 		before -= j.set.HangTimeout.Nanoseconds() / 4 // inputs give up unfinished records a little earlier
 	}
-	j.lookAgain(expireMost / usualParts) // about a batch of them
+	j.settleAgain(expireMost / usualParts) // about a batch of them
 	j.close()
 	for records := 0; j.oldest != nil && j.oldest.last < before && records < expireMost; {
 		records += len(j.oldest.parts)
-		j.drop(j.oldest, why)
+		j.endIncomplete(j.oldest, why)
 	}
 }
 
-// resume ends the collectives joined by number all of whose records were sent before a restart: their further records are late (departures). Collectives joined
-// by counting wait on: further records would not find one that has left.
+// resume ends the collectives joined by number whose records were all sent before a restart: their further records are late (departures). Collectives joined by
+// counting wait on, because further records would not find them.
 func (j *joiner) resume() {
 	var next *open
 	for c := j.oldest; c != nil; c = next {
@@ -188,8 +189,8 @@ func (j *joiner) resume() {
 	j.close()
 }
 
-// drop ends an incomplete collective, and closes all that end with it.
-func (j *joiner) drop(c *open, why Outcome) {
-	j.by(c.join).giveUp(c, why)
+// endIncomplete ends an incomplete collective, and closes every collective that ends with it.
+func (j *joiner) endIncomplete(c *open, why Outcome) {
+	j.joiningOf(c.join).giveUp(c, why)
 	j.close()
 }

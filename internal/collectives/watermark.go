@@ -5,7 +5,7 @@ import "math"
 // End returns when the last rank left the collective, Unix ns.
 func (c *Collective) End() int64 { return c.end }
 
-// Since returns the earliest start of a run's waiting collectives, by their records until now, Unix ns; math.MaxInt64: none waits.
+// Since returns the earliest start of the waiting collectives of a run, by their records so far, Unix ns; math.MaxInt64: no collective waits.
 func (j *Joiner[H]) Since(run string) int64 {
 	j.mu.Lock()
 	defer j.mu.Unlock()

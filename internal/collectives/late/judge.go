@@ -13,9 +13,9 @@ type weights struct {
 	usual int // a third of the sum is at or above this power
 }
 
-// counts adds a collective's weight, and reports whether the collective has evidence: the weight is at least about a sixteenth of the usual one. anew: the
-// usual weight has just risen, while few collectives were seen, by so much that the ones before should not have counted.
-func (w *weights) counts(weight float64) (ok, anew bool) {
+// addWeight adds the weight of a collective. ok: the collective has evidence, since its weight is at least about a sixteenth of the usual weight. anew: the
+// usual weight has just risen, while few collectives were seen, so much that earlier collectives should not have counted.
+func (w *weights) addWeight(weight float64) (ok, anew bool) {
 	at := bits.Len64(uint64(weight)) / 2 // the power of four
 	root := math.Cbrt(weight)
 	all := 0.
@@ -35,26 +35,27 @@ func (w *weights) counts(weight float64) (ok, anew bool) {
 	return at >= w.usual-weightPowers, few && w.usual > before+weightPowers
 }
 
-// moving is a moving average: plain over the first values, exponential (EWMA) later.
-type moving struct {
+// movingMean is a moving mean: plain over the first values, exponential (EWMA) later.
+type movingMean struct {
 	mean   float64
 	n      int     // calls of add
 	spread float64 // variance of mean, for values of variance 1: the inverse of the effective number of values
 }
 
-// add adds the mean of a number of values. memory is the least share of the new one in the average.
-func (m *moving) add(mean float64, values int, memory float64) {
+// add adds the mean of a number of values. memory is the least share of the new mean in the average.
+func (m *movingMean) add(mean float64, values int, memory float64) {
 	m.n++
 	share := max(1/float64(m.n), memory)
 	m.mean += share * (mean - m.mean)
 	m.spread = (1-share)*(1-share)*m.spread + share*share/float64(max(values, 1))
 }
 
-// restart forgets everything learnt in another unit, or from collectives that should not have counted. Named ranks stay named.
+// restart forgets everything learnt, because the unit of lateness changes (timed), or because earlier collectives should not have counted. Named ranks stay
+// named.
 func (w *Window) restart(timed bool) {
 	w.timed, w.counted = timed, 0
-	w.noise = [2]moving{}
-	w.cube, w.shift = moving{}, moving{}
+	w.noise = [2]movingMean{}
+	w.cube, w.shift = movingMean{}, movingMean{}
 	w.spread, w.ownNoise, w.spreadOf, w.transfer, w.sigma = 0, 0, 0, 0, 0
 	w.k, w.h, w.cut = math.Inf(1), math.Inf(1), math.Inf(1)
 	for i := range w.ranks {
@@ -62,21 +63,21 @@ func (w *Window) restart(timed bool) {
 	}
 }
 
-// forget drops the state of the rank's sums, but for whether the rank is named.
+// forget drops the sums of the rank. Whether the rank is named stays.
 func (r *rank) forget() {
 	r.held, r.ys, r.mean, r.means, r.ownVar, r.up, r.down, r.run = 0, 0, 0, 0, 0, 0, 0, 0
 }
 
-// judge takes the evidence of a collective (steps 1 to 4 of the package), of at least two and of at least half of the ranks known. A collective too light to
-// count only adds its cost to the last rank's. r is the result so far: who was last.
+// judge takes the evidence of a collective (steps 1 to 4 of the package), with at least two ranks and at least half of the known ranks. A collective too light
+// to count only adds its cost to the last rank. r is the result so far: who was last.
 func (w *Window) judge(arrivals []Arrival, b bounds, r *Result) {
 	others := w.medians(arrivals)
-	interval, starts := w.interval(arrivals, b.n)
+	interval, starts := w.medianWork(arrivals, b.n)
 	timed := 2*starts >= b.n // most ranks have a start
 	if timed && interval < 0 {
 		return // times exist, but not yet of two collectives
 	}
-	if timed != w.timed { // lateness has another unit from here on
+	if timed != w.timed { // the unit of lateness changes
 		w.weights = weights{}
 		w.restart(timed)
 	}
@@ -86,7 +87,7 @@ func (w *Window) judge(arrivals []Arrival, b bounds, r *Result) {
 		weight = 0
 		for i := range arrivals {
 			if arrivals[i].Duration >= 0 {
-				weight += min(math.Abs(others.behind(arrivals[i].Duration)), w.cut)
+				weight += min(math.Abs(others.lateness(arrivals[i].Duration)), w.cut)
 			}
 		}
 		weight /= float64(b.n)
@@ -95,7 +96,7 @@ func (w *Window) judge(arrivals []Arrival, b bounds, r *Result) {
 	if r.Last >= 0 {
 		last = w.at[r.Last]
 	}
-	counts, anew := w.weights.counts(weight)
+	counts, anew := w.weights.addWeight(weight)
 	if anew {
 		w.restart(timed)
 	}
@@ -105,14 +106,14 @@ func (w *Window) judge(arrivals []Arrival, b bounds, r *Result) {
 		}
 		return
 	}
-	// Steps 2 to 4: each rank's lateness behind the median of the others, in the unit and clipped, goes into the rank's sums.
+	// Steps 2 to 4: the lateness of each rank against the median of the others, in units and clipped, is added to the sums of the rank.
 	unit := 1. // of lateness, ns
 	if timed {
 		unit = max(interval, minWork*float64(b.shortest), 1)
 	}
 	w.counted++
 	w.transfer += max(1/float64(w.counted), noiseMemory) * (float64(b.shortest) - w.transfer)
-	w.limits() // before this collective's values change σ
+	w.setLimits() // before this collective's values change σ
 	w.best = 0
 	var t tally
 	w.halves = w.halves[:0]
@@ -120,17 +121,17 @@ func (w *Window) judge(arrivals []Arrival, b bounds, r *Result) {
 		if w.at[i] < 0 || arrivals[i].Duration < 0 {
 			continue
 		}
-		late, cost := others.behind(arrivals[i].Duration), int64(0)
+		late, cost := others.lateness(arrivals[i].Duration), int64(0)
 		if w.at[i] == last {
 			cost = r.Cost
 		}
-		p := w.push(w.at[i], late, cost, w.works[i])
-		w.sum(p, max(-w.cut, min(late/unit, w.cut)), &t)
+		p := w.pushCell(w.at[i], late, cost, w.works[i])
+		w.addValue(p, max(-w.cut, min(late/unit, w.cut)), &t)
 		if p.median > 0 && (w.best == 0 || p.median < w.best) {
 			w.best = p.median
 		}
 	}
-	w.learn(&t)
+	w.addTally(&t)
 }
 
 // tally has the sums over the ranks of a collective, for learn. The names are those of the averages in Window.
@@ -144,9 +145,9 @@ type tally struct {
 	n             int // ranks in means, ownVar and shift
 }
 
-// limits sets K, H and where lateness is cut off, by the collectives before (steps 2 to 4 of the package).
-func (w *Window) limits() {
-	if w.noise[1].n == 0 { // nothing is known of σ
+// setLimits sets K, H and the limit where lateness is clipped, from the collectives before (steps 2 to 4 of the package).
+func (w *Window) setLimits() {
+	if w.noise[1].n == 0 { // σ is unknown
 		return
 	}
 	rho := 0. // 1+ρ is the quotient of the differences (step 3)
@@ -178,11 +179,11 @@ func (w *Window) limits() {
 	w.cut = max(cutSigma*w.sigma, cutK*w.k)
 }
 
-// sum adds the next value y of a rank, clipped at the cut: to the tally of the noise, to the rank's mean, and to Page's sums. Values that come before σ, or
-// before the spread between the ranks is known, are kept in early, and added later.
-func (w *Window) sum(p *rank, y float64, t *tally) {
+// addValue adds the next value y of a rank, already clipped: to the noise in the tally, to the mean of the rank, and to Page's sums. Values that come before σ
+// or the spread between the ranks is known are kept in p.early, and added later.
+func (w *Window) addValue(p *rank, y float64, t *tally) {
 	w.addNoise(p, y, t)
-	if w.counted <= warmUp || w.noise[1].n == 0 { // nothing says yet where to cut off
+	if w.counted <= warmUp || w.noise[1].n == 0 { // the limit for clipping is not known yet
 		if int(p.held) < warmUp {
 			p.early[p.held] = y
 			p.held++
@@ -191,18 +192,18 @@ func (w *Window) sum(p *rank, y float64, t *tally) {
 	}
 	if p.means == 0 { // the mean begins with the values kept
 		for _, early := range p.early[:p.held] {
-			w.average(p, max(-w.cut, min(early, w.cut)), t)
+			w.updateMean(p, max(-w.cut, min(early, w.cut)), t)
 		}
 	}
-	w.average(p, y, t)
+	w.updateMean(p, y, t)
 	square := p.mean * p.mean
 	if w.spreadOf > 0 { // at most two standard deviations, squared: a single slow rank is not to widen the usual spread, which would hide the rank
-		square = min(square, max(4*w.spread, w.least()))
+		square = min(square, max(4*w.spread, w.negligible()))
 	}
 	t.means, t.ownVar, t.n = t.means+square, t.ownVar+p.ownVar, t.n+1
 	t.shift += max(-3*w.sigma, min(y, 3*w.sigma)) // a slow rank is hardly to raise K
 
-	if w.spreadOf == 0 { // nor is the usual spread between the ranks known
+	if w.spreadOf == 0 { // the usual spread between the ranks is not known yet
 		if int(p.held) < len(p.early) {
 			p.early[p.held] = y
 			p.held++
@@ -211,14 +212,14 @@ func (w *Window) sum(p *rank, y float64, t *tally) {
 	}
 	// Page's sums (step 4), with the values kept first.
 	for _, early := range p.early[:p.held] {
-		w.page(p, max(-w.cut, min(early, w.cut)))
+		w.updatePage(p, max(-w.cut, min(early, w.cut)))
 	}
 	p.held = 0
-	w.page(p, y)
+	w.updatePage(p, y)
 }
 
-// addNoise adds half the squared differences of a rank's next value y from its last value and from the one before to the tally (step 3 of the package). y is
-// the last value from now on.
+// addNoise adds half the squared differences between a rank's next value y and its last two values to the tally (step 3 of the package), and makes y the last
+// value.
 func (w *Window) addNoise(p *rank, y float64, t *tally) {
 	for lag := range int(p.ys) {
 		half := (y - p.y[lag]) * (y - p.y[lag]) / 2
@@ -231,8 +232,8 @@ func (w *Window) addNoise(p *rank, y float64, t *tally) {
 	p.y[1], p.y[0], p.ys = p.y[0], y, min(p.ys+1, 2)
 }
 
-// average adds y to a rank's moving mean, and once the mean is known well enough, the distance from the mean to the tally's third moment.
-func (w *Window) average(p *rank, y float64, t *tally) {
+// updateMean adds y to the moving mean of a rank. Once the mean is known well enough, the cube of the distance from the mean is added to the tally.
+func (w *Window) updateMean(p *rank, y float64, t *tally) {
 	if p.means >= warmUp {
 		d := y - p.mean
 		t.cube, t.cubes = t.cube+d*d*d, t.cubes+1
@@ -243,8 +244,9 @@ func (w *Window) average(p *rank, y float64, t *tally) {
 	p.ownVar = (1-share)*(1-share)*p.ownVar + share*share
 }
 
-// page adds y to Page's sums of a rank (step 4 of the package): the rank is named when the sum up passes H, and no longer when, named, the sum down does.
-func (w *Window) page(p *rank, y float64) {
+// updatePage adds y to Page's sums of a rank (step 4 of the package): the rank is named when the sum up passes H, and, if named, no longer when the sum down
+// does.
+func (w *Window) updatePage(p *rank, y float64) {
 	p.up = max(0, p.up+y-w.k)
 	// A named rank's run goes on: its lateness is the median since the rank became slow.
 	if p.up == 0 && !p.named {
@@ -267,17 +269,17 @@ func (w *Window) page(p *rank, y float64) {
 	}
 }
 
-// mostNoise bounds the part of a single squared difference in their mean: (3σ)², or one hiccup would pass everything off as noise. The bound is never too
-// small for the mean to grow.
+// mostNoise returns the largest squared difference that counts in the mean: (3σ)². Without a limit one hiccup would make everything look like noise. The limit
+// is never too small for the mean to grow.
 func (w *Window) mostNoise() float64 {
 	if w.noise[0].n == 0 {
 		return math.Inf(1)
 	}
-	return max(9*max(w.noise[0].mean, w.noise[1].mean), w.least())
+	return max(9*max(w.noise[0].mean, w.noise[1].mean), w.negligible())
 }
 
-// least returns a negligible variance: the square of a tenth of the least K.
-func (w *Window) least() float64 {
+// negligible returns a variance that does not matter: the square of a tenth of the least K.
+func (w *Window) negligible() float64 {
 	if w.timed {
 		return material * material / 100
 	}
@@ -285,15 +287,15 @@ func (w *Window) least() float64 {
 	return k * k / 100
 }
 
-// learn adds the tally of a collective to the averages that the next collective is judged by: noise, skewness, and the spread between the ranks.
-func (w *Window) learn(t *tally) {
+// addTally adds the tally of a collective to the averages by which the next collective is judged: noise, skewness, and the spread between the ranks.
+func (w *Window) addTally(t *tally) {
 	for lag := range t.noise {
 		if t.noisy[lag] == 0 {
 			continue
 		}
 		mean := t.noise[lag] / float64(t.noisy[lag])
 		if lag == 0 && w.noise[0].n < robust { // no clipping yet: one hiccup would be all of the mean
-			nth(w.halves, len(w.halves)/2)
+			selectNth(w.halves, len(w.halves)/2)
 			mean = medianToMean * float64(w.halves[len(w.halves)/2])
 		}
 		memory := min(noiseMemory, float64(t.noisy[lag])/256) // longer for fewer than 256·noiseMemory = 8 ranks: a mean of few values says less

@@ -119,16 +119,16 @@ type Window struct {
 	timed   bool // the unit of y is the work time, else ns
 	counted int  // collectives, in the current unit
 
-	noise     [2]moving // ½(yₜ−yₜ₋₁)², ½(yₜ−yₜ₋₂)²
-	cube      moving    // (y − the rank's mean)³
-	shift     moving    // y: how far the mean is above the median
-	spread    float64   // mean of the ranks' squared means …
-	ownNoise  float64   // … and the part of s² in it by chance
-	spreadOf  int       // ranks in spread
-	transfer  float64   // the shortest duration of a collective: EWMA, ns
-	sigma     float64   // σ
-	k, h, cut float64   // K, H, and the limit ±cut of y; +Inf: not known yet
-	best      float64   // median work time of the best rank, ns; 0: unknown
+	noise     [2]movingMean // ½(yₜ−yₜ₋₁)², ½(yₜ−yₜ₋₂)²
+	cube      movingMean    // (y − the rank's mean)³
+	shift     movingMean    // y: how far the mean is above the median
+	spread    float64       // mean of the ranks' squared means …
+	ownNoise  float64       // … and the part of s² in it by chance
+	spreadOf  int           // ranks in spread
+	transfer  float64       // the shortest duration of a collective: EWMA, ns
+	sigma     float64       // σ
+	k, h, cut float64       // K, H, and the limit ±cut of y; +Inf: not known yet
+	best      float64       // median work time of the best rank, ns; 0: unknown
 
 	at     []int32 // for each arrival its index in ranks; −1: no room, or twice
 	works  []int64 // for each arrival its work time, ns; −1: unknown
@@ -182,29 +182,29 @@ func NewWindow(size int) *Window {
 	return w
 }
 
-// Observe takes the ranks' records of a collective, in any order of ranks but in the order of the collectives, and fills late, of the same length: late[i] is
-// how many ns a[i] came behind the first; −1: unknown. Collectives with less than half of the ranks known count only for Result.Last, Max and Cost.
+// Observe takes the records of the ranks in a collective, in any order of ranks but in the order of the collectives. It fills late, of the same length: late[i]
+// is how many ns a[i] came after the first; −1: unknown. Collectives with less than half of the known ranks only count for Result.Last, Max and Cost.
 func (w *Window) Observe(a []Arrival, late []int64) Result {
 	w.calls++
 	w.over = w.over[:0]
 	r, b := lateness(a, late)
-	w.arrive(a)
-	if b.n > 1 && 2*b.n >= w.known(len(a)) {
+	w.noteArrivals(a)
+	if b.n > 1 && 2*b.n >= w.activeRanks(len(a)) {
 		w.judge(a, b, &r)
 	}
-	w.leave(a)
-	r.Slow, r.Over = w.named(), w.over
+	w.noteLeaving(a)
+	r.Slow, r.Over = w.slowRanks(), w.over
 	return r
 }
 
-// bounds are of the known durations of a collective.
+// bounds has the number, the longest and the shortest of the known durations of a collective, ns.
 type bounds struct {
 	n                 int
 	longest, shortest int64
 }
 
-// lateness fills late, of the length of a, with how many ns each rank came behind the first (−1: unknown), and finds who was last, and at which cost for the
-// others. The last has the shortest duration.
+// lateness fills late, of the length of a, with how many ns each rank came after the first (−1: unknown). The result says who was last, with the shortest
+// duration, and the cost for the others.
 func lateness(a []Arrival, late []int64) (r Result, b bounds) {
 	r.Last = -1
 	last, second := -1, int64(math.MaxInt64) // index of the shortest duration, and the shortest but one
@@ -253,7 +253,7 @@ func (w *Window) Score(rank int32) (score float64, ok bool) {
 	return w.score(&w.ranks[at])
 }
 
-// score is Score of a rank's state.
+// score is Score for the state of a rank.
 func (w *Window) score(r *rank) (float64, bool) {
 	if r.median <= 0 || w.best <= 0 {
 		return 0, false

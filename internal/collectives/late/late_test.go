@@ -66,7 +66,7 @@ func TestOthers(t *testing.T) {
 			}
 			slices.Sort(rest)
 			median := (rest[(n-2)/2] + rest[(n-1)/2]) / 2
-			require.InDelta(t, median-float64(a[i].Duration), o.behind(a[i].Duration), 0, "%v, %d", a, i)
+			require.InDelta(t, median-float64(a[i].Duration), o.lateness(a[i].Duration), 0, "%v, %d", a, i)
 		}
 	}
 }
@@ -80,7 +80,7 @@ func TestNth(t *testing.T) {
 		}
 		sorted := slices.Sorted(slices.Values(v))
 		k := rng.IntN(len(v))
-		nth(v, k)
+		selectNth(v, k)
 		require.Equal(t, sorted[k], v[k])
 		require.True(t, k == 0 || slices.Max(v[:k]) <= v[k])
 		require.True(t, k == len(v)-1 || slices.Min(v[k+1:]) >= v[k])

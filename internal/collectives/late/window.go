@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// arrive fills at and works: for each arrival the index of its rank, and how long the rank worked since the end of the last collective by its own clock, ns.
-// The work time is unknown unless the rank took part in the last collective too.
-func (w *Window) arrive(a []Arrival) {
+// noteArrivals fills w.at and w.works: for each arrival the index of its rank, and how long the rank worked since the end of the last collective, by its own
+// clock, ns. The work time is unknown (−1) unless the rank took part in the last collective too.
+func (w *Window) noteArrivals(a []Arrival) {
 	w.at, w.works = slices.Grow(w.at[:0], len(a)), slices.Grow(w.works[:0], len(a))
 	next := int32(0) // ranks mostly come in the same order
 	for i := range a {
@@ -35,7 +35,7 @@ func (w *Window) arrive(a []Arrival) {
 	}
 }
 
-// find returns the index of a rank in ranks; a new rank gets one. −1: none left.
+// find returns the index of a rank in w.ranks; a new rank gets one. −1: beyond maxRanks.
 func (w *Window) find(id int32) int32 {
 	at, ok := w.index[id]
 	switch {
@@ -45,7 +45,7 @@ func (w *Window) find(id int32) int32 {
 	default:
 		at = int32(len(w.ranks))
 		w.index[id] = at
-		w.ranks = append(w.ranks, rank{id: id, seen: w.calls - 1}) // neither in this collective yet (arrive) nor away for long
+		w.ranks = append(w.ranks, rank{id: id, seen: w.calls - 1}) // not in this collective yet (noteArrivals), and not away for long
 		w.rings = slices.Grow(w.rings, w.size)[:len(w.rings)+w.size]
 	}
 	return at
@@ -59,8 +59,8 @@ func (w *Window) reset(p *rank) {
 	*p = rank{id: p.id}
 }
 
-// known returns how many ranks took part within the last size calls. here is the number of ranks that take part now: mostly all.
-func (w *Window) known(here int) (n int) {
+// activeRanks returns how many ranks took part within the last size calls. here is the number of ranks in this call: mostly all.
+func (w *Window) activeRanks(here int) (n int) {
 	if here >= len(w.ranks) {
 		return len(w.ranks)
 	}
@@ -72,8 +72,8 @@ func (w *Window) known(here int) (n int) {
 	return n
 }
 
-// leave remembers when each rank left the collective, for arrive.
-func (w *Window) leave(a []Arrival) {
+// noteLeaving records when each rank left the collective, for noteArrivals.
+func (w *Window) noteLeaving(a []Arrival) {
 	for i := range a {
 		if w.at[i] < 0 {
 			continue
@@ -86,8 +86,9 @@ func (w *Window) leave(a []Arrival) {
 	}
 }
 
-// push puts the part of a rank (the at-th) in a counting collective into the rank's ring, and now and then renews the rank's median work time.
-func (w *Window) push(at int32, late float64, cost, work int64) *rank {
+// pushCell adds the part of a rank (with index at) in a counting collective to the ring of the rank, and returns the rank. From time to time it also computes
+// the median work time of the rank.
+func (w *Window) pushCell(at int32, late float64, cost, work int64) *rank {
 	p := &w.ranks[at]
 	w.rings[int(at)*w.size+int(p.next)] = cell{float32(late), float32(cost), float32(work)}
 	p.next++
@@ -100,13 +101,13 @@ func (w *Window) push(at int32, late float64, cost, work int64) *rank {
 		// The median is costly: for few values each time, then refresh times per window, not for all ranks in the same call.
 		due := p.works < 2*minScored || (int(p.works)+int(uint16(p.id)))%(w.size/refresh) == 0
 		if p.works >= minScored && due {
-			p.median = w.middle(at, int(p.n), func(c *cell) (float32, bool) { return c.work, c.work >= 0 })
+			p.median = w.medianOf(at, int(p.n), func(c *cell) (float32, bool) { return c.work, c.work >= 0 })
 		}
 	}
 	return p
 }
 
-// addCost adds the cost of a collective that does not count to the last counting one of the rank that was last, the at-th.
+// addCost adds the cost of a collective that does not count to the latest cell of the rank that was last, with index at.
 func (w *Window) addCost(at int32, cost int64) {
 	p := &w.ranks[at]
 	if p.n == 0 {
@@ -116,8 +117,8 @@ func (w *Window) addCost(at int32, cost int64) {
 	w.rings[int(at)*w.size+last].cost += float32(cost)
 }
 
-// middle returns the median of the known values of a rank's last n cells; 0: none is known.
-func (w *Window) middle(at int32, n int, value func(*cell) (v float32, known bool)) float64 {
+// medianOf returns the median of the known values in the last n cells of a rank; 0: none is known.
+func (w *Window) medianOf(at int32, n int, value func(*cell) (v float32, known bool)) float64 {
 	w.values = w.values[:0]
 	ring := w.rings[int(at)*w.size:][:w.size]
 	k := int(w.ranks[at].next) // back from the latest cell
@@ -133,7 +134,7 @@ func (w *Window) middle(at int32, n int, value func(*cell) (v float32, known boo
 		return 0
 	}
 	k = len(w.values) / 2
-	nth(w.values, k)
+	selectNth(w.values, k)
 	hi := float64(w.values[k])
 	if len(w.values)%2 == 1 {
 		return hi
@@ -141,8 +142,8 @@ func (w *Window) middle(at int32, n int, value func(*cell) (v float32, known boo
 	return (hi + float64(slices.Max(w.values[:k]))) / 2
 }
 
-// named lists the clearly slow ranks that took part within the last size calls, the one farthest behind first.
-func (w *Window) named() []Slow {
+// slowRanks returns the named ranks that took part within the last size calls, the farthest behind first. The list is valid until the next call.
+func (w *Window) slowRanks() []Slow {
 	w.slow = w.slow[:0]
 	if w.slows == 0 {
 		return w.slow
@@ -152,8 +153,8 @@ func (w *Window) named() []Slow {
 		if !p.named || w.calls-p.seen > uint64(w.size) {
 			continue
 		}
-		// Over the run: the collectives since the sum left 0 for good.
-		behind := w.middle(int32(i), int(min(p.run, p.n)), func(c *cell) (float32, bool) { return c.late, true })
+		// The median over the collectives since the sum S left 0.
+		behind := w.medianOf(int32(i), int(min(p.run, p.n)), func(c *cell) (float32, bool) { return c.late, true })
 		s := Slow{Rank: p.id, Late: int64(max(-most, min(behind, most))), Score: math.NaN(), New: p.isNew && p.seen == w.calls}
 		if score, ok := w.score(p); ok {
 			s.Score = score
@@ -169,9 +170,9 @@ func (w *Window) named() []Slow {
 	return w.slow
 }
 
-// interval returns the median of the ranks' work times, ns; −1: known for less than half of n ranks. starts is the number of ranks with a duration and a start
-// time. See step 1 of the package comment.
-func (w *Window) interval(a []Arrival, n int) (median float64, starts int) {
+// medianWork returns the median of the work times of the ranks, ns; −1: known for less than half of n ranks. starts is the number of ranks with a duration and
+// a start time. See step 1 of the package comment.
+func (w *Window) medianWork(a []Arrival, n int) (median float64, starts int) {
 	w.times = w.times[:0]
 	for i := range a {
 		if a[i].Duration >= 0 && a[i].Start > 0 {
@@ -184,19 +185,19 @@ func (w *Window) interval(a []Arrival, n int) (median float64, starts int) {
 	if len(w.times) == 0 || 2*len(w.times) < n {
 		return -1, starts
 	}
-	nth(w.times, len(w.times)/2)
+	selectNth(w.times, len(w.times)/2)
 	return float64(w.times[len(w.times)/2]), starts
 }
 
-// others are medians of all durations but one.
-type others struct {
+// medianOthers has, for any duration of a collective, the median of the other durations.
+type medianOthers struct {
 	lower, upper  int64   // a duration up to lower is in the lower half, from upper on in the upper half
 	below, at, up float64 // the median of the others for a duration in the lower half, in the middle, in the upper half
 }
 
-// behind returns how far a duration falls short of the median of the others: the lateness of its rank. With two ranks, and nearly so with four, the late rank
-// would pull the median of all half way to itself.
-func (o *others) behind(d int64) float64 {
+// lateness returns how late the rank with duration d was, ns: by how much d is shorter than the median of the others. With the median of all, a late rank among
+// two or four would pull the median towards itself.
+func (o *medianOthers) lateness(d int64) float64 {
 	switch {
 	case d <= o.lower:
 		return o.below - float64(d)
@@ -206,9 +207,9 @@ func (o *others) behind(d int64) float64 {
 	return o.at - float64(d)
 }
 
-// medians finds, for each duration of a collective of at least two ranks, the median of the other durations: without one duration the median is between the
+// medians finds, for each duration of a collective of at least two ranks, the median of the other durations: without one duration the median lies between the
 // neighbours of the middle, and depends only on the half that the duration is in.
-func (w *Window) medians(a []Arrival) (o others) {
+func (w *Window) medians(a []Arrival) (o medianOthers) {
 	w.times = w.times[:0]
 	for i := range a {
 		if a[i].Duration >= 0 {
@@ -217,18 +218,18 @@ func (w *Window) medians(a []Arrival) (o others) {
 	}
 	durations := w.times
 	half := len(durations) / 2
-	nth(durations, half)
+	selectNth(durations, half)
 	mid, prev := durations[half], slices.Max(durations[:half])
 	if len(durations)%2 == 0 { // prev and mid are the middle; without one of the lower half mid is
-		return others{lower: prev, upper: mid, below: float64(mid), up: float64(prev)}
+		return medianOthers{lower: prev, upper: mid, below: float64(mid), up: float64(prev)}
 	}
 	next := slices.Min(durations[half+1:])
 	m, p, n := float64(mid), float64(prev), float64(next)
-	return others{lower: mid - 1, upper: mid + 1, below: (m + n) / 2, at: (p + n) / 2, up: (p + m) / 2}
+	return medianOthers{lower: mid - 1, upper: mid + 1, below: (m + n) / 2, at: (p + n) / 2, up: (p + m) / 2}
 }
 
-// nth moves the k-th smallest value to v[k], smaller ones before and larger ones behind (Hoare's FIND).
-func nth[T int64 | float32](v []T, k int) {
+// selectNth moves the k-th smallest value to v[k], smaller ones before and larger ones after (Hoare's FIND).
+func selectNth[T int64 | float32](v []T, k int) {
 	lo, hi := 0, len(v)-1
 	for lo < hi {
 		// The median of three keeps sorted input from taking quadratic time.

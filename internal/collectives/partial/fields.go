@@ -62,7 +62,7 @@ var (
 	}
 )
 
-// hasIDs is the flag behind flags: the record has IDs.
+// hasIDs is the flag after flags: the record has IDs.
 const hasIDs = 1 << len(flags)
 
 const idFields = len(logids.IDs{})
@@ -100,7 +100,7 @@ const (
 	columns = colName + 11
 )
 
-// absent are the values of columns that are not written, because all their values are these: the fields of an empty op.Op. A text is the number of its entry in
+// absent has the default value of each column: the fields of an empty op.Op. A column with only this value is not written. A text is the number of its entry in
 // the dictionary, from 1 on; 0: nil, or an empty string.
 var absent = func() (v [columns]int64) {
 	var o op.Op
@@ -121,9 +121,8 @@ var absent = func() (v [columns]int64) {
 	return v
 }()
 
-// behind returns the end expected by start and duration, Unix ns: columns of ends only have the difference, mostly 0. Without a start there is nothing to
-// expect: 0.
-func behind(start, duration int64) int64 {
+// expectedEnd returns start plus duration, Unix ns: columns of ends only have the difference to it, mostly 0. Without a start (0) it returns 0.
+func expectedEnd(start, duration int64) int64 {
 	if start == 0 {
 		return 0
 	}

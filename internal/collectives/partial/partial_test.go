@@ -212,7 +212,7 @@ func TestBroken(t *testing.T) {
 		"number without end":    {version, 1, 0, 0, byte(colKind), 0, 0, 1, 1, 0x81},
 	} {
 		visited = 0
-		require.ErrorIs(t, Read(append(b, last), visit), errBroken, name)
+		require.ErrorIs(t, Read(append(b, lastByte), visit), errBroken, name)
 		assert.Zero(t, visited, name)
 	}
 }

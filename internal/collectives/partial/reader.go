@@ -12,8 +12,8 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Read passes each packed record to visit, in order. The record is valid during the visit, which may change it. Everything is checked before the first visit:
-// broken records are not visited at all.
+// Read calls visit for each packed record, in order. visit may change the record, which is valid during the call. Everything is checked first: visit is never
+// called for damaged records.
 func Read(packed []byte, visit func(o *op.Op)) error {
 	r := readers.Get().(*reader)
 	defer r.free()
@@ -26,7 +26,7 @@ func Read(packed []byte, visit func(o *op.Op)) error {
 	return nil
 }
 
-// count returns the number of records, as packed records claim; −1: not packed by this version.
+// count returns the number of records that packed records claim to have; −1: not packed by this version.
 func count(packed []byte) int {
 	if len(packed) == 0 || packed[0] != version {
 		return -1
@@ -82,8 +82,7 @@ func (r *reader) free() {
 	readers.Put(r)
 }
 
-// open checks packed records (see Writer.Pack for their form) and places a cursor at the begin of each column: after open, next cannot fail, whatever the bytes
-// are.
+// open checks packed records (see Writer.Pack for their form) and places a cursor at the start of each column. After open, next cannot fail.
 func (r *reader) open(packed []byte) error {
 	if len(packed) == 0 || len(packed) > math.MaxInt32 {
 		return errBroken
@@ -91,7 +90,7 @@ func (r *reader) open(packed []byte) error {
 	if packed[0] != version {
 		return errVersion
 	}
-	if packed[len(packed)-1] != last {
+	if packed[len(packed)-1] != lastByte {
 		return errBroken
 	}
 	packed = packed[:len(packed)-1]
@@ -103,7 +102,7 @@ func (r *reader) open(packed []byte) error {
 		return errBroken
 	}
 	r.n, r.details = int(n), int(details)
-	if !r.dictionary(int(texts), &in) {
+	if !r.readDictionary(int(texts), &in) {
 		return errBroken
 	}
 	for i := range r.cursors {
@@ -112,7 +111,7 @@ func (r *reader) open(packed []byte) error {
 	before := -1 // columns come in order, each once
 	for len(in.Rest) > 0 {
 		at := int(in.Byte())
-		if at <= before || at >= columns || !r.column(at, &in) {
+		if at <= before || at >= columns || !r.readColumn(at, &in) {
 			return errBroken
 		}
 		before = at
@@ -129,12 +128,12 @@ func (r *reader) open(packed []byte) error {
 	if sum != details {
 		return errBroken
 	}
-	r.begin()
+	r.splitColumns()
 	return nil
 }
 
-// dictionary finds the texts of the dictionary.
-func (r *reader) dictionary(texts int, in *wire.Cursor) (ok bool) {
+// readDictionary finds the texts of the dictionary; false: damaged.
+func (r *reader) readDictionary(texts int, in *wire.Cursor) (ok bool) {
 	for range texts {
 		text := in.Bytes()
 		if in.Bad {
@@ -146,8 +145,9 @@ func (r *reader) dictionary(texts int, in *wire.Cursor) (ok bool) {
 	return true
 }
 
-// column reads the head of column at (see column.append), leaves its cursor before the first value, and checks the values: their number, and their bounds.
-func (r *reader) column(at int, in *wire.Cursor) (ok bool) {
+// readColumn reads the head of column at (see column.append), places its cursor before the first value, and checks the number and the bounds of the values;
+// false: damaged.
+func (r *reader) readColumn(at int, in *wire.Cursor) (ok bool) {
 	c := &r.cursors[at]
 	form := in.Uvarint()
 	c.delta, c.integer = form&uint64(formDelta) != 0, form&uint64(formInteger) != 0
@@ -164,7 +164,7 @@ func (r *reader) column(at int, in *wire.Cursor) (ok bool) {
 	if form > uint64(formDelta|formInteger) || c.integer && !isFloat || rows == 0 || in.Bad {
 		return false
 	}
-	if always := at == colKind || at == colName; always && (c.delta || c.unit != 1) { // else a value might take no byte
+	if always := at == colKind || at == colName; always && (c.delta || c.unit != 1) { // each value must take at least a byte
 		return false
 	}
 	if c.unit > 0 {
@@ -173,7 +173,7 @@ func (r *reader) column(at int, in *wire.Cursor) (ok bool) {
 			numbers--
 		}
 		endsInside := len(c.rest) > 0 && c.rest[len(c.rest)-1] < 0x80 // the last varint is whole
-		if !endsInside || ends(c.rest) != numbers {
+		if !endsInside || countVarints(c.rest) != numbers {
 			return false
 		}
 	}
@@ -192,8 +192,7 @@ func (r *reader) column(at int, in *wire.Cursor) (ok bool) {
 	return true
 }
 
-// bounds returns the least and the largest allowed value of a column: kinds, states, 32-bit numbers, entries of the dictionary, flags, numbers of details. All
-// of int64: no limits.
+// bounds returns the least and the largest allowed value of a column; the whole range of int64: no limits.
 func (r *reader) bounds(at int) (lo, hi int64) {
 	switch {
 	case at == colKind, at == colParentKind:
@@ -212,8 +211,8 @@ func (r *reader) bounds(at int) (lo, hi int64) {
 	return math.MinInt64, math.MaxInt64
 }
 
-// begin sets the values common to all records in all, and lists the columns that next has to read for each.
-func (r *reader) begin() {
+// splitColumns sets the values common to all records in r.all, and lists the other columns, which next reads for each record, in r.varying.
+func (r *reader) splitColumns() {
 	r.all.Init()
 	r.end, r.count = absent[colEnd], absent[colDetails]
 	for at := range colName {
@@ -225,14 +224,14 @@ func (r *reader) begin() {
 	}
 }
 
-// next makes the next record in r.op, which is overwritten by the next call.
+// next reads the next record into r.op, which the next call overwrites.
 func (r *reader) next() *op.Op {
 	o, details := &r.op, r.op.Details[:0]
 	*o = r.all
 	for _, at := range r.varying {
 		r.set(o, at, r.cursors[at].next())
 	}
-	o.End = r.end + behind(o.Start, o.Duration)
+	o.End = r.end + expectedEnd(o.Start, o.Duration)
 	for range r.count {
 		details = append(details, r.detail(o.Start))
 	}
@@ -240,7 +239,7 @@ func (r *reader) next() *op.Op {
 	return o
 }
 
-// set sets the field of column at to a value of the column. The end and the number of details only go into r: next needs further fields for them.
+// set sets the field of column at to a value of the column. The end and the number of details only go into r: next completes them with other fields.
 func (r *reader) set(o *op.Op, at int, v int64) {
 	switch {
 	case at == colKind:
@@ -284,7 +283,7 @@ func (r *reader) set(o *op.Op, at int, v int64) {
 	}
 }
 
-// detail makes the next detail of a record with the given start.
+// detail reads the next detail of a record with the given start.
 func (r *reader) detail(start int64) op.Detail {
 	c := &r.cursors
 	d := op.Detail{
@@ -292,11 +291,11 @@ func (r *reader) detail(start int64) op.Detail {
 		Peer: int32(c[colPeer].next()), Step: int32(c[colStep].next()), Size: c[colSize].next(), Direction: r.name(c[colDirection].next()),
 		Operation: r.name(c[colOperation].next()), Under: int32(c[colUnder].next()),
 	}
-	d.End = c[colDetailEnd].next() + behind(d.Start, d.Duration)
+	d.End = c[colDetailEnd].next() + expectedEnd(d.Start, d.Duration)
 	return d
 }
 
-// text returns the n-th entry of the dictionary, a part of the packing; 0: nil.
+// text returns the n-th text of the dictionary, as a slice of the packed bytes; 0: nil.
 func (r *reader) text(n int64) []byte {
 	if n == 0 {
 		return nil
@@ -305,7 +304,7 @@ func (r *reader) text(n int64) []byte {
 	return r.packed[t.from:t.to:t.to]
 }
 
-// name returns the n-th entry of the dictionary as a string; 0: empty.
+// name returns the n-th text of the dictionary as a string; 0: empty.
 func (r *reader) name(n int64) string {
 	b := r.text(n)
 	if len(b) == 0 {
@@ -332,10 +331,10 @@ type cursor struct {
 	rest           []byte // numbers not read yet, varints
 }
 
-// varies reports whether the values may differ.
+// varies reports whether the values of the column may differ.
 func (c *cursor) varies() bool { return c.unit > 0 || c.delta }
 
-// next returns the next value, which must exist.
+// next returns the next value. The caller knows that it exists (open).
 func (c *cursor) next() int64 {
 	if c.delta && !c.begun {
 		c.begun = true
@@ -359,8 +358,8 @@ func (c *cursor) next() int64 {
 	return v
 }
 
-// ends counts the varints: the last byte of each has no highest bit.
-func ends(b []byte) (n int) {
+// countVarints returns the number of varints in b: the last byte of each lacks the highest bit.
+func countVarints(b []byte) (n int) {
 	for _, x := range b {
 		n += int(x>>7 ^ 1)
 	}

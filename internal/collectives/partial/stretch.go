@@ -34,8 +34,8 @@ type Stretch struct {
 	key [16]byte // of the first record, for the id of the span
 }
 
-// Add adds the span of a stretch: of its records, or of a heartbeat. All stretches of a run's communicator have one trace id: an exporter that keys messages by
-// trace id keeps the stretches together and in order. Their spans form no trace for a reader.
+// Add adds the span of a stretch, with its records, or of a heartbeat. All stretches of a communicator of a run have one trace id, because an exporter that
+// keys messages by trace id keeps them together and in order. The spans are not a trace to look at.
 func (s *Stretch) Add(out *spans.Batch) {
 	trace := spans.KeyTraceID(s.From.Run, spans.SpanNCCLPartial, []byte(s.Comm))
 	key := s.key
@@ -68,9 +68,8 @@ func (s *Stretch) Add(out *spans.Batch) {
 
 var errNoRecords = errors.New("a span nccl.partial has no records: it was not written by trainbridge, or attributes were taken from it on the way")
 
-// FromSpan reads back the stretch of a span that Add wrote, with the attributes of the span's resource. ok is false for a span of another name; err is about a
-// span whose attributes are missing or contradict its records, or whose records are of another version. Whether the records themselves are broken is found by
-// Read.
+// FromSpan reads back the stretch of a span that Add wrote, with the attributes of the resource of the span. ok is false for a span of another name. err:
+// attributes are missing or contradict the records, or the records are of another version. Damage within the records is found later, by Read.
 func FromSpan(res pcommon.Map, span ptrace.Span) (s Stretch, ok bool, err error) {
 	if span.Name() != spans.SpanNCCLPartial {
 		return s, false, nil

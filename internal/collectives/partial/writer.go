@@ -13,8 +13,8 @@ import (
 
 // The first and the last byte of packed records.
 const (
-	version = 1
-	last    = 0xff
+	version  = 1
+	lastByte = 0xff
 )
 
 // Writer packs records of one log in one communicator. The zero value is ready.
@@ -30,7 +30,7 @@ type Writer struct {
 	length  int // of the texts together
 }
 
-// Add adds a record to the columns, a value to each. The Writer keeps no reference to o.
+// Add adds a record: one value to each column. The Writer keeps no reference to o.
 func (w *Writer) Add(o *op.Op) {
 	if w.n == 0 {
 		w.begin(o)
@@ -51,7 +51,7 @@ func (w *Writer) Add(o *op.Op) {
 		c[colFloat+i].put(int64(math.Float64bits(*f(o))))
 	}
 	for i, f := range texts {
-		w.text(colText+i, *f(o))
+		w.putText(colText+i, *f(o))
 	}
 	set := int64(0)
 	for i, f := range flags {
@@ -62,7 +62,7 @@ func (w *Writer) Add(o *op.Op) {
 	if o.IDs != nil {
 		set |= hasIDs
 		for i, id := range o.IDs {
-			w.text(colID+i, id)
+			w.putText(colID+i, id)
 		}
 	} else {
 		for i := range idFields {
@@ -70,14 +70,14 @@ func (w *Writer) Add(o *op.Op) {
 		}
 	}
 	c[colFlags].put(set)
-	w.name(colTime, string(o.Time))
-	w.name(colUnit, o.ReportedUnit)
-	c[colEnd].put(o.End - behind(o.Start, o.Duration))
+	w.putName(colTime, string(o.Time))
+	w.putName(colUnit, o.ReportedUnit)
+	c[colEnd].put(o.End - expectedEnd(o.Start, o.Duration))
 	c[colState].put(int64(o.State))
 	c[colParentKind].put(int64(o.ParentKind))
 	c[colDetails].put(int64(len(o.Details)))
 	for i := range o.Details {
-		w.detail(o, &o.Details[i])
+		w.putDetail(o, &o.Details[i])
 	}
 	at := o.Start
 	if at == 0 { // unknown
@@ -86,8 +86,7 @@ func (w *Writer) Add(o *op.Op) {
 	w.start, w.end = min(w.start, at), max(w.end, o.End, at)
 }
 
-// begin takes the communicator and the key of the stretch from its first record. The key is a hash of values that distinguish the record from others of the
-// log.
+// begin sets the communicator and the key of the stretch from its first record. The key is a hash of values that distinguish the record from others of the log.
 func (w *Writer) begin(o *op.Op) {
 	w.comm = spans.Name(o.Comm)
 	w.start, w.end = math.MaxInt64, 0
@@ -98,25 +97,25 @@ func (w *Writer) begin(o *op.Op) {
 	w.key = [16]byte(spans.ShortKey(append(key, o.Name...)))
 }
 
-// detail adds a detail of record o to the columns of details.
-func (w *Writer) detail(o *op.Op, d *op.Detail) {
+// putDetail adds a detail of record o to the columns of details.
+func (w *Writer) putDetail(o *op.Op, d *op.Detail) {
 	w.details++
 	c := &w.columns
-	w.name(colName, d.Name)
+	w.putName(colName, d.Name)
 	c[colStart].put(d.Start - o.Start)
-	c[colDetailEnd].put(d.End - behind(d.Start, d.Duration))
+	c[colDetailEnd].put(d.End - expectedEnd(d.Start, d.Duration))
 	c[colDuration].put(d.Duration)
 	c[colChannel].put(int64(d.Channel))
 	c[colPeer].put(int64(d.Peer))
 	c[colStep].put(int64(d.Step))
 	c[colSize].put(d.Size)
-	w.name(colDirection, d.Direction)
-	w.name(colOperation, d.Operation)
+	w.putName(colDirection, d.Direction)
+	w.putName(colOperation, d.Operation)
 	c[colUnder].put(int64(d.Under))
 }
 
-// text adds a text to a column, as the number of its entry in the dictionary. nil is 0; an empty text has an entry, because Read distinguishes the two.
-func (w *Writer) text(at int, b []byte) {
+// putText adds a text to a column, as the number of its entry in the dictionary. nil is 0; an empty text has an entry, because Read distinguishes the two.
+func (w *Writer) putText(at int, b []byte) {
 	c := &w.columns[at]
 	if b == nil {
 		c.put(0)
@@ -127,14 +126,14 @@ func (w *Writer) text(at int, b []byte) {
 		var ok bool
 		n, ok = w.numbers[string(b)]
 		if !ok {
-			n = w.learn(string(b))
+			n = w.addText(string(b))
 		}
 	}
 	c.put(n)
 }
 
-// name adds a string to a column, as the number of its entry in the dictionary. Empty is 0.
-func (w *Writer) name(at int, s string) {
+// putName adds a string to a column, as the number of its entry in the dictionary; empty is 0.
+func (w *Writer) putName(at int, s string) {
 	c := &w.columns[at]
 	n := c.last
 	switch {
@@ -144,14 +143,14 @@ func (w *Writer) name(at int, s string) {
 		var ok bool
 		n, ok = w.numbers[s]
 		if !ok {
-			n = w.learn(s)
+			n = w.addText(s)
 		}
 	}
 	c.put(n)
 }
 
-// learn adds a text to the dictionary, and returns the number of its entry.
-func (w *Writer) learn(s string) int64 {
+// addText adds a text to the dictionary, and returns the number of its entry.
+func (w *Writer) addText(s string) int64 {
 	if w.numbers == nil {
 		w.numbers = make(map[string]int64)
 	}
@@ -165,7 +164,7 @@ func (w *Writer) learn(s string) int64 {
 // Len returns how many records were added.
 func (w *Writer) Len() int { return w.n }
 
-// Size is about how many bytes the packed records have, mostly less.
+// Size returns about how many bytes the packed records will take, mostly less.
 func (w *Writer) Size() int { return w.n*64 + w.details*24 + w.length + len(w.texts) }
 
 // Pack moves the records into a stretch, in the form that Read reads, and empties the Writer. All of the stretch is set but its origin; the memory of s.Records
@@ -186,7 +185,7 @@ func (w *Writer) Pack(s *Stretch) {
 		b = w.columns[i].append(b, i)
 		w.columns[i].reset()
 	}
-	b = append(b, last)
+	b = append(b, lastByte)
 	s.Records = b
 	w.n, w.details, w.length = 0, 0, 0
 	clear(w.numbers)
@@ -201,7 +200,7 @@ type column struct {
 	values []int64 // empty while all are the same
 }
 
-// put adds a value. Only the second different value makes a list of them: most columns have the same value throughout.
+// put adds a value. While all values are equal, only their number is kept: most columns have the same value throughout.
 func (c *column) put(v int64) {
 	switch {
 	case len(c.values) > 0:
@@ -219,7 +218,7 @@ func (c *column) put(v int64) {
 // maxIdle bounds the memory of an empty column, in values.
 const maxIdle = 1024
 
-// reset empties the column, but for usual memory.
+// reset empties the column, and keeps memory up to maxIdle values.
 func (c *column) reset() {
 	*c = column{values: c.values[:0]}
 	if cap(c.values) > maxIdle {
@@ -239,9 +238,9 @@ const (
 	formInteger byte = 2 // flag: values are float64, all integers
 )
 
-// append writes the column, unless all its values are absent: its number at, and its values in the shorter of both forms. Units are the greatest common
-// divisors, so that numbers are small. The columns of kinds and names are always written, with a byte or more for each value (see colKind): a reader need not
-// trust the number of records.
+// append writes the column: its number at, and its values in the shorter of both forms; nothing if every value is the absent one. Units are greatest common
+// divisors, so that numbers are small. The columns of kinds and names are always written, with a byte or more for each value (see colKind), so that a reader
+// need not trust the number of records.
 func (c *column) append(b []byte, at int) []byte {
 	always := at == colKind || at == colName
 	if c.n == 0 || len(c.values) == 0 && c.last == absent[at] && !always {
@@ -253,7 +252,7 @@ func (c *column) append(b []byte, at int) []byte {
 		values = one[:]
 	}
 	form := formOffset
-	if at >= colFloat && at < colText && integers(values) { // converted in place
+	if at >= colFloat && at < colText && convertIntegers(values) { // converted in place
 		form = formInteger
 	}
 	b = append(b, byte(at))
@@ -264,7 +263,7 @@ func (c *column) append(b []byte, at int) []byte {
 		return appendOffsets(append(b, form), values, 0, 1)
 	}
 	// By offsets from the least value.
-	lo, offsets := slices.Min(values), unit{}
+	lo, offsets := slices.Min(values), divisor{}
 	for _, v := range values {
 		offsets.add(uint64(v - lo))
 	}
@@ -272,7 +271,7 @@ func (c *column) append(b []byte, at int) []byte {
 		return binary.AppendUvarint(binary.AppendVarint(append(b, form), lo), 0)
 	}
 	// By differences of consecutive values, less the least of them.
-	step, deltas := int64(math.MaxInt64), unit{}
+	step, deltas := int64(math.MaxInt64), divisor{}
 	for i, v := range values[1:] {
 		step = min(step, v-values[i])
 	}
@@ -282,7 +281,7 @@ func (c *column) append(b []byte, at int) []byte {
 	if deltas.gcd > 0 {
 		more := 0 // bytes of the deltas, less those of the offsets
 		for i, v := range values[1:] {
-			more += size(uint64(v-values[i]-step)/deltas.gcd) - size(uint64(v-lo)/offsets.gcd)
+			more += varintSize(uint64(v-values[i]-step)/deltas.gcd) - varintSize(uint64(v-lo)/offsets.gcd)
 		}
 		if more >= 0 {
 			return appendOffsets(append(b, form), values, lo, offsets.gcd)
@@ -295,7 +294,7 @@ func (c *column) append(b []byte, at int) []byte {
 	}
 	length := 0
 	for i, v := range values[1:] {
-		length += size(uint64(v-values[i]-step) / deltas.gcd)
+		length += varintSize(uint64(v-values[i]-step) / deltas.gcd)
 	}
 	b = binary.AppendUvarint(b, uint64(length))
 	for i, v := range values[1:] {
@@ -308,7 +307,7 @@ func (c *column) append(b []byte, at int) []byte {
 func appendOffsets(b []byte, values []int64, lo int64, gcd uint64) []byte {
 	length := 0
 	for _, v := range values {
-		length += size(uint64(v-lo) / gcd)
+		length += varintSize(uint64(v-lo) / gcd)
 	}
 	b = binary.AppendUvarint(binary.AppendVarint(b, lo), gcd)
 	b = binary.AppendUvarint(b, uint64(length))
@@ -318,8 +317,9 @@ func appendOffsets(b []byte, values []int64, lo int64, gcd uint64) []byte {
 	return b
 }
 
-// integers converts the bits of floats in values to integers, if all floats are whole, and small enough to be exact; else nothing is changed. −0 is no integer.
-func integers(values []int64) bool {
+// convertIntegers converts the bits of floats in values to integers, in place, if every float is whole and small enough to be exact; false: nothing was
+// changed. −0 is no integer.
+func convertIntegers(values []int64) bool {
 	for _, v := range values {
 		f := math.Float64frombits(uint64(v))
 		if f != math.Trunc(f) || math.Abs(f) > 1<<53 || f == 0 && math.Signbit(f) {
@@ -332,11 +332,11 @@ func integers(values []int64) bool {
 	return true
 }
 
-// unit finds the greatest common divisor: times in ns are mostly whole µs, bandwidths whole kB/s. 0: all numbers are 0.
-type unit struct{ gcd uint64 }
+// divisor is the greatest common divisor of numbers: times in ns are mostly whole µs, bandwidths whole kB/s. 0: every number is 0.
+type divisor struct{ gcd uint64 }
 
-// add takes the number v into the divisor: afterwards gcd divides v and all numbers before.
-func (u *unit) add(v uint64) {
+// add includes the number v: afterwards gcd divides v and all numbers before.
+func (u *divisor) add(v uint64) {
 	switch {
 	case u.gcd == 1 || v == 0: // no change
 	case u.gcd == 0:
@@ -352,5 +352,5 @@ func (u *unit) add(v uint64) {
 	}
 }
 
-// size returns how many bytes a number takes as a varint: seven bits a byte.
-func size(v uint64) int { return (bits.Len64(v|1) + 6) / 7 }
+// varintSize returns how many bytes a number takes as a varint, with seven bits a byte.
+func varintSize(v uint64) int { return (bits.Len64(v|1) + 6) / 7 }
