@@ -47,8 +47,8 @@ const (
 const (
 	mostRuns = 256
 
-	// past, ns: metrics of a run that ended longer ago appear in graphs at the wrong time.
-	past = int64(time.Hour)
+	// pastAfter, ns: metrics of a run that ended longer ago appear in graphs at the wrong time.
+	pastAfter = int64(time.Hour)
 
 	// clocksApart is the largest skew (ns) assumed between the hosts of a job: within that time, an ending and a step have no order.
 	clocksApart = int64(10 * time.Second)
@@ -57,30 +57,32 @@ const (
 // runKey are the labels of an account: none beside the resource's.
 type runKey struct{}
 
+// bare implements key.
 func (runKey) bare() bool                      { return true }
 func (k runKey) code(*codec) runKey            { return k }
 func (runKey) labels(m pcommon.Map, own label) { own.put(m) }
 
-// enter attaches an entry of the run's book to the span noted last.
-func (s *scratch) enter(e *book.Entry) {
+// attachEntry attaches an entry for the book of the run to the observation noted last.
+func (s *scratch) attachEntry(e *book.Entry) {
 	s.entries = append(s.entries, *e)
 	s.observations[len(s.observations)-1].entry = int32(len(s.entries))
 }
 
 type evaluationReader struct{ family int8 }
 
-// read notes an evaluation for the account of its run.
+// read records an evaluation for the account of its run. An impossible length makes the span invalid.
 func (r evaluationReader) read(span ptrace.Span, _ view.Kind, s *scratch) {
-	ns, possible := length(span)
+	ns, possible := durationOf(span)
 	if !possible {
 		s.invalid++
 		return
 	}
 	s.note(span, r.family, &view.Head{}, 0, ns)
 	e := book.Evaluation(span, &s.resource, "")
-	s.enter(&e)
+	s.attachEntry(&e)
 }
 
+// reset implements reader.
 func (evaluationReader) reset() {}
 
 // accountSeries are the series of a run's account.
@@ -95,14 +97,14 @@ type accountSeries struct {
 type run struct {
 	*book.Book
 
-	key      resourceKey       // resourceKey.home: the run, whatever the service
+	key      resourceKey       // resourceKey.withoutService: the run, whatever the service
 	service  string            // service of the series: the first to report the run
 	slot     int               // index in slots, and in the names of the storage's keys
 	end      pcommon.Timestamp // of the last span, by the log
 	updated  int64             // ns, by our clock: when the latest span came
 	changed  bool              // since the last report
 	reported int               // number of steps in the last report
-	kept     kept              // what of the run is stored
+	stored   storedParts       // what of the run is stored
 
 	pulse   pulse.Pulse // of the run's steps
 	live    bool        // steps arrived while the run went on
@@ -116,35 +118,35 @@ type run struct {
 type accountAdder struct {
 	groups[runKey, accountSeries]
 
-	runs  map[resourceKey]*run // by resourceKey.home
+	runs  map[resourceKey]*run // by resourceKey.withoutService
 	slots []*run               // of the storage; nil: free
-	gone  []kept               // stored state of evicted runs
+	gone  []storedParts        // stored state of evicted runs
 	final bool                 // nothing will come any more
 }
 
-// add does nothing: apply enters the time of spans of every family.
+// add does nothing: store.apply passes the entries of every family to enter.
 func (*accountAdder) add(*store, *observation, reader, *scratch) {}
 
-// enter puts the time of a span into the book of its run.
+// enter adds the time of a span to the book of its run.
 func (a *accountAdder) enter(s *store, o *observation, in *scratch) {
 	r := a.runOf(s, in.resources[o.resource])
 	r.Put(&in.entries[o.entry-1])
 	r.end, r.changed = max(r.end, o.end), true
 }
 
-// runOf finds or begins the book of a run.
-func (a *accountAdder) runOf(s *store, of resourceKey) *run {
-	r := a.runs[of.home()]
+// runOf returns the book of a run, made if absent, and marks it as updated.
+func (a *accountAdder) runOf(s *store, key resourceKey) *run {
+	r := a.runs[key.withoutService()]
 	if r == nil {
-		r = a.open(of.home(), of.service)
+		r = a.newRun(key.withoutService(), key.service)
 	}
-	r.updated, r.kept.stale = s.now, true
+	r.updated, r.stored.stale = s.now, true
 	return r
 }
 
-// beat notes the arrival of a step: whether the run is live, and whether it has ended. The last planned step is a success; a step after the ending says that
-// the run went on.
-func (a *accountAdder) beat(s *store, o *observation, v *stepValues, in *scratch) {
+// noteStep records the arrival of a step: whether the run is live, and whether it has ended. The last planned step is a success; a step after the end means
+// that the run went on.
+func (a *accountAdder) noteStep(s *store, o *observation, v *stepValues, in *scratch) {
 	r := a.runOf(s, in.resources[o.resource])
 	end := int64(o.end)
 	if !r.pulse.Step("", v.number, v.planned, end, time.Unix(0, s.now)) { // of another rank, or read again
@@ -160,8 +162,8 @@ func (a *accountAdder) beat(s *store, o *observation, v *stepValues, in *scratch
 	}
 }
 
-// noteEvent notes a line about the end of a known run. Training that reported success has not failed, whatever its processes log while they exit; and a line
-// from before the run's last span says nothing about the end.
+// noteEvent records how a known run ended, by a line about its end. Training that reported success has not failed, whatever its processes log while they exit;
+// and a line from before the last span of the run says nothing about the end.
 func (a *accountAdder) noteEvent(s *store, o *observation, class events.Class, in *scratch) {
 	outcome := int64(running)
 	switch {
@@ -170,39 +172,39 @@ func (a *accountAdder) noteEvent(s *store, o *observation, class events.Class, i
 	case class.Fatal():
 		outcome = failed
 	}
-	r := a.runs[in.resources[o.resource].home()]
+	r := a.runs[in.resources[o.resource].withoutService()]
 	if r == nil || outcome == running || outcome == failed && r.outcome == succeeded {
 		return
 	}
 	if int64(o.end) < int64(r.end)-clocksApart {
 		return
 	}
-	r.outcome, r.at, r.fresh, r.updated, r.kept.stale = outcome, int64(o.end), true, s.now, true
+	r.outcome, r.at, r.fresh, r.updated, r.stored.stale = outcome, int64(o.end), true, s.now, true
 }
 
-// open begins the book of a run. The run without news for longest is evicted.
-func (a *accountAdder) open(key resourceKey, service string) *run {
+// newRun begins the book of a run. Beyond mostRuns the run without news for the longest time is evicted.
+func (a *accountAdder) newRun(key resourceKey, service string) *run {
 	if len(a.runs) >= mostRuns {
 		old := slices.MinFunc(slices.Collect(maps.Values(a.runs)), func(x, y *run) int {
 			return cmp.Or(cmp.Compare(x.updated, y.updated), cmp.Compare(x.slot, y.slot))
 		})
 		delete(a.runs, old.key)
-		a.slots[old.slot], a.gone = nil, append(a.gone, old.kept)
+		a.slots[old.slot], a.gone = nil, append(a.gone, old.stored)
 	}
 	r := &run{Book: new(book.Book), key: resourceKey{strings.Clone(key.service), strings.Clone(key.run)}, service: strings.Clone(service)}
 	r.slot = slices.Index(a.slots, nil)
 	if r.slot < 0 {
 		r.slot, a.slots = len(a.slots), append(a.slots, nil)
 	}
-	r.kept.slot = r.slot
+	r.stored.slot = r.slot
 	a.runs[r.key], a.slots[r.slot] = r, r
 	return r
 }
 
-// fit bounds the steps of all runs together, by merging neighbouring ones of the longest.
-func (a *accountAdder) fit() { book.Fit(a.books(), book.MostSteps) }
+// limitSteps limits the steps of all runs together to book.MostSteps, by merging neighbouring steps of the longest books.
+func (a *accountAdder) limitSteps() { book.Fit(a.books(), book.MostSteps) }
 
-// books returns the books of all runs.
+// books returns the books of the runs.
 func (a *accountAdder) books() iter.Seq[*book.Book] {
 	return func(yield func(*book.Book) bool) {
 		for _, r := range a.slots {
@@ -220,12 +222,14 @@ type dueAccount struct {
 	end  pcommon.Timestamp // of the last span in the account, by the log
 }
 
-// due sets the series of the states of live runs with news, and returns the runs whose accounts are due. The account of a long run is not made for every step
-// (Due), but at the end. Runs that ended long before they were read are noted in s.past, with their first account.
+// due sets the series of the state of live runs with news, and returns the runs whose accounts are due: not for every step of a long run (book.Due), and at the
+// end.
+//
+// Runs that ended long before they were read are listed in s.past with their first account.
 func (a *accountAdder) due(s *store) (list []dueAccount) {
 	for _, r := range a.slots {
 		if r != nil && r.fresh && r.live {
-			a.state(s, r)
+			a.setState(s, r)
 		}
 		if r == nil || !r.changed {
 			continue
@@ -233,21 +237,21 @@ func (a *accountAdder) due(s *store) (list []dueAccount) {
 		if !a.final && !r.Due(r.reported, time.Duration(s.now-r.updated)) {
 			continue
 		}
-		if r.reported == 0 && !r.live && s.now-int64(r.end) > past {
+		if r.reported == 0 && !r.live && s.now-int64(r.end) > pastAfter {
 			s.past = append(s.past, r.key.run)
 		}
-		r.changed, r.reported, r.kept.stale = false, r.Ledger.Len(), true
+		r.changed, r.reported, r.stored.stale = false, r.Ledger.Len(), true
 		list = append(list, dueAccount{r, r.Ledger.Snapshot(), r.end})
 	}
 	return list
 }
 
-// state sets the series of a live run's state: when the latest step came, and for each outcome whether the run has ended so. The overflow has no labels: a
-// single slot there, that of outcome 1, stands for all outcomes.
-func (a *accountAdder) state(s *store, r *run) {
-	g := a.look(s, resourceKey{r.service, r.key.run}, runKey{}, stepLastTime)
+// setState sets the series of the state of a live run: when the latest step came, and for each outcome whether the run has ended so. The overflow group has no
+// labels: a single slot there, that of outcome 1, stands for every outcome.
+func (a *accountAdder) setState(s *store, r *run) {
+	g := a.findOrMake(s, resourceKey{r.service, r.key.run}, runKey{}, stepLastTime)
 	series, over := seriesOf[accountSeries](g, a.family), seriesOf[accountSeries](&s.overflow, a.family)
-	s.change(g)
+	s.markChanged(g)
 	var o observation // of no span: the last value set counts
 	s.set(slot(s, stepLastTime, g, &series.lastTime, &over.lastTime), float64(r.came)/1e9, &o)
 	for i := 1; i < len(outcomes); i++ {
@@ -260,19 +264,19 @@ func (a *accountAdder) state(s *store, r *run) {
 	r.fresh = false
 }
 
-// set sets the series of a run's account: the time in each state, and goodput. A state without time has no series until it has some. In the overflow, slot 0
-// stands for all states.
-func (a *accountAdder) set(s *store, r *run, made *account.Account, end pcommon.Timestamp) {
+// setAccount sets the series of the account of a run: the time in each state, and goodput. A state without time has no series. In the overflow group, slot 0
+// stands for every state.
+func (a *accountAdder) setAccount(s *store, r *run, made *account.Account, end pcommon.Timestamp) {
 	if a.slots[r.slot] != r { // evicted while the account was made
 		return
 	}
-	g := a.look(s, resourceKey{r.service, r.key.run}, runKey{}, runTime)
+	g := a.findOrMake(s, resourceKey{r.service, r.key.run}, runKey{}, runTime)
 	series, over := seriesOf[accountSeries](g, a.family), seriesOf[accountSeries](&s.overflow, a.family)
-	s.change(g)
+	s.markChanged(g)
 	o := observation{origin: origin{end: end}} // a gauge keeps the value of the last span to end
 	for state, seconds := range made.Seconds {
-		if at := &series.states[state]; seconds > 0 || *at != nil {
-			s.set(slot(s, runTime, g, at, &over.states[0]), seconds, &o)
+		if state := &series.states[state]; seconds > 0 || *state != nil {
+			s.set(slot(s, runTime, g, state, &over.states[0]), seconds, &o)
 		}
 	}
 	s.set(slot(s, goodput, g, &series.goodput, &over.goodput), made.Goodput(), &o)

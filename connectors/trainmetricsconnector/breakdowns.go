@@ -21,9 +21,11 @@ var stepTime = newMetric(spans.MetricStepTime)
 // breakdownKey is the label of a breakdown: the kind of its window.
 type breakdownKey struct{ window string }
 
+// bare implements key.
 func (k breakdownKey) bare() bool                 { return k.window == "" }
 func (k breakdownKey) code(c *codec) breakdownKey { return breakdownKey{c.text(k.window)} }
 
+// labels implements key.
 func (k breakdownKey) labels(m pcommon.Map, own label) {
 	own.put(m)
 	if k.window != "" {
@@ -45,14 +47,15 @@ type breakdownReader struct {
 	breakdown view.Breakdown
 }
 
+// reset implements reader.
 func (r *breakdownReader) reset() {
 	clear(r.values)
 	clear(r.times)
 	r.values, r.times, r.breakdown = r.values[:0], r.times[:0], view.Breakdown{}
 }
 
-// read notes a breakdown with the times that are possible, for the metric and, of a step, for the account of the run. An impossible time or length makes the
-// span invalid; without a possible length, or without any possible time, nothing is noted.
+// read records a breakdown with its possible times, for the metric and, of a step, for the account of the run. An impossible time or length makes the span
+// invalid; without a possible length, or without any possible time, nothing is recorded.
 func (r *breakdownReader) read(span ptrace.Span, _ view.Kind, s *scratch) {
 	b := &r.breakdown
 	if b.Read(span); b.Lacks() { // the missing time would be counted as unattributed
@@ -60,12 +63,12 @@ func (r *breakdownReader) read(span ptrace.Span, _ view.Kind, s *scratch) {
 	}
 	v := breakdownValues{key: breakdownKey{spans.Label(b.Window)}, from: len(r.times)}
 	bad := false
-	for _, of := range b.Times {
-		if _, ok := nanoseconds(of.Seconds, &bad); ok {
-			r.times = append(r.times, view.PartTime{Part: spans.Label(of.Part), Seconds: of.Seconds})
+	for _, part := range b.Times {
+		if _, ok := nanoseconds(part.Seconds, &bad); ok {
+			r.times = append(r.times, view.PartTime{Part: spans.Label(part.Part), Seconds: part.Seconds})
 		}
 	}
-	ns, possible := length(span)
+	ns, possible := durationOf(span)
 	if bad || !possible {
 		s.invalid++
 	}
@@ -74,7 +77,7 @@ func (r *breakdownReader) read(span ptrace.Span, _ view.Kind, s *scratch) {
 		s.note(span, r.family, &b.Head, len(r.values), ns)
 		r.values = append(r.values, v)
 		if e, ok := book.Breakdown(span, b); ok {
-			s.enter(&e)
+			s.attachEntry(&e)
 		}
 	}
 }
@@ -86,21 +89,22 @@ type breakdownAdder struct {
 	groups[breakdownKey, breakdownSeries]
 }
 
-// add puts the times of a breakdown into the counters of its parts.
+// add adds the times of a breakdown to the counters of its parts.
 func (a *breakdownAdder) add(s *store, o *observation, from reader, in *scratch) {
 	r := from.(*breakdownReader)
 	v := &r.values[o.values]
-	g, bs, over := a.find(s, o, in, v.key, primary(o, stepTime))
-	s.judge(g, o)
+	g, bs, over := a.find(s, o, in, v.key, firstMetric(o, stepTime))
+	s.countVerdicts(g, o)
 	if o.incomplete {
-		s.lose(g, o)
+		s.countIncomplete(g, o)
 		return
 	}
-	for _, of := range r.times[v.from:v.to] {
-		s.count(byName(s, stepTime, g, &bs.times, &over.times, seriesName{Name: of.Part}), of.Seconds, o)
+	for _, part := range r.times[v.from:v.to] {
+		s.count(byName(s, stepTime, g, &bs.times, &over.times, seriesName{Name: part.Part}), part.Seconds, o)
 	}
 }
 
+// emit implements adder.
 func (a *breakdownAdder) emit(e *emitter, g *group) {
 	bs := seriesOf[breakdownSeries](g, a.family)
 	emitNamed(e, stepTime, &bs.times, func(name seriesName) labels { return labels{of: g, own: label{spans.AttrStepPart, name.Name}} }, sumPoint)

@@ -24,10 +24,10 @@ type buckets struct {
 	zeros   uint64 // values of 0 or below
 }
 
-// scale returns the scale of OpenTelemetry.
+// scale returns the scale as defined by OpenTelemetry: base = 2^(2^−scale).
 func (b *buckets) scale() int { return maxScale - b.coarser }
 
-// add counts a value. The list of counts grows to the value's bucket on either side; where the list would get longer than mostBuckets, buckets are merged
+// add counts a value. The list of counts grows to the bucket of the value on either side; if the list would get longer than mostBuckets, buckets are merged
 // first.
 func (b *buckets) add(x float64) {
 	if !(x > 0) {
@@ -52,12 +52,12 @@ func (b *buckets) add(x float64) {
 	b.counts[i-b.offset]++
 }
 
-// halve puts each two neighbouring buckets together, in place: bucket i goes to i>>1, rounded down also below 0, as i is a logarithm.
+// halve merges each two neighbouring buckets, in place: bucket i becomes i>>1, rounded down also below 0, since i is a logarithm.
 func (b *buckets) halve() {
 	offset := b.offset >> 1
 	for i, n := range b.counts {
 		at := (b.offset+i)>>1 - offset
-		b.counts[i] = 0 // at is i at most
+		b.counts[i] = 0 // before the next line: at may be i
 		b.counts[at] += n
 	}
 	if n := len(b.counts); n > 0 {
@@ -75,8 +75,8 @@ var edges = func() (e [1 << maxScale]float64) {
 	return e
 }()
 
-// index returns the bucket of a value above 0, at maxScale; infinity is in the last. The exponent of the float says which power of 2, a binary search in edges
-// which of the buckets in that power: exact at the bounds, where a logarithm is not.
+// index returns the bucket of a value above 0, at maxScale; infinity is in the last. The exponent of the float gives the power of 2, a binary search in edges
+// the bucket in that power: exact at the bounds, where a logarithm is not.
 func index(x float64) int {
 	fraction, exponent := math.Frexp(min(x, math.MaxFloat64))
 	lo, hi := 0, len(edges)
@@ -90,35 +90,35 @@ func index(x float64) int {
 	return (exponent-1)<<maxScale + lo - 1
 }
 
-// cover extends a metric's bounds to all buckets that are not empty.
-func (b *buckets) cover(of *bounds.Set) {
+// cover extends the bounds of a metric to every bucket that is not empty.
+func (b *buckets) cover(set *bounds.Set) {
 	if b.zeros > 0 {
-		of.AddZero()
+		set.AddZero()
 	}
 	for i, n := range b.counts {
 		if n > 0 {
-			of.Add(b.scale(), b.offset+i)
+			set.Add(b.scale(), b.offset+i)
 		}
 	}
 }
 
-// between returns the counts of an explicit histogram: the values up to the first bound, then from each bound to the next, and above the last. Each of the
-// buckets lies between two bounds of the set (cover).
-func (b *buckets) between(of *bounds.Set) []uint64 {
-	uppers := of.Uppers()
+// explicitCounts returns the counts of an explicit histogram with the bounds of a set: the values up to the first bound, from each bound to the next, and above
+// the last. cover has been called: each bucket lies between two bounds.
+func (b *buckets) explicitCounts(set *bounds.Set) []uint64 {
+	uppers := set.Uppers()
 	out := make([]uint64, len(uppers)+1)
 	at := 0
 	for i, n := range b.counts {
 		if n == 0 {
 			continue
 		}
-		upper := (b.offset+i)>>(b.scale()-of.Scale()) + 1 // of the bucket, at the set's scale, never finer than the histogram's
+		upper := (b.offset+i)>>(b.scale()-set.Scale()) + 1 // of the bucket, at the set's scale, never finer than the histogram's
 		for uppers[at] < upper {
 			at++
 		}
 		out[at] += n
 	}
-	if b.zeros > 0 { // then the first bound is 0, with no other values up to it (cover)
+	if b.zeros > 0 { // the first bound is 0, and only zeros are up to it (cover)
 		out[0] = b.zeros
 	}
 	return out

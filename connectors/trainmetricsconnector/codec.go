@@ -18,10 +18,10 @@ type codec struct {
 	b           []byte // output
 }
 
-// reading: false when writing, and for a nil codec.
+// reading reports whether the codec reads; false when writing, and for a nil codec.
 func (c *codec) reading() bool { return c != nil && c.reads }
 
-// text writes s and returns s, or returns the text read. A nil codec returns a clone of s, to outlive the batch.
+// text writes s and returns it, or returns the text read. A nil codec returns a clone of s, which outlives the batch.
 func (c *codec) text(s string) string {
 	switch {
 	case c == nil:
@@ -33,7 +33,7 @@ func (c *codec) text(s string) string {
 	return s
 }
 
-// num writes n and returns n, or returns the number read.
+// num writes n and returns it, or returns the number read. A nil codec returns n.
 func (c *codec) num(n int64) int64 {
 	switch {
 	case c == nil:
@@ -66,8 +66,8 @@ func (c *codec) flag(is bool) bool {
 	return c.num(n) != 0
 }
 
-// length is num for the length of a list whose elements take a byte at least: a length read that is longer than the rest of the input fails, before memory is
-// taken for the list.
+// length is num for the length of a list whose elements take at least a byte each. A length above the rest of the input fails, before memory is allocated for
+// the list.
 func (c *codec) length(n int) int {
 	m := c.num(int64(n))
 	if c.reading() && (m < 0 || m > int64(len(c.Rest))) {
@@ -87,7 +87,7 @@ func value[T uint64 | float64](c *codec, n T) T {
 	}
 }
 
-// code takes the life of a series through the codec.
+// code passes the life of a series through the codec.
 func (l *life) code(c *codec) {
 	l.start, l.updated = c.num(l.start), c.num(l.updated)
 	if c.reads { // reported before, perhaps with its value
@@ -95,7 +95,7 @@ func (l *life) code(c *codec) {
 	}
 }
 
-// code takes a histogram through the codec, without exemplars. count is not stored: it is the sum of all buckets.
+// code passes a histogram through the codec, without exemplars. count is not stored: it is the sum of the buckets.
 func (h *histogram[T]) code(c *codec, _ *store, _ metricID) {
 	h.life.code(c)
 	h.coarser, h.offset, h.zeros = int(c.num(int64(h.coarser))), int(c.num(int64(h.offset))), uint64(c.num(int64(h.zeros)))
@@ -115,11 +115,13 @@ func (h *histogram[T]) code(c *codec, _ *store, _ metricID) {
 	h.sum, h.min, h.max = value(c, h.sum), value(c, h.min), value(c, h.max)
 }
 
+// code passes a gauge through the codec.
 func (g *gauge) code(c *codec, _ *store, _ metricID) {
 	g.life.code(c)
 	g.value, g.end = c.float(g.value), pcommon.Timestamp(c.num(int64(g.end)))
 }
 
+// code passes a counter through the codec, without exemplars.
 func (n *counter) code(c *codec, _ *store, _ metricID) {
 	n.life.code(c)
 	n.n = c.float(n.n)

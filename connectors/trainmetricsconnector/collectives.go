@@ -44,12 +44,15 @@ type collectiveKey struct {
 	size                             int64 // of the communicator; 0: not known
 }
 
+// bare implements key.
 func (collectiveKey) bare() bool { return false }
 
+// code implements key.
 func (k collectiveKey) code(c *codec) collectiveKey {
 	return collectiveKey{c.text(k.operation), c.text(k.algorithm), c.text(k.comm), c.text(k.name), c.num(k.size)}
 }
 
+// labels implements key.
 func (k collectiveKey) labels(m pcommon.Map, own label) {
 	m.PutStr(spans.AttrNCCLOperation, k.operation)
 	for _, l := range [...]label{{spans.AttrNCCLAlgorithm, k.algorithm}, {spans.AttrNCCLCommID, k.comm}, {spans.AttrNCCLCommName, k.name}} {
@@ -82,13 +85,14 @@ type collectiveReader struct {
 	collective view.Collective
 }
 
+// reset implements reader.
 func (r *collectiveReader) reset() {
 	clear(r.values)
 	r.values, r.collective = r.values[:0], view.Collective{}
 }
 
-// read reads the root of a collective, or a Send or Recv. Durations are the root's attributes: the span itself begins by the first rank's clock, so its length
-// is no duration. Impossible values are unknown, and the span counts as invalid.
+// read records the root of a collective, or a Send or Recv. Durations come from attributes, not from the length of the span, which begins by the clock of the
+// first rank. Impossible values are unknown, and the span counts as invalid.
 func (r *collectiveReader) read(span ptrace.Span, _ view.Kind, s *scratch) {
 	c, bad := &r.collective, false
 	c.Read(span)
@@ -99,7 +103,7 @@ func (r *collectiveReader) read(span ptrace.Span, _ view.Kind, s *scratch) {
 	v.last, v.host = c.Last.Rank, spans.Label(c.Last.Host)
 	v.cost, v.size = countOf(c.Last.Cost, &bad), countOf(c.DataSize, &bad)
 	v.bandwidth = [...]float64{countOf(c.BandwidthAlgorithm, &bad), countOf(c.BandwidthBus, &bad), countOf(c.BandwidthBusMean, &bad)}
-	v.counts = [...]float64{orNone(countOf(c.Errors, &bad)), orNone(countOf(c.Retries, &bad)), orNone(countOf(c.MissingCount, &bad))}
+	v.counts = [...]float64{zeroIfUnknown(countOf(c.Errors, &bad)), zeroIfUnknown(countOf(c.Retries, &bad)), zeroIfUnknown(countOf(c.MissingCount, &bad))}
 	v.ns, v.timed = nanoseconds(c.Duration, &bad)
 	v.lateNS, v.late = nanoseconds(c.Last.Late, &bad)
 	if v.key.operation == "" {
@@ -112,8 +116,8 @@ func (r *collectiveReader) read(span ptrace.Span, _ view.Kind, s *scratch) {
 	s.note(span, r.family, &c.Head, len(r.values)-1, noLength)
 }
 
-// orNone is 0 for an unknown number: a log without errors had none.
-func orNone(n float64) float64 {
+// zeroIfUnknown returns n, or 0 for NaN: a log without errors had none.
+func zeroIfUnknown(n float64) float64 {
 	if math.IsNaN(n) {
 		return 0
 	}
@@ -131,11 +135,11 @@ type collectiveAdder struct {
 	groups[collectiveKey, collectiveSeries]
 }
 
-// add puts a collective into the series of its labels. Errors, retries and missing ranks always count; measurements only of complete collectives.
+// add adds a collective to the series of its labels. Errors, retries and missing ranks always count; measurements only of complete collectives.
 func (a *collectiveAdder) add(s *store, o *observation, from reader, in *scratch) {
 	v := &from.(*collectiveReader).values[o.values]
-	g, cs, over := a.find(s, o, in, v.key, primary(o, collectiveCounts[0]))
-	s.judge(g, o)
+	g, cs, over := a.find(s, o, in, v.key, firstMetric(o, collectiveCounts[0]))
+	s.countVerdicts(g, o)
 	for i, n := range v.counts {
 		// With 0 from the first collective on: rate() does not see a counter that begins at 1.
 		c := slot(s, collectiveCounts[i], g, &cs.counts[i], &over.counts[i])
@@ -146,7 +150,7 @@ func (a *collectiveAdder) add(s *store, o *observation, from reader, in *scratch
 		}
 	}
 	if o.incomplete {
-		s.lose(g, o)
+		s.countIncomplete(g, o)
 		return
 	}
 	if v.timed {
@@ -162,7 +166,7 @@ func (a *collectiveAdder) add(s *store, o *observation, from reader, in *scratch
 		s.count(slot(s, collectiveIO, g, &cs.io, &over.io), v.size, o)
 	}
 	s.fabric.measure(s, o, v, in)
-	s.fabric.blame(s, o, v, in)
+	s.fabric.addLateCost(s, o, v, in)
 }
 
 // emit writes the series of the collectives with the same labels.

@@ -50,6 +50,7 @@ const (
 	Explicit    HistogramType = "explicit"
 )
 
+// defaultConfig returns a Config with the defaults.
 func defaultConfig() *Config {
 	return &Config{
 		Collector:            spans.Collector(),
@@ -86,7 +87,7 @@ func (c *Config) Validate() error {
 	if c.MetricsExpiration != 0 && c.MetricsExpiration < max(c.MetricsFlushInterval, 1) { // 1: not below 0, whatever the interval
 		errs = append(errs, errExpiration)
 	}
-	if _, point := costs(c.Histogram.Type); c.CardinalityLimit < minKept*point {
+	if _, point := seriesPerPoint(c.Histogram.Type); c.CardinalityLimit < minKept*point {
 		errs = append(errs, fmt.Errorf(
 			"%w: with %s histograms it must be at least %d, for two series of each metric", errCardinality, c.Histogram.Type, minKept*point))
 	}

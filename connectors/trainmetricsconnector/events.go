@@ -21,9 +21,11 @@ var eventCount = newMetric(spans.MetricRunEvents)
 // eventKey is the label of events: their class.
 type eventKey struct{ class string }
 
+// bare implements key.
 func (k eventKey) bare() bool             { return k.class == "" }
 func (k eventKey) code(c *codec) eventKey { return eventKey{c.text(k.class)} }
 
+// labels implements key.
 func (k eventKey) labels(m pcommon.Map, own label) {
 	if k.class != "" {
 		m.PutStr(spans.AttrEventClass, k.class)
@@ -37,13 +39,15 @@ type eventReader struct {
 	values []eventKey
 }
 
+// reset implements reader.
 func (r *eventReader) reset() {
 	clear(r.values)
 	r.values = r.values[:0]
 }
 
+// read records an event, by its class.
 func (r *eventReader) read(span ptrace.Span, _ view.Kind, s *scratch) {
-	ns, possible := length(span)
+	ns, possible := durationOf(span)
 	if !possible {
 		s.invalid++
 		return
@@ -57,7 +61,7 @@ type eventSeries struct{ count *counter }
 
 type eventAdder struct{ groups[eventKey, eventSeries] }
 
-// add counts an event, and notes for the run's account how the run ended.
+// add counts an event, and records in the account of the run how the run ended.
 func (a *eventAdder) add(s *store, o *observation, from reader, in *scratch) {
 	key := from.(*eventReader).values[o.values]
 	s.accounts.noteEvent(s, o, events.Class(key.class), in)
@@ -65,6 +69,7 @@ func (a *eventAdder) add(s *store, o *observation, from reader, in *scratch) {
 	s.count(slot(s, eventCount, g, &series.count, &over.count), 1, o)
 }
 
+// emit implements adder.
 func (a *eventAdder) emit(e *emitter, g *group) {
 	emit(e, eventCount, labels{of: g}, &seriesOf[eventSeries](g, a.family).count, counterPoint)
 }

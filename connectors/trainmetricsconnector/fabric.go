@@ -35,6 +35,7 @@ const (
 // unread is the reader of a family without spans of its own.
 type unread struct{}
 
+// read implements reader.
 func (unread) read(ptrace.Span, view.Kind, *scratch) {}
 func (unread) reset()                                {}
 
@@ -45,13 +46,15 @@ type fabricKey struct {
 	host            string
 }
 
+// bare implements key.
 func (fabricKey) bare() bool { return false }
 
+// code implements key.
 func (k fabricKey) code(c *codec) fabricKey {
 	return fabricKey{c.text(k.operation), c.text(k.size), view.Int{N: c.num(k.rank.N), OK: c.flag(k.rank.OK)}, c.text(k.host)}
 }
 
-// labels writes the labels of an operation and size, or of a rank; the overflow label stands for all ranks without a series.
+// labels writes the labels of an operation and size, or of a rank; without both, the overflow label, which stands for every rank without a series.
 func (k fabricKey) labels(m pcommon.Map, own label) {
 	for _, l := range [...]label{{spans.AttrNCCLOperation, k.operation}, {spans.AttrNCCLSizeClass, k.size}, {spans.AttrHostName, k.host}} {
 		if l.value != "" {
@@ -67,7 +70,7 @@ func (k fabricKey) labels(m pcommon.Map, own label) {
 	own.put(m)
 }
 
-// sizeClass returns the value of spans.AttrNCCLSizeClass for a size in By; "": not known.
+// sizeClass returns the value of spans.AttrNCCLSizeClass for a size in bytes; "": unknown.
 func sizeClass(size float64) string {
 	switch {
 	case math.IsNaN(size):
@@ -107,7 +110,7 @@ type fabricAdder struct {
 // add does nothing: the family of collectives adds.
 func (*fabricAdder) add(*store, *observation, reader, *scratch) {}
 
-// measure puts the bandwidths of a complete collective into their series. In the overflow, slot 0 stands for all kinds of bandwidth.
+// measure adds the bandwidths of a complete collective to their series. In the overflow group, slot 0 stands for every kind of bandwidth.
 func (a *fabricAdder) measure(s *store, o *observation, v *collectiveValues, in *scratch) {
 	if math.IsNaN(v.bandwidth[0]) && math.IsNaN(v.bandwidth[1]) && math.IsNaN(v.bandwidth[2]) {
 		return
@@ -120,14 +123,14 @@ func (a *fabricAdder) measure(s *store, o *observation, v *collectiveValues, in 
 	}
 }
 
-// blame adds the cost of the rank that came last in a collective to the rank's series, or to that of all ranks without one (earns). Without a cost or a rank
-// nothing is added.
-func (a *fabricAdder) blame(s *store, o *observation, v *collectiveValues, in *scratch) {
+// addLateCost adds the cost of the rank that came last in a collective to the series of the rank, or to the common series of ranks without one (getsSeries).
+// Without a cost or a rank nothing is added.
+func (a *fabricAdder) addLateCost(s *store, o *observation, v *collectiveValues, in *scratch) {
 	if math.IsNaN(v.cost) || v.cost <= 0 || !v.last.OK {
 		return
 	}
 	key := fabricKey{rank: v.last, host: v.host}
-	if r := s.byKey[in.resources[o.resource]]; r == nil || !a.earns(r, key, v) { // nil: the resource has found no room, and find gives the overflow
+	if r := s.byKey[in.resources[o.resource]]; r == nil || !a.getsSeries(r, key, v) { // nil: the resource found no room, and find returns the overflow group
 		key = fabricKey{}
 	}
 	g, fs, over := a.find(s, o, in, key, rankLateCost)
@@ -138,9 +141,9 @@ func (a *fabricAdder) blame(s *store, o *observation, v *collectiveValues, in *s
 	s.count(slot(s, rankLateCost, g, &fs.late, &over.late), v.cost, o)
 }
 
-// earns adds a late rank's cost to the costs of its run, and reports whether the rank gets, or has, a series of its own. At most mostLateRanks ranks of a run
-// do: in small communicators the first, in larger ones those with lateShare of the run's cost.
-func (a *fabricAdder) earns(r *resource, key fabricKey, v *collectiveValues) bool {
+// getsSeries adds the cost of a late rank to the costs of its run, and reports whether the rank gets, or has, a series of its own. At most mostLateRanks ranks
+// of a run do: in small communicators the first ones, in larger ones those with lateShare of the cost of the run.
+func (a *fabricAdder) getsSeries(r *resource, key fabricKey, v *collectiveValues) bool {
 	l := &r.late
 	l.all += v.cost
 	if a.by[groupKey[fabricKey]{r, key}] != nil {
@@ -170,8 +173,8 @@ func (a *fabricAdder) earns(r *resource, key fabricKey, v *collectiveValues) boo
 	return true
 }
 
-// emit writes the series of an operation and size, or of a rank, and keeps the number of ranks with a series right: a stored one comes back, an expired one
-// makes room.
+// emit writes the series of an operation and size, or of a rank. It also counts the ranks with a series: a restored one adds one, an expired one leaves room
+// for another.
 func (a *fabricAdder) emit(e *emitter, g *group) {
 	fs := seriesOf[fabricSeries](g, a.family)
 	for i := range fs.bandwidth {

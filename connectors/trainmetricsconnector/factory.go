@@ -16,10 +16,12 @@ func NewFactory() connector.Factory {
 		connector.WithTracesToMetrics(createTracesToMetrics, metadata.TracesToMetricsStability))
 }
 
+// createDefaultConfig is defaultConfig in the form of the factory.
 func createDefaultConfig() component.Config {
 	return defaultConfig()
 }
 
+// createTracesToMetrics returns a connector that is not started.
 func createTracesToMetrics(_ context.Context, set connector.Settings, cfg component.Config, next consumer.Metrics) (connector.Traces, error) {
 	return newTrainMetrics(cfg.(*Config), set, next)
 }

@@ -54,6 +54,7 @@ var familyOf = func() (of [256]int8) {
 // label is a label beside the group's own labels. The zero value is no label.
 type label struct{ name, value string }
 
+// put writes the label; the zero value writes nothing.
 func (l label) put(m pcommon.Map) {
 	if l.name != "" {
 		m.PutStr(l.name, l.value)
@@ -89,8 +90,8 @@ type foundGroup[K key[K], S any] struct {
 	key    K
 }
 
-// is reports whether the entry is of a resource and a key.
-func (f *foundGroup[K, S]) is(in int32, key K) bool {
+// matches reports whether the entry is for a resource (index in the batch) and a key.
+func (f *foundGroup[K, S]) matches(in int32, key K) bool {
 	return f.group != nil && f.in == in && f.key == key
 }
 
@@ -100,7 +101,7 @@ type groupKey[K key[K]] struct {
 	key      K
 }
 
-// begin empties the cache: indexes of resources are those of a batch.
+// begin empties the cache: indices of resources are only valid within a batch.
 func (gs *groups[K, S]) begin() { clear(gs.found[:]) }
 
 // find returns the group of observation o with labels key, made if new, and the family's series in the group. Without room for the metric first, which every
@@ -108,12 +109,12 @@ func (gs *groups[K, S]) begin() { clear(gs.found[:]) }
 // The two groups used last are cached (found).
 func (gs *groups[K, S]) find(s *store, o *observation, in *scratch, key K, first metricID) (g *group, series, over *S) {
 	f := &gs.found[gs.last]
-	if !f.is(o.resource, key) {
+	if !f.matches(o.resource, key) {
 		gs.last ^= 1 // the other entry
 		f = &gs.found[gs.last]
-		if !f.is(o.resource, key) {
-			g = gs.look(s, in.resources[o.resource], key, first)
-			s.change(g) // also of a known group: each batch misses the cache once, as the cache is empty when a batch begins
+		if !f.matches(o.resource, key) {
+			g = gs.findOrMake(s, in.resources[o.resource], key, first)
+			s.markChanged(g) // also of a known group: each batch misses the cache once, as the cache is empty when a batch begins
 			*f = foundGroup[K, S]{g, seriesOf[S](g, gs.family), o.resource, key}
 			gs.over = seriesOf[S](&s.overflow, gs.family)
 		}
@@ -122,9 +123,9 @@ func (gs *groups[K, S]) find(s *store, o *observation, in *scratch, key K, first
 	return f.group, f.series, gs.over
 }
 
-// look finds or makes a group by its labels. The group of a bare key is common to all families of the resource. Without room for the metric first, the group is
-// the overflow.
-func (gs *groups[K, S]) look(s *store, of resourceKey, key K, first metricID) *group {
+// findOrMake returns the group of a resource with the labels key, made if absent. The group of a bare key is common to every family of the resource. Without
+// room for the metric first, a new group is not made, and the overflow group is returned.
+func (gs *groups[K, S]) findOrMake(s *store, of resourceKey, key K, first metricID) *group {
 	r := s.byKey[of]
 	if r != nil {
 		if key.bare() {
@@ -155,10 +156,10 @@ func (gs *groups[K, S]) look(s *store, of resourceKey, key K, first metricID) *g
 	return g
 }
 
-// restore makes the group of a stored key; nil for a key restored before.
+// restore makes the group of a stored key; nil: the key was restored before.
 func (gs *groups[K, S]) restore(s *store, of resourceKey, c *codec) *group {
 	var none K
-	g := gs.look(s, of, none.code(c), 0) // any metric: while restoring there is room
+	g := gs.findOrMake(s, of, none.code(c), 0) // 0: any metric, since room is unlimited while restoring
 	known := g.at != ""
 	if g.code == nil || known { // without a code: the overflow
 		return nil
@@ -172,7 +173,7 @@ type metricID uint8
 // metrics describe the output: the metrics of each family, declared by newMetric, and the common ones.
 var metrics []spans.Metric
 
-// newMetric declares a metric of the registry.
+// newMetric declares a metric of package spans by its name, and returns its id.
 func newMetric(name string) metricID {
 	metrics = append(metrics, spans.MetricNamed(name))
 	return metricID(len(metrics) - 1)

@@ -21,9 +21,10 @@ type labels struct {
 	own     label      // of only some series of the group
 }
 
+// overflow reports whether the series is in the overflow group.
 func (l labels) overflow() bool { return l.of.resource == nil }
 
-// put writes the labels of a series. Without the collector's name two collectors would write one counter that goes up and down.
+// put writes the labels of a series, with the name of the collector: otherwise two collectors would write one counter that goes up and down.
 func (e *emitter) put(l labels, m pcommon.Map) {
 	m.EnsureCapacity(4)
 	if e.s.collector != "" {
@@ -40,16 +41,16 @@ func (e *emitter) put(l labels, m pcommon.Map) {
 // emitter goes through series, group by group, for one of three purposes: to write the points of a flush and empty the slots of expired series; with a codec,
 // to store or restore the series; as a survey, to find the bounds of explicit histograms.
 type emitter struct {
-	s      *store
-	list   pmetric.MetricSlice // output
-	metric []pmetric.Metric    // by metricID: the metric in list
-	begun  []bool              // by metricID: whether metric is in list yet
-	now    pcommon.Timestamp
-	codec  *codec   // nil: no storing
-	kept   int      // series of the current group that live on
-	lives  int64    // ns from a series' last span to its end
-	id     metricID // of the current series
-	survey bool
+	s          *store
+	list       pmetric.MetricSlice // output
+	metric     []pmetric.Metric    // by metricID: the metric in list
+	begun      []bool              // by metricID: whether metric is in list yet
+	now        pcommon.Timestamp
+	codec      *codec   // nil: no storing
+	kept       int      // series of the current group that live on
+	lifetimeNS int64    // ns from a series' last span to its end
+	id         metricID // of the current series
+	survey     bool
 }
 
 // day is how long the end or the silence of a run stays visible, and the longest lifetime of a series without spans.
@@ -58,35 +59,35 @@ const day = int64(24 * time.Hour)
 // lifetime returns how long a series of a metric lives without a new value, ns.
 func (e *emitter) lifetime(m metricID) int64 {
 	if m == runEnded || m == stepLastTime {
-		return max(e.lives, day)
+		return max(e.lifetimeNS, day)
 	}
-	return e.lives
+	return e.lifetimeNS
 }
 
-// takes notes how long a step, or a pass, took.
-func (g *group) takes(ns int64) {
+// noteDuration records how long a step or a pass of the resource took, ns: the longest decides how long series live.
+func (g *group) noteDuration(ns int64) {
 	if g.resource != nil {
 		g.resource.longest = max(g.resource.longest, ns)
 	}
 }
 
-// patience is the number of its longest steps that a run may be silent before its series end: a log may have only every hundredth step, and jobs pause.
+// patience is for how many of its longest steps a run may be silent before its series end: a log may have only every hundredth step, and jobs pause.
 const patience = 4
 
-// newEmitter writes points of a time into a list.
+// newEmitter returns an emitter that writes points with the time now, Unix ns, into a list.
 func newEmitter(s *store, list pmetric.MetricSlice, now int64) *emitter {
 	return &emitter{
-		s: s, list: list, metric: make([]pmetric.Metric, len(metrics)), begun: make([]bool, len(metrics)), now: pcommon.Timestamp(now), lives: s.expiration,
+		s: s, list: list, metric: make([]pmetric.Metric, len(metrics)), begun: make([]bool, len(metrics)), now: pcommon.Timestamp(now), lifetimeNS: s.expiration,
 	}
 }
 
-// build makes the metrics of all series, a resource of the output for each resource, and forgets expired series, groups without series, and resources without
-// groups. The bounds of explicit histograms, common to all series of a metric, are found in a survey before.
+// build makes the metrics of every series, with a resource in the output for each resource. It also forgets expired series, groups without series, and
+// resources without groups. The bounds of explicit histograms, common to the series of a metric, are found in a survey before.
 func (s *store) build(now time.Time) pmetric.Metrics {
 	out := pmetric.NewMetrics()
 	s.now = now.UnixNano()
 	at := max(s.now, s.lastFlush) // a clock set back must not make a point end before its start
-	longest := s.longest()
+	longest := s.longestByRun()
 	if s.bounds != nil {
 		e := newEmitter(s, pmetric.NewMetricSlice(), at)
 		e.survey = true
@@ -96,13 +97,13 @@ func (s *store) build(now time.Time) pmetric.Metrics {
 	scope := func(key resourceKey, job []label) *emitter {
 		rm := out.ResourceMetrics().AppendEmpty()
 		key.put(rm.Resource().Attributes())
-		for _, l := range job { // over the job of this process, which key.put writes: in a gateway the spans may be of another
+		for _, l := range job { // overwrite what key.put wrote from the environment: in a gateway the spans may be of another job
 			l.put(rm.Resource().Attributes())
 		}
 		sm := rm.ScopeMetrics().AppendEmpty()
 		sm.Scope().SetName(metadata.ScopeName)
 		e := newEmitter(s, sm.Metrics(), at)
-		e.lives = max(s.expiration, min(patience*longest[key.home()], day))
+		e.lifetimeNS = max(s.expiration, min(patience*longest[key.withoutService()], day))
 		return e
 	}
 	s.resources = slices.DeleteFunc(s.resources, func(r *resource) bool {
@@ -113,7 +114,7 @@ func (s *store) build(now time.Time) pmetric.Metrics {
 			}
 			g.forget()
 			g.gone = true
-			s.change(g)
+			s.markChanged(g)
 			return true
 		})
 		if len(r.groups) == 0 {
@@ -122,7 +123,7 @@ func (s *store) build(now time.Time) pmetric.Metrics {
 			return true
 		}
 		if r.key.run != "" {
-			e.place()
+			e.collectorInfo()
 		}
 		return false
 	})
@@ -133,7 +134,7 @@ func (s *store) build(now time.Time) pmetric.Metrics {
 	return out
 }
 
-// all goes through the series of all groups.
+// all goes through the series of every group.
 func (e *emitter) all() {
 	for _, r := range e.s.resources {
 		for _, g := range r.groups {
@@ -143,31 +144,31 @@ func (e *emitter) all() {
 	e.group(&e.s.overflow)
 }
 
-// home returns the run of a resource, whatever the service; without a run, the resource itself.
-func (k resourceKey) home() resourceKey {
+// withoutService returns the key of the run, whatever the service; without a run, the key itself.
+func (k resourceKey) withoutService() resourceKey {
 	if k.run == "" {
 		return k
 	}
 	return resourceKey{run: k.run}
 }
 
-// longest returns how long the longest step, or pass, of each run took, ns.
-func (s *store) longest() map[resourceKey]int64 {
-	of := make(map[resourceKey]int64, len(s.resources))
+// longestByRun returns, by resourceKey.withoutService, how long the longest step or pass of the run took, ns.
+func (s *store) longestByRun() map[resourceKey]int64 {
+	longest := make(map[resourceKey]int64, len(s.resources))
 	for _, r := range s.resources {
-		home := r.key.home()
-		of[home] = max(of[home], r.longest)
+		run := r.key.withoutService()
+		longest[run] = max(longest[run], r.longest)
 	}
-	return of
+	return longest
 }
 
-// put writes the resource.
+// put writes the attributes of the resource.
 func (k resourceKey) put(m pcommon.Map) {
 	spans.Resource{Service: k.service, RunID: k.run}.PutInstance(m)
 }
 
-// place writes the location of this collector, outside of all limits: one series of a run, if the environment has a location.
-func (e *emitter) place() {
+// collectorInfo writes the location of this collector, one series of a run, outside of all limits; nothing if the environment has no location.
+func (e *emitter) collectorInfo() {
 	if !spans.PutPlace(pcommon.NewMap()) {
 		return
 	}
@@ -183,7 +184,7 @@ func (e *emitter) place() {
 	}
 }
 
-// group goes through all series of a group. kept is the number of those that live on.
+// group goes through the series of a group. Afterwards e.kept is the number of series that live on.
 func (e *emitter) group(g *group) {
 	e.kept = 0
 	for i, a := range e.s.adders {
@@ -203,8 +204,8 @@ type series[S any] interface {
 	code(c *codec, s *store, m metricID)
 }
 
-// emit goes through the slot of a series, which may be empty. With a codec the series is stored, or restored into the slot. Else an expired series gets its
-// mark of the end, and the slot is emptied; any other is written by point, or surveyed.
+// emit goes through the slot of a series, which may be empty. With a codec the series is stored, or restored into the slot. Without, an expired series gets its
+// end point and the slot is emptied; any other series is written by point, or surveyed.
 func emit[S any, P series[S]](e *emitter, m metricID, l labels, at *P, point func(*emitter, pmetric.Metric, P, labels)) {
 	if e.codec != nil {
 		if c := e.codec; c.flag(*at != nil) {
@@ -225,7 +226,7 @@ func emit[S any, P series[S]](e *emitter, m metricID, l labels, at *P, point fun
 	if life := series.age(); !e.survey && e.s.expiration > 0 && e.s.now-life.updated >= e.lifetime(m) {
 		e.end(m, l, life)
 		*at = nil
-		e.s.change(l.of)
+		e.s.markChanged(l.of)
 		if !l.overflow() {
 			e.s.room.give(m, l.of.resource)
 		}
@@ -243,7 +244,7 @@ func emit[S any, P series[S]](e *emitter, m metricID, l labels, at *P, point fun
 	point(e, e.metric[m], series, l)
 }
 
-// emitNamed is emit for a list of series, each with its name as a label. Series that have ended leave the list.
+// emitNamed is emit for a list of series with names; of returns the labels for a name. Series that have ended leave the list.
 func emitNamed[S any, P series[S]](e *emitter, m metricID, list *[]named[S], of func(name seriesName) labels, point func(*emitter, pmetric.Metric, P, labels)) {
 	if n := e.codec.length(len(*list)); e.codec.reading() {
 		*list = make([]named[S], n)
@@ -270,19 +271,19 @@ func (e *emitter) begin(m metricID) pmetric.Metric {
 	return out
 }
 
-// end writes the point without a value that marks the end of a series. The point has a metric of its own: the prometheus exporter of v0.158.0 skips the rest of
-// a metric after an end.
+// end writes the point without a value that marks the end of a series. The point gets a metric of its own, because the prometheus exporter of v0.158.0 skips
+// the rest of a metric after an end.
 func (e *emitter) end(m metricID, l labels, life *life) {
 	metric := e.begin(m)
 	switch metric.Type() {
 	case pmetric.MetricTypeExponentialHistogram:
-		ended(e, metric.ExponentialHistogram().DataPoints().AppendEmpty(), l, life.start)
+		endPoint(e, metric.ExponentialHistogram().DataPoints().AppendEmpty(), l, life.start)
 	case pmetric.MetricTypeHistogram:
-		ended(e, metric.Histogram().DataPoints().AppendEmpty(), l, life.start)
+		endPoint(e, metric.Histogram().DataPoints().AppendEmpty(), l, life.start)
 	case pmetric.MetricTypeSum:
-		ended(e, metric.Sum().DataPoints().AppendEmpty(), l, life.start)
+		endPoint(e, metric.Sum().DataPoints().AppendEmpty(), l, life.start)
 	default:
-		ended(e, metric.Gauge().DataPoints().AppendEmpty(), l, 0)
+		endPoint(e, metric.Gauge().DataPoints().AppendEmpty(), l, 0)
 	}
 }
 
@@ -294,16 +295,16 @@ type dataPoint interface {
 	SetFlags(flags pmetric.DataPointFlags)
 }
 
-// head writes the labels and the times of a point. A gauge has no start (0).
-func head[P dataPoint](e *emitter, p P, l labels, start int64) {
+// putHead writes the labels and the times of a point. A gauge has no start: 0.
+func putHead[P dataPoint](e *emitter, p P, l labels, start int64) {
 	e.put(l, p.Attributes())
 	p.SetStartTimestamp(pcommon.Timestamp(start))
 	p.SetTimestamp(e.now)
 }
 
-// ended writes a point without a value: the mark for the end of a series.
-func ended[P dataPoint](e *emitter, p P, l labels, start int64) {
-	head(e, p, l, start)
+// endPoint writes a point without a value, which marks the end of a series.
+func endPoint[P dataPoint](e *emitter, p P, l labels, start int64) {
+	putHead(e, p, l, start)
 	p.SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
 }
 
@@ -317,7 +318,7 @@ func numberPoint(e *emitter, m pmetric.Metric, h *histogram[float64], l labels) 
 	histogramPoint(e, m, h, l, 1)
 }
 
-// histogramPoint writes a histogram whose values are in 1/scale of the metric's unit.
+// histogramPoint writes a histogram whose values are in units of 1/scale of the metric's unit.
 func histogramPoint[T uint64 | float64](e *emitter, m pmetric.Metric, h *histogram[T], l labels, scale float64) {
 	if m.Type() == pmetric.MetricTypeHistogram {
 		explicitPoint(e, m, h, l, scale)
@@ -332,15 +333,15 @@ func histogramPoint[T uint64 | float64](e *emitter, m pmetric.Metric, h *histogr
 	}
 }
 
-// explicitPoint writes the buckets with the bounds common to all series of the metric.
+// explicitPoint writes an explicit histogram with the bounds common to the series of the metric.
 func explicitPoint[T uint64 | float64](e *emitter, m pmetric.Metric, h *histogram[T], l labels, scale float64) {
 	p := m.Histogram().DataPoints().AppendEmpty()
-	of := &e.s.bounds[e.id]
-	p.ExplicitBounds().FromRaw(of.Values())
+	set := &e.s.bounds[e.id]
+	p.ExplicitBounds().FromRaw(set.Values())
 	if putSummary(e, p, h, l, scale) {
-		p.BucketCounts().FromRaw(h.between(of))
+		p.BucketCounts().FromRaw(h.explicitCounts(set))
 	} else {
-		p.BucketCounts().FromRaw(make([]uint64, len(of.Values())+1))
+		p.BucketCounts().FromRaw(make([]uint64, len(set.Values())+1))
 	}
 }
 
@@ -354,10 +355,10 @@ type distribution interface {
 	Exemplars() pmetric.ExemplarSlice
 }
 
-// putSummary writes a histogram but for its buckets. It returns false while the histogram is reported as 0.
+// putSummary writes a histogram without its buckets. It returns false while the histogram is reported as 0 (reportsZero).
 func putSummary[T uint64 | float64, P distribution](e *emitter, p P, h *histogram[T], l labels, scale float64) bool {
-	head(e, p, l, h.start)
-	if e.born(&h.life) {
+	putHead(e, p, l, h.start)
+	if e.reportsZero(&h.life) {
 		p.SetSum(0)
 		return false
 	}
@@ -373,8 +374,8 @@ func putSummary[T uint64 | float64, P distribution](e *emitter, p P, h *histogra
 // and a scrape may miss one flush.
 const zeroFlushes = 2
 
-// born reports whether a new series is still to be reported as 0, and counts the flush. In the last flush, at shutdown, no series is.
-func (e *emitter) born(l *life) bool {
+// reportsZero reports whether a new series is still to be reported as 0, and counts the flush. In the last flush, at shutdown, the value is reported.
+func (e *emitter) reportsZero(l *life) bool {
 	if l.newborn >= e.s.zeros || e.s.accounts.final {
 		return false
 	}
@@ -385,7 +386,7 @@ func (e *emitter) born(l *life) bool {
 // counterPoint writes a counter of whole numbers.
 func counterPoint(e *emitter, m pmetric.Metric, c *counter, l labels) {
 	p := countPoint(e, m, c, l)
-	if e.born(&c.life) {
+	if e.reportsZero(&c.life) {
 		p.SetIntValue(0)
 		return
 	}
@@ -396,7 +397,7 @@ func counterPoint(e *emitter, m pmetric.Metric, c *counter, l labels) {
 // sumPoint writes a counter whose value need not be a whole number.
 func sumPoint(e *emitter, m pmetric.Metric, c *counter, l labels) {
 	p := countPoint(e, m, c, l)
-	if e.born(&c.life) {
+	if e.reportsZero(&c.life) {
 		p.SetDoubleValue(0)
 		return
 	}
@@ -404,28 +405,28 @@ func sumPoint(e *emitter, m pmetric.Metric, c *counter, l labels) {
 	c.write(p.Exemplars())
 }
 
-// countPoint begins the point of a counter.
+// countPoint starts the point of a counter; the caller sets the value.
 func countPoint(e *emitter, m pmetric.Metric, c *counter, l labels) pmetric.NumberDataPoint {
 	p := m.Sum().DataPoints().AppendEmpty()
-	head(e, p, l, c.start)
+	putHead(e, p, l, c.start)
 	return p
 }
 
 // upDownPoint writes a sum that may decrease.
 func upDownPoint(e *emitter, m pmetric.Metric, g *gauge, l labels) {
 	p := m.Sum().DataPoints().AppendEmpty()
-	head(e, p, l, g.start)
+	putHead(e, p, l, g.start)
 	p.SetDoubleValue(g.value)
 }
 
 // gaugePoint writes a gauge.
 func gaugePoint(e *emitter, m pmetric.Metric, g *gauge, l labels) {
 	p := m.Gauge().DataPoints().AppendEmpty()
-	head(e, p, l, 0)
+	putHead(e, p, l, 0)
 	p.SetDoubleValue(g.value)
 }
 
-// write writes the largest and the latest value as exemplars, a single one if the same, and marks them as sent.
+// write writes the largest and the latest value as exemplars, one if they are the same, and marks them as sent.
 func (e *exemplars) write(out pmetric.ExemplarSlice) {
 	if !e.any {
 		return

@@ -55,15 +55,15 @@ type ring struct {
 	recent []uint64 // its ids
 }
 
-// note adds the id of a counted span.
+// note adds the id of a counted span to the next write.
 func (j *journal) note(id uint64) {
 	if j.keeps && id != 0 {
 		j.counted = append(j.counted, id)
 	}
 }
 
-// change marks a group as changed since it was stored.
-func (s *store) change(g *group) {
+// markChanged marks a group as changed since it was stored.
+func (s *store) markChanged(g *group) {
 	if s.journal.keeps && !g.changed {
 		g.changed = true
 		s.journal.changed = append(s.journal.changed, g)
@@ -73,19 +73,19 @@ func (s *store) change(g *group) {
 // write is one write to the storage, and what is needed to take the write back if it fails.
 type write struct {
 	ops     []*storage.Operation
-	groups  []*group    // stored
-	ids     []uint64    // stored
-	deleted []string    // keys of groups that are gone
-	before  ring        // before the write
-	runs    []*runWrite // stored
-	gone    []kept      // runs that are deleted
+	groups  []*group      // stored
+	ids     []uint64      // stored
+	deleted []string      // keys of groups that are gone
+	before  ring          // before the write
+	runs    []*runWrite   // stored
+	gone    []storedParts // runs that are deleted
 }
 
-// changes returns the next write, with everything that has changed since the last; nil: nothing. Changes count as stored from now on: a call of stored or
-// failed has to follow.
+// changes returns the next write, with everything that has changed since the last; nil: nothing. The changes count as stored from now on, so the caller must
+// call writeStored or writeFailed.
 func (s *store) changes() *write {
 	j := &s.journal
-	if len(j.changed)+len(j.counted) == 0 && !s.accounts.stale() {
+	if len(j.changed)+len(j.counted) == 0 && !s.accounts.hasChanges() {
 		return nil
 	}
 	w := &write{groups: j.changed, ids: j.counted, before: j.ring}
@@ -97,7 +97,7 @@ func (s *store) changes() *write {
 			if g.at == "" {
 				g.at = j.newKey()
 			}
-			w.ops = append(w.ops, storage.SetOperation(g.at, s.write(g)))
+			w.ops = append(w.ops, storage.SetOperation(g.at, s.encodeGroup(g)))
 		case g.at != "":
 			w.ops = append(w.ops, storage.DeleteOperation(g.at))
 			w.deleted = append(w.deleted, g.at)
@@ -111,15 +111,15 @@ func (s *store) changes() *write {
 	return w
 }
 
-// stored ends a write that was stored: keys of deleted groups may be used again.
-func (s *store) stored(w *write) { s.journal.free = append(s.journal.free, w.deleted...) }
+// writeStored is called after a successful write: keys of deleted groups may be used again.
+func (s *store) writeStored(w *write) { s.journal.free = append(s.journal.free, w.deleted...) }
 
-// failed returns a failed write to the changes, for the next write. Of the ids the latest are kept, as many as the ring holds.
-func (s *store) failed(w *write) {
+// writeFailed returns a failed write to the changes, for the next write. Of the ids the latest are kept, as many as the ring has room for.
+func (s *store) writeFailed(w *write) {
 	for _, g := range w.groups {
-		s.change(g)
+		s.markChanged(g)
 	}
-	s.accounts.failed(w)
+	s.accounts.takeBackWrite(w)
 	j := &s.journal
 	j.ring = w.before
 	j.counted = append(w.ids, j.counted...)
@@ -128,7 +128,7 @@ func (s *store) failed(w *write) {
 	}
 }
 
-// newKey returns the key for a group that was never stored: a deleted group's, else a new one.
+// newKey returns a key for a group that was never stored: the key of a deleted group, else a new one.
 func (j *journal) newKey() string {
 	if n := len(j.free) - 1; n >= 0 {
 		key := j.free[n]
@@ -143,8 +143,8 @@ func groupKeyOf(i int) string { return "group-" + strconv.Itoa(i) }
 func chunkKey(n int64) string { return "ids-" + strconv.FormatInt(n%chunks, 10) }
 func partKey(i int) string    { return "part-" + strconv.Itoa(i) }
 
-// add adds the ids of a write to the ring and to the operations of the write: as one more part of the last chunk, or, if the chunk is full or has mostParts
-// parts, by storing the chunk whole in place of its parts. A full chunk begins the next one, in place of the oldest.
+// add adds the ids of a write to the ring and to the operations of the write: as one more part of the last chunk; or, if the chunk is full or has mostParts
+// parts, by storing the whole chunk in place of its parts. After a full chunk the next one begins, in place of the oldest.
 func (r *ring) add(w *write) {
 	if len(w.ids) == 0 {
 		return
@@ -187,7 +187,7 @@ func idsOf(b []byte) []uint64 {
 	return ids
 }
 
-// layoutOf hashes everything that must not change between storing and restoring: the metrics.
+// layoutOf returns a hash of everything that must not change between storing and restoring: the stored form and the names of the metrics.
 func layoutOf() int64 {
 	h := xxh3.New()
 	_, _ = fmt.Fprintln(h, storedForm)
@@ -197,7 +197,7 @@ func layoutOf() int64 {
 	return int64(h.Sum64())
 }
 
-// codeState takes the numbers under stateKey through a codec: how many groups, chunks and runs are stored. Another layout fails.
+// codeState passes the numbers under stateKey through a codec: how many groups, chunks and runs are stored. Another layout fails.
 func (s *store) codeState(c *codec) {
 	j := &s.journal
 	if c.num(j.layout) != j.layout {
@@ -208,8 +208,8 @@ func (s *store) codeState(c *codec) {
 	j.runs = int(c.num(int64(len(s.accounts.slots))))
 }
 
-// write returns the stored form of a group: resource, family, labels, and all series.
-func (s *store) write(g *group) []byte {
+// encodeGroup returns the stored form of a group: resource, family, labels, and its series.
+func (s *store) encodeGroup(g *group) []byte {
 	c := &codec{}
 	if r := g.resource; r != nil {
 		c.text(r.key.service)
@@ -230,8 +230,8 @@ func (s *store) write(g *group) []byte {
 // overflowFamily is stored in place of the family of a group.
 const overflowFamily = -1
 
-// read restores the group stored under a key, with its series. Anything that write would not have written is an error.
-func (s *store) read(key string, b []byte) error {
+// restoreGroup restores the group stored under a key, with its series. Anything that encodeGroup would not have written is an error.
+func (s *store) restoreGroup(key string, b []byte) error {
 	c := &codec{Cursor: wire.Cursor{Rest: b}, reads: true}
 	of := resourceKey{service: c.text(""), run: c.text("")}
 	longest := c.num(0)
@@ -247,7 +247,7 @@ func (s *store) read(key string, b []byte) error {
 		return fmt.Errorf("%w: %s", errStored, key)
 	}
 	g.at = key
-	g.takes(longest)
+	g.noteDuration(longest)
 	(&emitter{s: s, codec: c}).group(g)
 	if c.Bad || len(c.Rest) > 0 {
 		return fmt.Errorf("%w: %s", errStored, key)
@@ -260,8 +260,8 @@ var (
 	errLayout = errors.New("it is of another version")
 )
 
-// restore restores the stored state of an empty store: groups with their series, ids of counted spans, and accounts of runs. After an error the store is in
-// part restored, and of no use.
+// restore restores the stored state into an empty store: groups with their series, ids of counted spans, and accounts of runs. After an error the store is
+// partly restored, and must not be used.
 func (s *store) restore(ctx context.Context, from storage.Client, now time.Time) error {
 	j := &s.journal
 	b, err := from.Get(ctx, stateKey)
@@ -306,12 +306,12 @@ func (s *store) restore(ctx context.Context, from storage.Client, now time.Time)
 		case len(op.Value) == 0: // a deleted group's key
 			j.free = append(j.free, op.Key)
 		default:
-			if err := s.read(op.Key, op.Value); err != nil {
+			if err := s.restoreGroup(op.Key, op.Value); err != nil {
 				return err
 			}
 		}
 	}
-	s.seen.Early, j.taken = 0, true // generations ended by restored ids are no batch's
+	s.seen.Early, j.taken = 0, true // ids restored now must not count as ended early by a batch
 	return s.restoreRuns(ctx, from)
 }
 
@@ -330,18 +330,18 @@ func (s *store) restoreRuns(ctx context.Context, from storage.Client) error {
 		return values, err
 	}
 	for slot := range s.journal.runs {
-		head, err := get((&kept{slot: slot}).head())
+		head, err := get((&storedParts{slot: slot}).head())
 		if err != nil {
 			return err
 		}
-		if err := s.accounts.takeBack(slot, head[0], get); err != nil {
+		if err := s.accounts.restoreRun(slot, head[0], get); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// open opens the storage, if one is configured, and restores the counts of the last process. Counts that cannot be used are no error: counting begins anew.
+// open opens the storage, if configured, and restores the counts of the last process. If they cannot be used, a warning is logged and counting starts anew.
 func (c *trainMetrics) open(ctx context.Context, host component.Host) (err error) {
 	if c.cfg.Storage == nil {
 		return nil
@@ -368,7 +368,7 @@ func (c *trainMetrics) open(ctx context.Context, host component.Host) (err error
 	return nil
 }
 
-// save stores all changes, those of concurrent calls too: calls that wait for one write share the next. A failed write is warned of once, until one succeeds.
+// save stores all changes, also those of concurrent calls: calls that wait for one write share the next. A failed write is logged once, until a write succeeds.
 func (c *trainMetrics) save(ctx context.Context) {
 	if c.storage == nil {
 		return
@@ -385,11 +385,11 @@ func (c *trainMetrics) save(ctx context.Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err == nil {
-		c.store.stored(w)
+		c.store.writeStored(w)
 		c.failing = false
 		return
 	}
-	c.store.failed(w)
+	c.store.writeFailed(w)
 	c.telemetry.ConnectorTrainMetricsStorageFailures.Add(context.WithoutCancel(ctx), 1)
 	if !c.failing {
 		c.failing = true
@@ -397,8 +397,8 @@ func (c *trainMetrics) save(ctx context.Context) {
 	}
 }
 
-// sync flushes the storage to disk. The storage logs its own failures.
-func (c *trainMetrics) sync(ctx context.Context) {
+// syncStorage flushes the storage to disk. The storage logs its own failures.
+func (c *trainMetrics) syncStorage(ctx context.Context) {
 	if c.storage == nil {
 		return
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// targetInfo stands behind the metrics: Prometheus has a series target_info for every resource.
+// targetInfo returns the id after the last metric: Prometheus has a series target_info for every resource.
 func targetInfo() metricID { return metricID(len(metrics)) }
 
 const (
@@ -21,9 +21,9 @@ const (
 	maxNames = 256
 )
 
-// costs returns how many series one point of each metric is, as Prometheus counts them, and their sum: a native histogram is one; an explicit one has a series
-// per possible bound, for +Inf, its sum and its count.
-func costs(t HistogramType) (cost []int, sum int) {
+// seriesPerPoint returns, by metric, how many series one point is, as Prometheus counts them, and the sum over the metrics. A native histogram is one series;
+// an explicit one has a series for each possible bound, for +Inf, its sum and its count.
+func seriesPerPoint(t HistogramType) (cost []int, sum int) {
 	for _, m := range metrics {
 		if m.Instrument == spans.Histogram && t == Explicit {
 			cost = append(cost, bounds.Most+3)
@@ -38,7 +38,7 @@ func costs(t HistogramType) (cost []int, sum int) {
 	return cost, sum
 }
 
-// room shares out the series. Each metric has some of its own. The rest is first come, first served, as long as a resource has at most resourceShare times the
+// room divides the series. Each metric has some reserved. The others are first come, first served, as long as a resource has at most resourceShare times the
 // series that then stay free: a resource with endless names always leaves a part to the next.
 type room struct {
 	limit int
@@ -48,11 +48,11 @@ type room struct {
 	kept  []int // series kept for the metric alone, used or not: a multiple of cost
 }
 
-// newRoom returns the room of a number of series, of which each metric gets its own part.
+// newRoom returns the room for a number of series, with a reserved part for each metric.
 func newRoom(limit int, t HistogramType) room {
 	r := room{limit: limit}
 	var sum int
-	r.cost, sum = costs(t)
+	r.cost, sum = seriesPerPoint(t)
 	points := max(minKept, limit/keptShare/sum)
 	for _, cost := range r.cost {
 		r.kept = append(r.kept, points*cost)
@@ -62,34 +62,34 @@ func newRoom(limit int, t HistogramType) room {
 	return r
 }
 
-// fits reports whether there is room for one more point of a metric in a resource (nil: a new resource): in what is kept for the metric, or in the rest, as far
-// as the share of the resource goes.
-func (r *room) fits(m metricID, of *resource) bool {
+// fits reports whether there is room for one more point of a metric in a resource (nil: a new resource): among the series reserved for the metric, or among the
+// others, up to the share of the resource.
+func (r *room) fits(m metricID, res *resource) bool {
 	cost := r.cost[m]
 	if r.used[m] < r.kept[m] {
 		return true
 	}
 	has := cost // the resource's series with the point
-	if of != nil {
-		has += of.series
+	if res != nil {
+		has += res.series
 	}
 	free := r.limit - r.taken - cost
 	return free >= 0 && has <= resourceShare*free
 }
 
-// take takes the room of a point. Series within those kept for the metric are in taken already.
-func (r *room) take(m metricID, of *resource) {
+// take takes the room for a point. r.taken already includes the reserved series.
+func (r *room) take(m metricID, res *resource) {
 	if r.used[m] >= r.kept[m] {
 		r.taken += r.cost[m]
 	}
 	r.used[m] += r.cost[m]
-	of.series += r.cost[m]
+	res.series += r.cost[m]
 }
 
 // give returns the room of an ended point.
-func (r *room) give(m metricID, of *resource) {
+func (r *room) give(m metricID, res *resource) {
 	r.used[m] -= r.cost[m]
-	of.series -= r.cost[m]
+	res.series -= r.cost[m]
 	if r.used[m] >= r.kept[m] {
 		r.taken -= r.cost[m]
 	}

@@ -21,7 +21,7 @@ import (
 
 // tight leaves each metric room for one point beside the overflow.
 func tight(c *Config) {
-	_, sum := costs(c.Histogram.Type)
+	_, sum := seriesPerPoint(c.Histogram.Type)
 	c.CardinalityLimit = minKept * sum
 }
 

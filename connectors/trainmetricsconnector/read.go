@@ -58,7 +58,7 @@ func newScratch() *scratch {
 	return s
 }
 
-// reset also drops the references to the batch's strings and slices.
+// reset empties the scratch, and drops the references to strings and slices of the batch.
 func (s *scratch) reset() {
 	clear(s.resources)
 	clear(s.jobs)
@@ -72,7 +72,7 @@ func (s *scratch) reset() {
 	}
 }
 
-// read turns the spans with metrics into observations, without a lock. Details, such as the parts of calls, are only added to the call before.
+// read turns the spans that have metrics into observations, without a lock. Details, such as the parts of calls, are only added to the call before.
 func (s *scratch) read(td ptrace.Traces) {
 	for _, rs := range td.ResourceSpans().All() {
 		s.resource.Read(rs.Resource().Attributes())
@@ -100,14 +100,14 @@ func (s *scratch) read(td ptrace.Traces) {
 	}
 }
 
-// length returns the duration of a span, ns; ok is false for a negative one, or one above maxDuration.
-func length(span ptrace.Span) (ns uint64, ok bool) {
+// durationOf returns the duration of a span, ns; false: negative, or above maxDuration.
+func durationOf(span ptrace.Span) (ns uint64, ok bool) {
 	start, end := span.StartTimestamp(), span.EndTimestamp()
 	ns = uint64(end - start)
 	return ns, end >= start && ns <= uint64(maxDuration)
 }
 
-// note adds the observation of a span, for the adder of a family. values says where the family's reader keeps the rest, ns is the duration.
+// note adds the observation of a span, for the adder of a family. values says where the reader of the family has the other values; ns is the duration.
 func (s *scratch) note(span ptrace.Span, family int8, head *view.Head, values int, ns uint64) {
 	s.observations = append(s.observations, observation{}) // filled in place, for its size
 	o := &s.observations[len(s.observations)-1]
@@ -128,7 +128,7 @@ func (s *scratch) note(span ptrace.Span, family int8, head *view.Head, values in
 // maxCount is the most that one span can add to a counter: more than any job trains on, and sums stay finite.
 const maxCount = 1 << 53
 
-// countOf is n, or NaN and bad for a negative n or one above maxCount.
+// countOf returns n, or NaN, and sets bad, for a negative n or one above maxCount.
 func countOf(n float64, bad *bool) float64 {
 	if n < 0 || n > maxCount {
 		n, *bad = math.NaN(), true
@@ -136,7 +136,7 @@ func countOf(n float64, bad *bool) float64 {
 	return n
 }
 
-// nanoseconds turns seconds into ns. A negative time or one above maxDuration is bad; ok: the time is known.
+// nanoseconds converts s to ns. A negative time, or one above maxDuration, sets bad; ok is false for such a time, and for NaN (unknown).
 func nanoseconds(seconds float64, bad *bool) (ns uint64, ok bool) {
 	if seconds >= 0 && seconds <= maxDuration.Seconds() {
 		return uint64(math.Round(seconds * 1e9)), true

@@ -31,9 +31,11 @@ var (
 // callKey are the labels of a ZeroMQ call, beside the system. The zero value is a call with neither, and the groups of calls.
 type callKey struct{ method, transport string }
 
+// bare implements key.
 func (callKey) bare() bool              { return false }
 func (k callKey) code(c *codec) callKey { return callKey{c.text(k.method), c.text(k.transport)} }
 
+// labels implements key.
 func (k callKey) labels(m pcommon.Map, own label) {
 	m.PutStr(spans.AttrRPCSystem, spans.RPCSystemZeroMQ)
 	if k.method != "" {
@@ -69,12 +71,14 @@ type rpcReader struct {
 	group  view.Group
 }
 
+// reset implements reader.
 func (r *rpcReader) reset() {
 	clear(r.calls)
 	r.last = pcommon.SpanID{}
 	r.calls, r.groups, r.call, r.group = r.calls[:0], r.groups[:0], view.Call{}, view.Group{}
 }
 
+// read implements reader.
 func (r *rpcReader) read(span ptrace.Span, kind view.Kind, s *scratch) {
 	if kind == view.KindCall {
 		r.readCall(span, s)
@@ -83,20 +87,20 @@ func (r *rpcReader) read(span ptrace.Span, kind view.Kind, s *scratch) {
 	}
 }
 
-// readPart adds the time of a part's span to the call before: zmq_rpc writes a call, then its parts. Not needed if the call states its parts itself (readCall).
+// readPart adds the time of a part to the call before: zmq_rpc writes a call, then its parts. Skipped if the call states its parts itself (readCall).
 func (r *rpcReader) readPart(span ptrace.Span) {
 	if r.last.IsEmpty() || span.ParentSpanID() != r.last {
 		return
 	}
 	if stage, ok := view.RPCStageOf(span.Name()); ok {
-		if ns, possible := length(span); possible {
+		if ns, possible := durationOf(span); possible {
 			r.calls[len(r.calls)-1].parts[stage] += ns
 		}
 	}
 }
 
-// readCall notes the client's span of a ZeroMQ call, with its sizes and the times of its parts. The server's part is within the time of receiving, and is not
-// added. An impossible value is unknown, and the span counts as invalid.
+// readCall records the client's span of a ZeroMQ call, with its sizes and the times of its parts. The part of the server is within the time of receiving, and
+// is not added. An impossible value is unknown, and the span counts as invalid.
 func (r *rpcReader) readCall(span ptrace.Span, s *scratch) {
 	r.last = pcommon.SpanID{}
 	c := &r.call
@@ -112,20 +116,20 @@ func (r *rpcReader) readCall(span ptrace.Span, s *scratch) {
 			v.parts[i], stated = ns, true
 		}
 	}
-	ns, possible := length(span)
+	ns, possible := durationOf(span)
 	if bad || !possible {
 		s.invalid++
 	}
 	if possible {
 		s.note(span, r.family, &c.Head, len(r.calls), ns)
-		if !stated { // else the spans of the parts say the same again
+		if !stated { // if stated, the spans of the parts would count twice
 			r.last = span.SpanID()
 		}
 		r.calls = append(r.calls, v)
 	}
 }
 
-// readGroup notes the root of a group of calls: a pass, a session, or calls of no pass.
+// readGroup records the root of a group of calls: a pass, a session, or calls of no pass.
 func (r *rpcReader) readGroup(span ptrace.Span, kind view.Kind, s *scratch) {
 	g, bad := &r.group, false
 	g.Read(span, &s.resource)
@@ -135,7 +139,7 @@ func (r *rpcReader) readGroup(span ptrace.Span, kind view.Kind, s *scratch) {
 			v.share[i] = math.NaN()
 		}
 	}
-	ns, possible := length(span)
+	ns, possible := durationOf(span)
 	if bad || !possible {
 		s.invalid++
 	}
@@ -158,7 +162,7 @@ type rpcSeries struct {
 
 type rpcAdder struct{ groups[callKey, rpcSeries] }
 
-// add puts a call or a group of calls into the series of its labels.
+// add adds a call or a group of calls to the series of its labels.
 func (a *rpcAdder) add(s *store, o *observation, from reader, in *scratch) {
 	r := from.(*rpcReader)
 	if o.values < 0 {
@@ -168,12 +172,12 @@ func (a *rpcAdder) add(s *store, o *observation, from reader, in *scratch) {
 	}
 }
 
-// addCall puts a call into the series of its method and transport.
+// addCall adds a call to the series of its method and transport.
 func (a *rpcAdder) addCall(s *store, o *observation, v *callValues, in *scratch) {
-	g, rs, over := a.find(s, o, in, v.key, primary(o, callDuration))
-	s.judge(g, o)
+	g, rs, over := a.find(s, o, in, v.key, firstMetric(o, callDuration))
+	s.countVerdicts(g, o)
 	if o.incomplete {
-		s.lose(g, o)
+		s.countIncomplete(g, o)
 		return
 	}
 	s.observe(slot(s, callDuration, g, &rs.duration, &over.duration), o)
@@ -186,7 +190,7 @@ func (a *rpcAdder) addCall(s *store, o *observation, v *callValues, in *scratch)
 	addParts(s, o, g, rs, over, v)
 }
 
-// addParts adds the times of a call's parts to the counters by stage. In the overflow, slot 0 stands for all stages.
+// addParts adds the times of the parts of a call to the counters by stage. In the overflow group, slot 0 stands for every stage.
 func addParts(s *store, o *observation, g *group, rs, over *rpcSeries, v *callValues) {
 	for i, ns := range v.parts {
 		if ns > 0 {
@@ -195,14 +199,14 @@ func addParts(s *store, o *observation, g *group, rs, over *rpcSeries, v *callVa
 	}
 }
 
-// addGroup puts a group of calls into the series of all groups: durations and numbers of calls only of passes, shares of stages of any but sessions, and how
-// far the throughput differs from the log's of any. In the overflow, slot 0 stands for the shares of all stages.
+// addGroup adds a group of calls to the series common to groups: durations and numbers of calls for passes only, shares of stages except for sessions, and how
+// far the throughput differs from the logged one. In the overflow group, slot 0 stands for the shares of every stage.
 func (a *rpcAdder) addGroup(s *store, o *observation, v *groupValues, in *scratch) {
-	g, rs, over := a.find(s, o, in, callKey{}, primary(o, passDuration))
-	g.takes(int64(o.ns))
-	s.judge(g, o)
+	g, rs, over := a.find(s, o, in, callKey{}, firstMetric(o, passDuration))
+	g.noteDuration(int64(o.ns))
+	s.countVerdicts(g, o)
 	if o.incomplete {
-		s.lose(g, o)
+		s.countIncomplete(g, o)
 		return
 	}
 	if v.pass {

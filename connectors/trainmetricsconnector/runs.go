@@ -18,8 +18,8 @@ import (
 
 const stepsOfChunk = 256
 
-// kept is how much of a run is stored.
-type kept struct {
+// storedParts is how much of a run is stored.
+type storedParts struct {
 	slot    int
 	stale   bool // the run changed since it was stored
 	chunks  int  // of steps
@@ -29,13 +29,13 @@ type kept struct {
 }
 
 // The keys of a run's parts: "run-3", "run-3-writers", "run-3-pauses", "run-3-known", and "run-3-0" and so on for the chunks of steps.
-func (k *kept) head() string       { return "run-" + strconv.Itoa(k.slot) }
-func (k *kept) names() string      { return k.head() + "-writers" }
-func (k *kept) times() string      { return k.head() + "-pauses" }
-func (k *kept) joins() string      { return k.head() + "-known" }
-func (k *kept) chunk(n int) string { return k.head() + "-" + strconv.Itoa(n) }
-func chunksOf(steps int) int       { return (steps + stepsOfChunk - 1) / stepsOfChunk }
-func (k *kept) all() (keys []string) {
+func (k *storedParts) head() string       { return "run-" + strconv.Itoa(k.slot) }
+func (k *storedParts) names() string      { return k.head() + "-writers" }
+func (k *storedParts) times() string      { return k.head() + "-pauses" }
+func (k *storedParts) joins() string      { return k.head() + "-known" }
+func (k *storedParts) chunk(n int) string { return k.head() + "-" + strconv.Itoa(n) }
+func chunksOf(steps int) int              { return (steps + stepsOfChunk - 1) / stepsOfChunk }
+func (k *storedParts) all() (keys []string) {
 	keys = []string{k.head(), k.names(), k.times(), k.joins()}
 	for n := range k.chunks {
 		keys = append(keys, k.chunk(n))
@@ -46,11 +46,11 @@ func (k *kept) all() (keys []string) {
 // runWrite is one run in a write, and what was stored before.
 type runWrite struct {
 	run    *run
-	before kept
+	before storedParts
 	same   int // how many of the first steps were stored, and have not changed
 }
 
-// changes adds all changes of runs to a write: the parts of evicted runs are deleted, those of changed runs stored.
+// changes adds the changes of runs to a write: the keys of evicted runs are deleted, changed runs are stored.
 func (a *accountAdder) changes(w *write) {
 	for i := range a.gone {
 		for _, key := range a.gone[i].all() {
@@ -59,40 +59,40 @@ func (a *accountAdder) changes(w *write) {
 	}
 	w.gone, a.gone = a.gone, nil
 	for _, r := range a.slots {
-		if r != nil && r.kept.stale {
-			w.runs = append(w.runs, r.write(w))
+		if r != nil && r.stored.stale {
+			w.runs = append(w.runs, r.addTo(w))
 		}
 	}
 }
 
-// stale reports whether any run changed.
-func (a *accountAdder) stale() bool {
+// hasChanges reports whether a run changed or was evicted since the last write.
+func (a *accountAdder) hasChanges() bool {
 	for _, r := range a.slots {
-		if r != nil && r.kept.stale {
+		if r != nil && r.stored.stale {
 			return true
 		}
 	}
 	return len(a.gone) > 0
 }
 
-// failed returns a failed write to the changes. Nothing is known of which keys were written: as many chunks as before or after the write may be there, to be
-// deleted, and only steps stored before the write count as stored.
-func (a *accountAdder) failed(w *write) {
+// takeBackWrite returns a failed write to the changes. Which keys were written is unknown: as many chunks as before or after the write may exist, to be deleted
+// later, and only steps stored before the write count as stored.
+func (a *accountAdder) takeBackWrite(w *write) {
 	a.gone = append(w.gone, a.gone...)
-	for _, of := range w.runs {
-		chunks := max(of.before.chunks, of.run.kept.chunks)
-		of.run.kept = of.before
-		of.run.kept.stale, of.run.kept.chunks = true, chunks
-		_, same := of.run.Ledger.Steps()
-		of.run.Ledger.Stored(min(same, of.same))
+	for _, rw := range w.runs {
+		chunks := max(rw.before.chunks, rw.run.stored.chunks)
+		rw.run.stored = rw.before
+		rw.run.stored.stale, rw.run.stored.chunks = true, chunks
+		_, same := rw.run.Ledger.Steps()
+		rw.run.Ledger.Stored(min(same, rw.same))
 	}
 }
 
-// write adds what has changed of a run to a write: the chunks from the first changed step on (stored chunks behind the last step are deleted: steps were
-// merged), names and pauses if their number has changed, and the head.
-func (r *run) write(w *write) *runWrite {
+// addTo adds the changes of a run to a write: the chunks from the first changed step on, names and pauses if their number has changed, and the head. Stored
+// chunks after the last step are deleted: steps were merged.
+func (r *run) addTo(w *write) *runWrite {
 	steps, same := r.Ledger.Steps()
-	k := &r.kept
+	k := &r.stored
 	out := &runWrite{r, *k, same}
 	set := func(key string, code func(c *codec)) {
 		c := &codec{}
@@ -122,10 +122,10 @@ func (r *run) write(w *write) *runWrite {
 		k.pauses = len(pauses)
 		set(k.times(), func(c *codec) { codePauses(c, &pauses) })
 	}
-	slow, had := knownOf(&r.Ledger)
+	slow, had := joinFactsOf(&r.Ledger)
 	if n := len(slow) + len(had); n != k.known {
 		k.known = n
-		set(k.joins(), func(c *codec) { codeKnown(c, &slow); codeKnown(c, &had) })
+		set(k.joins(), func(c *codec) { codeJoinFacts(c, &slow); codeJoinFacts(c, &had) })
 	}
 	r.Ledger.Stored(len(steps))
 	k.stale = false
@@ -134,7 +134,7 @@ func (r *run) write(w *write) *runWrite {
 	return out
 }
 
-// code takes the head of a run through a codec, with the number of its steps.
+// code passes the head of a run through a codec, with the number of its steps.
 func (r *run) code(c *codec, steps *int) {
 	r.key.service, r.key.run, r.service = c.text(r.key.service), c.text(r.key.run), c.text(r.service)
 	r.end, r.updated = pcommon.Timestamp(c.num(int64(r.end))), c.num(r.updated)
@@ -145,8 +145,8 @@ func (r *run) code(c *codec, steps *int) {
 	r.changed, r.reported, *steps = c.flag(r.changed), int(c.num(int64(r.reported))), int(c.num(int64(*steps)))
 }
 
-// codeStep takes a step of a run's book through a codec. The end is stored as a difference, and times of checkpoints and evaluations only if there are any:
-// most numbers are small. Offset, a place in the log, and Others are not kept.
+// codeStep passes a step of a run through a codec. The end is stored as a difference, and times of checkpoints and evaluations only if there are any, so that
+// most numbers are small. Offset (a place in the log) and Others are not stored.
 func codeStep(c *codec, s *account.Step) {
 	s.Start = c.num(s.Start)
 	s.End = s.Start + c.num(s.End-s.Start)
@@ -170,7 +170,7 @@ func codeStep(c *codec, s *account.Step) {
 	}
 }
 
-// codeNames takes the names of sources (formats) and writers (files and ranks) through a codec; steps have their numbers.
+// codeNames passes the names of sources (formats) and writers (files and ranks) through a codec; steps refer to them by number.
 func codeNames(c *codec, sources *[]string, writers *[]book.Writer) {
 	if n := c.length(len(*sources)); c.reading() {
 		*sources = make([]string, n)
@@ -193,7 +193,7 @@ type pauseOf struct {
 	start, end int64
 }
 
-// codePauses takes the pauses of a run through a codec.
+// codePauses passes the pauses of a run through a codec.
 func codePauses(c *codec, pauses *[]pauseOf) {
 	if n := c.length(len(*pauses)); c.reading() {
 		*pauses = make([]pauseOf, n)
@@ -209,23 +209,23 @@ func codePauses(c *codec, pauses *[]pauseOf) {
 	}
 }
 
-// knownAt is what a join knows of a step, by its start.
-type knownAt struct {
+// joinFact is what a join knows of a step, by its start.
+type joinFact struct {
 	start int64
 	value float64
 }
 
-// knownOf returns what joins know of the steps of a ledger: the excess of slow ones, s, and the number of ranks of the job.
-func knownOf(l *account.Ledger) (slow, had []knownAt) {
-	l.Known(func(start int64, excess float64) { slow = append(slow, knownAt{start, excess}) },
-		func(n, start int64) { had = append(had, knownAt{start, float64(n)}) })
+// joinFactsOf returns what joins know of the steps of a ledger: the excess of slow steps, s, and the number of ranks of the job.
+func joinFactsOf(l *account.Ledger) (slow, had []joinFact) {
+	l.Known(func(start int64, excess float64) { slow = append(slow, joinFact{start, excess}) },
+		func(n, start int64) { had = append(had, joinFact{start, float64(n)}) })
 	return slow, had
 }
 
-// codeKnown takes what joins know through a codec.
-func codeKnown(c *codec, all *[]knownAt) {
+// codeJoinFacts passes facts of joins through a codec.
+func codeJoinFacts(c *codec, all *[]joinFact) {
 	if n := c.length(len(*all)); c.reading() {
-		*all = make([]knownAt, n)
+		*all = make([]joinFact, n)
 	}
 	for i := range *all {
 		k := &(*all)[i]
@@ -237,62 +237,63 @@ func codeKnown(c *codec, all *[]knownAt) {
 	}
 }
 
-// takeBack restores the run of a slot, the next one in slots. head is the stored head of the run (empty: the slot is free); get reads the rest of its keys.
-func (a *accountAdder) takeBack(slot int, head []byte, get func(keys ...string) ([][]byte, error)) error {
+// restoreRun restores the run of a slot, which is the next one in a.slots. head is the stored head of the run; empty: the slot is free. get reads the other
+// keys of the run.
+func (a *accountAdder) restoreRun(slot int, head []byte, get func(keys ...string) ([][]byte, error)) error {
 	a.slots = append(a.slots, nil)
 	if len(head) == 0 {
 		return nil
 	}
-	r := &run{slot: slot, kept: kept{slot: slot}}
+	r := &run{slot: slot, stored: storedParts{slot: slot}}
 	steps := 0
-	c := reads(head)
+	c := newDecoder(head)
 	if r.code(c, &steps); c.Bad || len(c.Rest) > 0 || steps < 0 || steps > book.MostSteps || a.runs[r.key] != nil {
-		return fmt.Errorf("%w: %s", errStored, r.kept.head())
+		return fmt.Errorf("%w: %s", errStored, r.stored.head())
 	}
-	r.kept.chunks = chunksOf(steps)
-	values, err := get(r.kept.all()[1:]...)
+	r.stored.chunks = chunksOf(steps)
+	values, err := get(r.stored.all()[1:]...)
 	if err != nil {
 		return err
 	}
-	if err := r.read(values, steps); err != nil {
+	if err := r.restoreBook(values, steps); err != nil {
 		return err
 	}
 	a.runs[r.key], a.slots[slot] = r, r
 	return nil
 }
 
-// read restores a run's book of so many steps from the values of its keys behind the head.
-func (r *run) read(values [][]byte, steps int) error {
+// restoreBook restores the book of a run, with so many steps, from the values of its keys after the head.
+func (r *run) restoreBook(values [][]byte, steps int) error {
 	var (
 		sources   []string
 		writers   []book.Writer
 		pauses    []pauseOf
-		slow, had []knownAt
+		slow, had []joinFact
 		all       []account.Step
 	)
-	keys := r.kept.all()[1:]
+	keys := r.stored.all()[1:]
 	for n, code := range []func(c *codec){
 		func(c *codec) { codeNames(c, &sources, &writers) },
 		func(c *codec) { codePauses(c, &pauses) },
-		func(c *codec) { codeKnown(c, &slow); codeKnown(c, &had) },
+		func(c *codec) { codeJoinFacts(c, &slow); codeJoinFacts(c, &had) },
 	} {
-		c := reads(values[n])
-		if len(values[n]) > 0 { // else there are none
+		c := newDecoder(values[n])
+		if len(values[n]) > 0 { // empty: never stored
 			code(c)
 		}
 		if c.Bad || len(c.Rest) > 0 {
 			return fmt.Errorf("%w: %s", errStored, keys[n])
 		}
 	}
-	for n, b := range values[len(keys)-r.kept.chunks:] {
-		c := reads(b)
+	for n, b := range values[len(keys)-r.stored.chunks:] {
+		c := newDecoder(b)
 		for i := n * stepsOfChunk; i < min(steps, (n+1)*stepsOfChunk) && !c.Bad; i++ {
 			var s account.Step
 			codeStep(c, &s)
 			all = append(all, s)
 		}
 		if c.Bad || len(c.Rest) > 0 {
-			return fmt.Errorf("%w: %s", errStored, r.kept.chunk(n))
+			return fmt.Errorf("%w: %s", errStored, r.stored.chunk(n))
 		}
 	}
 	r.Book = book.Restore(sources, writers, all)
@@ -305,9 +306,9 @@ func (r *run) read(values [][]byte, steps int) error {
 	for _, k := range had {
 		r.Ledger.Had(int64(k.value), k.start)
 	}
-	r.kept.writers, r.kept.pauses, r.kept.known = len(sources)+len(writers), len(pauses), len(slow)+len(had)
+	r.stored.writers, r.stored.pauses, r.stored.known = len(sources)+len(writers), len(pauses), len(slow)+len(had)
 	return nil
 }
 
-// reads returns a codec that reads b.
-func reads(b []byte) *codec { return &codec{Cursor: wire.Cursor{Rest: b}, reads: true} }
+// newDecoder returns a codec that reads b.
+func newDecoder(b []byte) *codec { return &codec{Cursor: wire.Cursor{Rest: b}, reads: true} }

@@ -17,10 +17,10 @@ type life struct {
 // age returns the life of any series, which embeds life.
 func (l *life) age() *life { return l }
 
-// cover has nothing to do for a gauge or a counter.
+// cover does nothing for a gauge or a counter; see histogram.cover.
 func (*life) cover(*emitter) {}
 
-// origin is the span behind a value.
+// origin is the span that a value comes from.
 type origin struct {
 	trace pcommon.TraceID
 	span  pcommon.SpanID
@@ -41,7 +41,7 @@ type exemplars struct {
 	sent            bool // the values were sent: the next one begins anew
 }
 
-// add takes a counted value; values of spans that no backend has are no exemplars.
+// add adds a counted value. Values of spans that no backend has are no exemplars.
 func (e *exemplars) add(value float64, o *observation) {
 	if o.recordOnly { // no backend has the span
 		return
@@ -63,7 +63,7 @@ type histogram[T uint64 | float64] struct {
 	min, max T
 }
 
-// observe counts a value; x is the value in the metric's unit.
+// observe counts a value; x is the same value in the unit of the metric.
 func (h *histogram[T]) observe(value T, x float64) {
 	if h.count == 0 {
 		h.min, h.max = value, value
@@ -74,7 +74,7 @@ func (h *histogram[T]) observe(value T, x float64) {
 	h.min, h.max = min(h.min, value), max(h.max, value)
 }
 
-// cover adds the bounds of the values' buckets to those of the metric, for explicit histograms.
+// cover adds the bounds of the buckets to those of the metric, for explicit histograms.
 func (h *histogram[T]) cover(e *emitter) { h.buckets.cover(&e.s.bounds[e.id]) }
 
 // gauge is the value of the last span to end.
@@ -100,7 +100,7 @@ type named[S any] struct {
 // seriesName is a verdict, or a value of a label in Name.
 type seriesName view.Said
 
-// code clones the name, or takes the name through a codec.
+// code clones the name, or passes it through a codec.
 func (n seriesName) code(c *codec) seriesName {
 	return seriesName{c.text(n.Name), c.text(n.Severity), c.text(n.Cause), c.text(n.Stage)}
 }

@@ -44,13 +44,15 @@ type sourceKey struct {
 	rank view.Int
 }
 
-// bare: a step without any label.
+// bare reports that the step has no label.
 func (k sourceKey) bare() bool { return k == sourceKey{} }
 
+// code implements key.
 func (k sourceKey) code(c *codec) sourceKey {
 	return sourceKey{c.text(k.name), c.text(k.host), view.Int{N: c.num(k.rank.N), OK: c.flag(k.rank.OK)}}
 }
 
+// labels implements key.
 func (k sourceKey) labels(m pcommon.Map, own label) {
 	own.put(m)
 	if k.name != "" {
@@ -90,11 +92,13 @@ type stepReader struct {
 	part   view.Part
 }
 
+// reset implements reader.
 func (r *stepReader) reset() {
 	clear(r.values)
 	r.values, r.step, r.part = r.values[:0], view.Step{}, view.Part{}
 }
 
+// read implements reader.
 func (r *stepReader) read(span ptrace.Span, kind view.Kind, s *scratch) {
 	if kind == view.KindPart {
 		r.readPart(span, s)
@@ -103,9 +107,9 @@ func (r *stepReader) read(span ptrace.Span, kind view.Kind, s *scratch) {
 	}
 }
 
-// readPart notes the time of a part of a step, for the metric and for the account of the run. A part without a name, or with an impossible time, is left out.
+// readPart records the time of a part of a step, for the metric and for the account of the run. A part without a name, or with an impossible time, is left out.
 func (r *stepReader) readPart(span ptrace.Span, s *scratch) {
-	ns, possible := length(span)
+	ns, possible := durationOf(span)
 	if !possible {
 		s.invalid++
 		return
@@ -117,15 +121,15 @@ func (r *stepReader) readPart(span ptrace.Span, s *scratch) {
 	}
 	s.note(span, r.family, &p.Head, len(r.values), ns)
 	if e, ok := book.Part(span, p.Name, &s.resource); ok {
-		s.enter(&e)
+		s.attachEntry(&e)
 	}
 	r.values = append(r.values, stepValues{source: sourceOf(&p.Source, &s.resource), part: spans.Label(p.Name)})
 }
 
-// readStep notes a step, or a record about several, with the values that are possible: an impossible one is unknown, and the span counts as invalid. A span
-// without a possible length is valid, for a log may state when a step ended and not how long the step took; the account of the run is without the step.
+// readStep records a step, or a record about several steps, with its possible values: an impossible value is unknown, and the span counts as invalid. A span
+// without a possible length is valid, since a log may state when a step ended and not how long it took; the account of the run is without such a step.
 func (r *stepReader) readStep(span ptrace.Span, s *scratch) {
-	ns, possible := length(span)
+	ns, possible := durationOf(span)
 	st, bad := &r.step, false
 	st.Read(span, &s.resource)
 	v := stepValues{
@@ -151,7 +155,7 @@ func (r *stepReader) readStep(span ptrace.Span, s *scratch) {
 	s.note(span, r.family, &st.Head, len(r.values), ns)
 	if possible {
 		e := book.Step(span, st, &s.resource, spans.AttrText(span.Attributes(), spans.AttrLogFile), -1)
-		s.enter(&e)
+		s.attachEntry(&e)
 	}
 	r.values = append(r.values, v)
 }
@@ -167,25 +171,25 @@ type stepSeries struct {
 
 type stepAdder struct{ groups[sourceKey, stepSeries] }
 
-// add puts a step, or a part of a step, into the series of its source. Of an incomplete span only the verdicts and the span itself count.
+// add adds a step, or a part of a step, to the series of its source. Of an incomplete span only the verdicts and the span itself count.
 func (a *stepAdder) add(s *store, o *observation, from reader, in *scratch) {
 	v := &from.(*stepReader).values[o.values]
 	first := stepCounts[0]
 	if v.part != "" {
 		first = partDuration
 	}
-	g, ss, over := a.find(s, o, in, v.source, primary(o, first))
-	g.takes(v.covers)
-	s.judge(g, o)
+	g, ss, over := a.find(s, o, in, v.source, firstMetric(o, first))
+	g.noteDuration(v.covers)
+	s.countVerdicts(g, o)
 	switch {
 	case o.incomplete:
-		s.lose(g, o)
+		s.countIncomplete(g, o)
 		return
 	case v.part != "":
 		s.observe(byName(s, partDuration, g, &ss.parts, &over.parts, seriesName{Name: v.part}), o)
 		return
 	}
-	s.accounts.beat(s, o, v, in)
+	s.accounts.noteStep(s, o, v, in)
 	if v.timed {
 		s.observe(slot(s, stepDuration, g, &ss.duration, &over.duration), o)
 	}
@@ -204,6 +208,7 @@ func (a *stepAdder) add(s *store, o *observation, from reader, in *scratch) {
 	}
 }
 
+// emit implements adder.
 func (a *stepAdder) emit(e *emitter, g *group) {
 	ss, l := seriesOf[stepSeries](g, a.family), labels{of: g}
 	emit(e, stepDuration, l, &ss.duration, durationPoint)

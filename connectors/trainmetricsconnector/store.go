@@ -63,7 +63,7 @@ func newStore(cfg *Config, now time.Time) *store {
 	return s
 }
 
-// apply adds the observations of one batch, but for spans counted before, each through the adder of its family. spills and duplicate count this batch only.
+// apply adds the observations of one batch, each through the adder of its family, except spans counted before. s.spills and s.duplicate count this batch only.
 func (s *store) apply(in *scratch, now time.Time) {
 	s.now, s.spills, s.duplicate, s.full = now.UnixNano(), 0, 0, -1
 	if s.journal.taken { // the window begins with the first batch, however late
@@ -82,7 +82,7 @@ func (s *store) apply(in *scratch, now time.Time) {
 			}
 		}
 		o := &in.observations[i]
-		// A span without an id is counted: duplicates cannot be recognised.
+		// A span without an id always counts: its duplicates cannot be recognised.
 		if o.id != 0 && s.seen.Known(o.id, s.now) {
 			s.duplicate++
 			continue
@@ -98,10 +98,10 @@ func (s *store) apply(in *scratch, now time.Time) {
 		}
 	}
 	s.noteJobs(in)
-	s.accounts.fit()
+	s.accounts.limitSteps()
 }
 
-// noteJobs keeps the attributes of the job (SLURM's, for example) of each resource, from the first batch that has some.
+// noteJobs keeps the attributes of the job (for example from SLURM) of each resource, from the first batch that has some.
 func (s *store) noteJobs(in *scratch) {
 	if len(in.jobs) == 0 {
 		return
@@ -119,16 +119,16 @@ func (s *store) noteJobs(in *scratch) {
 	}
 }
 
-// primary returns the metric that a new name is certain to need, and so the metric whose room admits the name: whole, for a complete span.
-func primary(o *observation, whole metricID) metricID {
+// firstMetric returns the metric that a new group is certain to need, and whose room decides whether the group is made: whole for a complete span.
+func firstMetric(o *observation, whole metricID) metricID {
 	if o.incomplete {
 		return incompleteCount
 	}
 	return whole
 }
 
-// newGroup makes a group of the resource r, or, if r is nil, of a new resource with a key, cloned to outlive the batch. Without room for the first metric of
-// the group, the group is the overflow: groups without series would be unbounded.
+// newGroup makes a group of the resource r; r nil: of a new resource with a key, cloned to outlive the batch. Without room for the first metric of the group,
+// the overflow group is returned: groups without series would be unbounded.
 func (s *store) newGroup(r *resource, key resourceKey, first metricID) *group {
 	if !s.room.fits(first, r) || r == nil && !s.room.fits(targetInfo(), nil) {
 		s.spill(first)
@@ -146,7 +146,7 @@ func (s *store) newGroup(r *resource, key resourceKey, first metricID) *group {
 	return g
 }
 
-// seriesOf returns the series of a family in a group.
+// seriesOf returns the series of a family in a group, made if absent.
 func seriesOf[S any](g *group, family int8) *S {
 	if g.series[family] == nil {
 		g.series[family] = new(S)
@@ -154,8 +154,7 @@ func seriesOf[S any](g *group, family int8) *S {
 	return g.series[family].(*S)
 }
 
-// slot returns the series in a slot of a group. In an empty slot the series of the metric is made, if there is room; else the series is that of the overflow's
-// slot.
+// slot returns the series in a slot (at) of a group. For an empty slot the series is made, if there is room; else the series in the overflow slot is returned.
 func slot[S any](s *store, m metricID, g *group, at, overflow **S) *S {
 	if *at != nil {
 		return *at
@@ -172,9 +171,9 @@ func slot[S any](s *store, m metricID, g *group, at, overflow **S) *S {
 	return *at
 }
 
-// spill notes that a metric has found no room, for the span at hand, for the warning, and for storing the overflow.
+// spill records that a metric found no room: for the span at hand, for the warning, and for storing the overflow group.
 func (s *store) spill(m metricID) {
-	s.change(&s.overflow)
+	s.markChanged(&s.overflow)
 	s.spilled = true
 	if s.full < 0 {
 		s.full = int(m)
@@ -214,8 +213,8 @@ func (s *store) count(c *counter, n float64, o *observation) {
 	c.add(n, o)
 }
 
-// set sets a gauge to the value of a span, unless the span ended before the gauge's own: logs are read concurrently, and late. Nor does an older span keep the
-// gauge alive: an end in the future cannot hold the gauge for ever.
+// set sets a gauge to the value of a span, unless the span ended before the span of the current value: logs are read concurrently, and late. Such an older span
+// does not keep the gauge alive, so that an end in the future cannot hold the gauge for ever.
 func (s *store) set(g *gauge, value float64, o *observation) {
 	if o.end < g.end {
 		return
@@ -224,19 +223,20 @@ func (s *store) set(g *gauge, value float64, o *observation) {
 	g.value, g.end = value, o.end
 }
 
-// judge counts the verdicts about a span.
-func (s *store) judge(g *group, o *observation) {
+// countVerdicts counts the verdicts about a span.
+func (s *store) countVerdicts(g *group, o *observation) {
 	for _, name := range o.verdicts {
 		s.count(byName(s, verdictCount, g, &g.verdicts, &s.overflow.verdicts, name), 1, o)
 	}
 }
 
-// lose counts an incomplete span.
-func (s *store) lose(g *group, o *observation) {
+// countIncomplete counts an incomplete span.
+func (s *store) countIncomplete(g *group, o *observation) {
 	s.count(slot(s, incompleteCount, g, &g.incomplete, &s.overflow.incomplete), 1, o)
 }
 
-// byName finds or makes the series of a name in a list of a group. Beyond maxNames names, or without room, the series is the overflow's.
+// byName returns the series of a name in a list of a group, made if absent. Beyond maxNames names, or without room, the series of the overflow group is
+// returned.
 func byName[S any](s *store, m metricID, g *group, list, overflow *[]named[S], name seriesName) *S {
 	for i := range *list {
 		if (*list)[i].name == name {
@@ -248,7 +248,7 @@ func byName[S any](s *store, m metricID, g *group, list, overflow *[]named[S], n
 		*overflow = make([]named[S], 1)
 	}
 	if len(*list) >= maxNames {
-		g = &s.overflow // slot then takes the overflow's series
+		g = &s.overflow // slot then returns the series of the overflow group
 	}
 	var made *S
 	series := slot(s, m, g, &made, &(*overflow)[0].series)

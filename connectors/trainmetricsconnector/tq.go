@@ -31,9 +31,11 @@ var (
 // functionKey is the label of a function, its stages and client operations: its name.
 type functionKey struct{ name string }
 
+// bare implements key.
 func (k functionKey) bare() bool                { return k.name == "" }
 func (k functionKey) code(c *codec) functionKey { return functionKey{c.text(k.name)} }
 
+// labels implements key.
 func (k functionKey) labels(m pcommon.Map, own label) {
 	if k.name != "" {
 		m.PutStr(spans.AttrTQFunction, k.name)
@@ -41,7 +43,7 @@ func (k functionKey) labels(m pcommon.Map, own label) {
 	own.put(m)
 }
 
-// ofStage returns the label of a stage.
+// ofStage returns the label of a stage, for series of one stage.
 func ofStage(stage spans.TQStage) label { return label{spans.AttrTQStage, stage.String()} }
 
 // tqValues are the values of a span of TransferQueue. Unknown numbers are NaN.
@@ -67,16 +69,17 @@ type tqReader struct {
 	stage    view.Stage
 }
 
+// reset implements reader.
 func (r *tqReader) reset() {
 	clear(r.values)
 	r.values, r.shares = r.values[:0], r.shares[:0]
 	r.function, r.stage = view.Function{}, view.Stage{}
 }
 
-// read notes a function with its shares, or a stage or client operation with its throughput: the recomputed one, else the log's. A span with an impossible
-// length is invalid, and not noted; nor is a span of no known stage.
+// read records a function with its shares, or a stage or client operation with its throughput: the recomputed one, else the logged one. A span with an
+// impossible length is invalid and not recorded; a span of no known stage is ignored.
 func (r *tqReader) read(span ptrace.Span, kind view.Kind, s *scratch) {
-	ns, ok := length(span)
+	ns, ok := durationOf(span)
 	if !ok {
 		s.invalid++
 		return
@@ -116,8 +119,8 @@ type tqSeries struct {
 
 type tqAdder struct{ groups[functionKey, tqSeries] }
 
-// add puts a span into the series of its function: durations, and of a function the shares of the stages. Overflow series have no labels: there, a single slot
-// (spill) stands for all stages.
+// add adds a span to the series of its function: durations, and for a function the shares of the stages. Overflow series have no labels: in the overflow group
+// a single slot (spill) stands for every stage.
 func (a *tqAdder) add(s *store, o *observation, from reader, in *scratch) {
 	r := from.(*tqReader)
 	v := &r.values[o.values]
@@ -125,8 +128,8 @@ func (a *tqAdder) add(s *store, o *observation, from reader, in *scratch) {
 	if v.stage == spans.TQFunction {
 		m, spill = functionDuration, spans.TQFunction
 	}
-	g, ts, over := a.find(s, o, in, v.key, primary(o, m))
-	s.judge(g, o)
+	g, ts, over := a.find(s, o, in, v.key, firstMetric(o, m))
+	s.countVerdicts(g, o)
 	var f *functionShares
 	if v.stage == spans.TQFunction {
 		f = &r.shares[v.shares]
@@ -158,9 +161,9 @@ func (a *tqAdder) add(s *store, o *observation, from reader, in *scratch) {
 	}
 }
 
-// addTime adds a function with known shares to the counters of time, in all and by stage, whose ratio is TransferQueue's share over any range. Also called for
-// an incomplete function: without the lines of a stage, its FUNCTION_END still has the durations of the stages. In the overflow, the slot of TQGet stands for
-// all stages.
+// addTime adds a function with known shares to the counters of time, in total and by stage; their ratio is the share of TransferQueue over any range of time.
+// Also called for an incomplete function: without the lines of a stage, its FUNCTION_END still has the durations of the stages. In the overflow group, the slot
+// of TQGet stands for every stage.
 func (ts *tqSeries) addTime(s *store, g *group, over *tqSeries, o *observation, f *functionShares) {
 	if math.IsNaN(f.overhead) {
 		return
@@ -174,7 +177,7 @@ func (ts *tqSeries) addTime(s *store, g *group, over *tqSeries, o *observation, 
 	}
 }
 
-// emit writes the series of a function: by stage the histograms and counters, by stage of a function the time and the share, and the rest without a stage.
+// emit writes the series of a function: histograms and counters by stage, the time and the share by stage of a function, and last the series without a stage.
 func (a *tqAdder) emit(e *emitter, g *group) {
 	ts, none := seriesOf[tqSeries](g, a.family), labels{of: g}
 	for st := range spans.TQStages {

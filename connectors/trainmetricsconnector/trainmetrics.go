@@ -48,7 +48,7 @@ type trainMetrics struct {
 
 var _ connector.Traces = (*trainMetrics)(nil)
 
-// newTrainMetrics makes a connector that is not started.
+// newTrainMetrics returns a connector that is not started.
 func newTrainMetrics(cfg *Config, set connector.Settings, next consumer.Metrics) (*trainMetrics, error) {
 	telemetry, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
 	if err != nil {
@@ -68,12 +68,12 @@ func newTrainMetrics(cfg *Config, set connector.Settings, next consumer.Metrics)
 	return c, nil
 }
 
-// Capabilities: the spans are only read.
+// Capabilities reports that spans are only read.
 func (*trainMetrics) Capabilities() consumer.Capabilities {
 	return consumer.Capabilities{MutatesData: false}
 }
 
-// Start restores the stored state, and begins to flush. Its context ends when the collector has started, and is not kept.
+// Start restores the stored state, and starts to flush. ctx ends when the collector has started, and is not kept.
 func (c *trainMetrics) Start(ctx context.Context, host component.Host) error {
 	if err := c.open(ctx, host); err != nil {
 		return err
@@ -97,8 +97,8 @@ func (c *trainMetrics) Start(ctx context.Context, host component.Host) error {
 	return nil
 }
 
-// Shutdown sends the last values, accounts of runs included, and closes the storage; neither, if the flush at hand outlasts ctx. It may be called twice, or
-// without Start.
+// Shutdown sends the last values, accounts of runs included, and closes the storage; it does neither if the current flush outlasts ctx. It may be called twice,
+// or without Start.
 func (c *trainMetrics) Shutdown(ctx context.Context) (err error) {
 	c.shutdown.Do(func() {
 		defer c.telemetry.Shutdown()
@@ -122,7 +122,8 @@ func (c *trainMetrics) Shutdown(ctx context.Context) (err error) {
 	return err
 }
 
-// ConsumeTraces counts the spans, and returns when the counts are stored. It never fails: neither a refused flush nor the storage concerns the sender.
+// ConsumeTraces counts the spans, and returns when the counts are stored. The error is always nil: neither a refused flush nor a failing storage is the problem
+// of the sender.
 func (c *trainMetrics) ConsumeTraces(ctx context.Context, td ptrace.Traces) error {
 	s := c.scratch.Get().(*scratch)
 	s.read(td)
@@ -157,8 +158,9 @@ func (c *trainMetrics) ConsumeTraces(ctx context.Context, td ptrace.Traces) erro
 	return nil
 }
 
-// report sets the series of the runs with news. An account of many steps takes long (book.Due): batches do not wait for the lock meanwhile.
-func (c *trainMetrics) report(now time.Time) {
+// setAccounts sets the series of the runs with news. An account of many steps takes long (book.Due), so the account is made without the lock: batches need not
+// wait.
+func (c *trainMetrics) setAccounts(now time.Time) {
 	c.mu.Lock()
 	c.store.now = now.UnixNano()
 	list := c.store.accounts.due(c.store)
@@ -169,15 +171,15 @@ func (c *trainMetrics) report(now time.Time) {
 			continue
 		}
 		c.mu.Lock()
-		c.store.accounts.set(c.store, d.run, &made, d.end)
+		c.store.accounts.setAccount(c.store, d.run, &made, d.end)
 		c.mu.Unlock()
 	}
 }
 
-// flush sends all series, and forgets the expired ones. A refused flush loses nothing: the values are cumulative.
+// flush sends every series, and forgets the expired ones. A refused flush loses nothing: the values are cumulative.
 func (c *trainMetrics) flush(ctx context.Context) {
 	now := c.now()
-	c.report(now)
+	c.setAccounts(now)
 	c.mu.Lock()
 	md := c.store.build(now)
 	past := c.store.past
@@ -188,7 +190,7 @@ func (c *trainMetrics) flush(ctx context.Context) {
 			zap.Strings("runs", past))
 	}
 	c.save(ctx) // before values are sent: after a crash, even of the machine, no value is lower than one already scraped
-	c.sync(ctx)
+	c.syncStorage(ctx)
 	if md.ResourceMetrics().Len() == 0 {
 		return
 	}
