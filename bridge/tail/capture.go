@@ -48,8 +48,8 @@ const (
 	birthSeen                // its creation event was seen
 )
 
-// capture handles an event: a file was created at a path, or renamed to the path. The file is opened and held for the sweeper, before further rotations remove
-// its name.
+// capture handles an event of inotify: a file was created at a path, or renamed to the path (not created). The file is opened and held for the sweeper, before
+// further rotations remove its name.
 func (t *Tailer) capture(path string, created bool) {
 	base := t.baseOf(path)
 	beside := base != path
@@ -61,7 +61,7 @@ func (t *Tailer) capture(path string, created bool) {
 	if err == nil {
 		c.fi = fi
 	} else if !c.born {
-		return // of a birth, the event alone counts: see births
+		return // of a birth, the event alone counts: see countBirths
 	}
 	tookDescriptor := err == nil && t.descriptors.mayTake()
 	t.mu.Lock()
@@ -114,13 +114,13 @@ func (w *sweeper) takeCaptures(now time.Time) {
 	for base, e := range events {
 		w.captured[base] = append(w.captured[base], e...)
 		if s := w.streams[base]; s != nil {
-			w.again(s, now)
+			w.setNextLook(s, now)
 			s.missed = maxBusyLooks
 		}
 	}
 }
 
-// detach takes the open file out of a capture, to be read or closed.
+// detach takes the open file out of a capture, and returns it, to be read or closed by the caller.
 func (w *sweeper) detach(c *capture) (raw *os.File) {
 	raw, c.raw = c.raw, nil
 	w.t.mu.Lock()
@@ -130,9 +130,10 @@ func (w *sweeper) detach(c *capture) (raw *os.File) {
 	return raw
 }
 
-// endCaptures accounts for the births after the streams were looked at, and closes files that are known by now, or were no stream's for too long.
+// endCaptures accounts for the creation events after the streams were looked at, and closes the captured files that are known by now, or that no stream has
+// taken for caughtFor.
 func (w *sweeper) endCaptures(now time.Time) {
-	moved := w.moved()
+	moved := w.renamedFiles()
 	for base, events := range w.captured {
 		s := w.streams[base]
 		// Without a stream, or with a stream that still compares its rotated files, a later look may take them.
@@ -140,13 +141,13 @@ func (w *sweeper) endCaptures(now time.Time) {
 			continue
 		}
 		if s != nil {
-			w.births(s, events, moved)
+			w.countBirths(s, events, moved)
 		}
 		w.dropCaught(base)
 	}
 }
 
-// dropCaught closes the captured files of a stream's path.
+// dropCaught closes and forgets the captured files of a stream's path.
 func (w *sweeper) dropCaught(base string) {
 	events := w.captured[base]
 	for i := range events {
@@ -157,8 +158,8 @@ func (w *sweeper) dropCaught(base string) {
 	delete(w.captured, base)
 }
 
-// moved returns the files that were just renamed to paths of streams, and that no stream had before, with these paths.
-func (w *sweeper) moved() map[fingerprint.ID]string {
+// renamedFiles returns the files that were just renamed to paths of streams and that no stream had before, with these paths.
+func (w *sweeper) renamedFiles() map[fingerprint.ID]string {
 	all := map[fingerprint.ID]string{}
 	for base, events := range w.captured {
 		for _, c := range events {
@@ -174,10 +175,10 @@ func (w *sweeper) moved() map[fingerprint.ID]string {
 	return all
 }
 
-// births counts as lost the files that were created at the stream's path and never seen: each creation event is of a captured file that a stream has, of a file
-// found by a look, of a file renamed to another stream's path in the directory (train.log to train.0.log, with *.log in the globs), or of a lost file. An event
-// stands for one file, so a file takes up one event (birthSeen; out of moved).
-func (w *sweeper) births(s *Stream, events []capture, moved map[fingerprint.ID]string) {
+// countBirths counts as lost the files that were created at the stream's path and never seen. Each creation event is of a captured file that a stream has, of a
+// file found by a look, of a file renamed since to another stream's path in the directory (train.log to train.0.log, with *.log in the globs), or else of a
+// lost file. A file is counted for one event only: it gets birthSeen, or is removed from moved.
+func (w *sweeper) countBirths(s *Stream, events []capture, moved map[fingerprint.ID]string) {
 	defer w.lock(s)()
 	unseen, early := 0, 0 // events without a file so far; those among them that may be of a file already seen at the first look
 	s.births = s.births || slices.ContainsFunc(events, func(c capture) bool { return c.born })
@@ -219,11 +220,11 @@ func (w *sweeper) births(s *Stream, events []capture, moved map[fingerprint.ID]s
 			unseen--
 		}
 	}
-	w.jumped(s, unseen)
+	w.countLost(s, unseen)
 }
 
-// jumped counts lost files of a stream, rotated away before they could be opened, and warns.
-func (w *sweeper) jumped(s *Stream, files int) {
+// countLost adds to a stream's lost files those rotated away before they could be opened, and warns.
+func (w *sweeper) countLost(s *Stream, files int) {
 	if files <= 0 {
 		return
 	}
@@ -232,11 +233,11 @@ func (w *sweeper) jumped(s *Stream, files int) {
 		zap.String("path", s.path), zap.Int("files", files))
 }
 
-// missing counts the generations lost between the newest known generation and those found now, without a creation event: the numbers missing in the chain. If
-// the newest known generation is not in the chain and all generations in the chain are new, at least one may be missing. Copies of files already read are not
-// new.
-func (w *sweeper) missing(s *Stream, own fs.FileInfo, beside []sibling, copies []fingerprint.ID) int {
-	if own == nil || s.births || len(w.captured[s.path]) > 0 { // the chain lacks its newest file; with creation events, births counts better
+// countMissing returns the number of generations lost between the newest known generation and those found now, if no creation events are seen: the numbers
+// missing in the chain of rotated names. If the newest known generation is not in the chain and all generations in the chain are new, at least one may be
+// missing: 1. Copies of files already read are not new.
+func (w *sweeper) countMissing(s *Stream, own fs.FileInfo, beside []sibling, copies []fingerprint.ID) int {
+	if own == nil || s.births || len(w.captured[s.path]) > 0 { // the chain lacks its newest file; with creation events, countBirths is more exact
 		return 0
 	}
 	var last *file // the newest known generation

@@ -141,7 +141,7 @@ func (c Config) Check() error {
 	return errors.Join(append(errs, c.checkDeadLetter())...)
 }
 
-// checkDeadLetter says why refused lines cannot be written to DeadLetter, or would be read again. nil: DeadLetter is fit, or not set.
+// checkDeadLetter returns an error if refused lines cannot be written to DeadLetter, or would be read again. nil: DeadLetter is usable, or not set.
 func (c Config) checkDeadLetter() error {
 	if c.DeadLetter == "" {
 		return nil
@@ -182,7 +182,7 @@ func (c Config) reads(path string) bool {
 	return read.Includes(path)
 }
 
-// absolutes makes all paths or globs absolute.
+// absolutes returns paths or globs made absolute.
 func absolutes(paths []string) []string {
 	out := make([]string, len(paths))
 	for i, p := range paths {
@@ -191,7 +191,7 @@ func absolutes(paths []string) []string {
 	return out
 }
 
-// absolute makes a relative path absolute, so that paths written in both ways can be compared.
+// absolute returns a path made absolute, so that paths written in both ways can be compared.
 func absolute(path string) string {
 	if abs, err := filepath.Abs(path); err == nil {
 		return abs

@@ -45,7 +45,7 @@ type reasonCount struct {
 	n       int64
 }
 
-// count counts a line that is ignored or rejected. Beyond maxReasons reasons, further ones count as reasonOther.
+// count counts an ignored or rejected line by its reason. Beyond maxReasons reasons, further ones count as reasonOther.
 func (t *tally) count(v Verdict, reason string) {
 	if t.last < len(t.reasons) {
 		if r := &t.reasons[t.last]; r.verdict == v && r.reason == reason {
@@ -93,7 +93,7 @@ type counter struct {
 	opts []metric.AddOption
 }
 
-// add adds to the number and to the instrument.
+// add adds n to the own number and to the collector's instrument.
 func (c *counter) add(n int64) {
 	if n == 0 {
 		return
@@ -202,7 +202,7 @@ func newCounts(
 	return c, err
 }
 
-// add takes a tally and empties it.
+// add adds a chunk's counts to the accounts, and empties the tally.
 func (c *counts) add(t *tally) {
 	if t.bytes == 0 && t.lines == 0 && len(t.reasons) == 0 {
 		return
@@ -290,7 +290,7 @@ func (c *counts) snapshot() Counts {
 	return out
 }
 
-// close ends the publishing.
+// close ends the publishing of the metrics.
 func (c *counts) close() {
 	if c.reg != nil {
 		_ = c.reg.Unregister()

@@ -25,7 +25,7 @@ type deadLetters struct {
 	mu   lockorder.Mutex[leaf]
 }
 
-// add appends texts and returns once all are on disk. An error: the file is full (errDeadLettersFull), or not all could be written.
+// add appends texts to the file, and returns once all are on disk. It returns errDeadLettersFull if the file is full, or the errors of writing.
 func (d *deadLetters) add(texts [][]byte) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -90,7 +90,7 @@ func (t *Tailer) setAside(b *lineBatch, places []Place) (sample []byte) {
 	return bytes.TrimRight(texts[0], "\r\n")
 }
 
-// parts returns the lines of a record: the parts of the batch's pieces within its place, in order, then the lent lines still held.
+// parts returns where the lines of a record are: the parts of the batch's pieces within its place, in order, then the lent lines still held.
 func (b *lineBatch) parts(p place) (out []piece) {
 	at := int64(0) // bytes of the pieces so far
 	for _, pc := range b.pieces {

@@ -59,7 +59,7 @@ func (d *descriptors) take() {
 	d.mu.Unlock()
 }
 
-// mayTake is take for optional files.
+// mayTake counts another open file and returns true, unless the budget is used up.
 func (d *descriptors) mayTake() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -70,8 +70,8 @@ func (d *descriptors) mayTake() bool {
 	return true
 }
 
-// takeFor is take for a stream; false: the budget is used up, and the stream becomes ready when a file is closed. A Once, and a Tailer without an open file,
-// are never refused.
+// takeFor counts another open file, of a stream, and returns true. It returns false if the budget is used up: the stream becomes ready when a file is closed. A
+// Once, and a Tailer without an open file, are never refused.
 func (d *descriptors) takeFor(s *Stream) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -109,14 +109,14 @@ func (d *descriptors) resume() {
 	}
 }
 
-// pressure reports whether half of the budget is used, and whether all is used or files wait for their turn.
+// pressure reports whether more than half of the budget is used (half), and whether all is used or files wait for their turn (short).
 func (d *descriptors) pressure() (half, short bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.open > d.most/2, d.open >= d.most || len(d.waiting) > 0
 }
 
-// logTurns logs once that files take turns, where a higher limit would help.
+// logTurns logs, once, that files take turns, if a higher limit of open files would help.
 func (t *Tailer) logTurns() {
 	d := t.descriptors
 	d.mu.Lock()
@@ -156,7 +156,8 @@ func (t *Tailer) spare(f *file) {
 	t.close(f)
 }
 
-// spare is Tailer.spare for a file after its turn. A compressed file stays open: reopening means decompressing from the beginning.
+// spare closes a file to save its descriptor, as Tailer.spare does, after the file's turn. A compressed file stays open: reopening means decompressing from the
+// beginning.
 func (s *Stream) spare(f *file) {
 	if !f.compressed {
 		s.t.spare(f)
@@ -182,5 +183,5 @@ func (t *Tailer) mayUnpack() bool {
 	return t.packed.Load() < most
 }
 
-// isShort reports whether a file could not be opened because the process, or the system, has too many open.
+// isShort reports whether a file could not be opened because the process, or the system, has too many open files.
 func isShort(err error) bool { return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) }

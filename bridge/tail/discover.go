@@ -116,8 +116,8 @@ func backOff(poll, idle time.Duration) time.Duration {
 	return max(poll, min(idle/10, maxIdlePoll))
 }
 
-// walk lists a directory within the globs, and takes up its files and those of the directories below. A directory is visited once in a scan, and a kernel file
-// system such as /proc not at all, unless a glob names a file in the directory.
+// walk lists a directory within the globs, and takes up its files and those of the directories below. A path in visited is not walked again; walk adds the
+// directory. A kernel file system such as /proc is left out, unless a glob names a file in the directory.
 func (w *sweeper) walk(path string, depth int, visited map[string]bool, now time.Time) {
 	if visited[path] || depth > maxDepth {
 		return
@@ -168,7 +168,7 @@ func (w *sweeper) list(d *directory, mtime time.Time, depth int, visited map[str
 		path := filepath.Join(d.path, e.Name())
 		if fresh {
 			if s := w.streams[path]; s != nil {
-				w.again(s, now) // a file may have been written before inotify watched
+				w.setNextLook(s, now) // a file may have been written before inotify watched
 			}
 		}
 		w.entry(path, e, depth, visited, now)
@@ -215,8 +215,8 @@ func (w *sweeper) notePassed(path string, isDir bool) {
 	}
 }
 
-// found takes up a file met in a directory: a file of the globs begins a stream of its own, unless the file is a stream's already, may be another stream's
-// rotated file or copy, or is for another Tailer.
+// found takes up a file met in a directory: a file of the globs gets a stream of its own, unless it is a stream's already, may be another stream's rotated file
+// or copy, or is for another Tailer.
 func (w *sweeper) found(path string, now time.Time) {
 	s := w.streams[path]
 	if s == nil && (!w.wanted(path) || !w.isMine(path, now, false)) {
@@ -255,16 +255,17 @@ func (w *sweeper) found(path string, now time.Time) {
 	delete(w.suspects, path)
 	// A rotated file without a successor (yet) belongs to the successor's future stream.
 	if base := w.rotatedFrom(path); base != "" {
-		w.met(base, now)
+		w.startStream(base, now)
 		if w.files[fingerprint.IDOf(fi)] != nil { // taken up by the new stream
 			return
 		}
 	}
-	w.met(path, now)
+	w.startStream(path, now)
 }
 
-// met begins the stream of a path and looks at the path: at the stored position, if the index of positions was lost and the path's own is there.
-func (w *sweeper) met(path string, now time.Time) {
+// startStream makes the stream of a path and looks at the path. If the index of positions was lost, the path's own stored position is looked for, and reading
+// continues there.
+func (w *sweeper) startStream(path string, now time.Time) {
 	if w.unindexed {
 		w.loadUnindexed(path)
 		if c := w.saved[path]; c != nil {
@@ -298,8 +299,8 @@ func (w *sweeper) rotatedFrom(path string) string {
 	return ""
 }
 
-// claimed finds out whether a file met under a name is another stream's file (returned) or may prove to be (wait). The streams whose rotated files or copies
-// may have the name are updated first.
+// claimed returns the known file of a stream that a new name belongs to, after the streams whose rotated files or copies may have this name were looked at.
+// nil: no stream has the file. wait: the file may prove to be a stream's, so it is not taken up yet.
 func (w *sweeper) claimed(path string, fi fs.FileInfo, now time.Time) (_ *file, wait bool) {
 	if f := w.known(path, fi); f != nil {
 		return f, false
@@ -364,9 +365,9 @@ func (w *sweeper) known(path string, fi fs.FileInfo) *file {
 			return nil
 		}
 		if f.isRetired() {
-			f.turn(lifeUnread)
+			f.setLife(lifeUnread)
 			f.size, f.mtime, f.grown = fi.Size(), fi.ModTime(), w.now
-			w.active(s, w.now)
+			w.noteActivity(s, w.now)
 		}
 	}
 	f.seen, f.path = w.scans, path

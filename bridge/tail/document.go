@@ -56,7 +56,7 @@ func (w *sweeper) lookDocument(s *Stream, now time.Time) {
 	}
 	s.noteCaughtUp()
 	w.expire(s, now)
-	w.rest(s, now) // looks again later; a document keeps its handler (suspends)
+	w.endLook(s, now) // looks again later; a document keeps its handler (suspends)
 }
 
 // readDocument reads the file whole and passes its content on as one line, unless the content is empty, is too long (rejected), or equals the last one
@@ -122,7 +122,7 @@ func (s *Stream) documentDone() {
 	}
 }
 
-// grow2 is grow that keeps the first bytes of the buffer.
+// grow2 is grow, but keeps the first keep bytes of the buffer.
 func grow2(buf *[]byte, keep, n int) []byte {
 	if cap(*buf) < n {
 		b := make([]byte, n)

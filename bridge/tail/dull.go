@@ -16,8 +16,8 @@ type dull struct {
 	seen   [dullShapes]uint8  // lines of the shape so far, at most dullAfter
 }
 
-// is reports whether dullAfter lines of the shape of a line were seen before, and counts the line.
-func (d *dull) is(line []byte) bool {
+// isRepetitive reports whether dullAfter lines of the same shape as line were seen before, and counts the line.
+func (d *dull) isRepetitive(line []byte) bool {
 	text := bytes.TrimLeft(line, " \t")
 	if len(text) < dullLeast || len(text) > dullMost || text[0] == '"' || text[0] == '{' || text[0] == '}' || text[0] == ',' {
 		return false

@@ -76,8 +76,8 @@ func (f *file) advance(b []byte) {
 	f.tail.Remember(b)
 }
 
-// begin takes the fingerprint of an unread file, by which a checkpoint distinguishes the file from a later file with the inode. NUL bytes end the print: space
-// that was preallocated may yet be written.
+// begin takes the fingerprint of an unread file, by which a checkpoint distinguishes the file from a later file with the same inode. The print ends before the
+// first NUL byte: preallocated space may yet be written.
 func (f *file) begin() {
 	if f.head > 0 || f.raw == nil || f.compressed {
 		return
@@ -89,8 +89,8 @@ func (f *file) begin() {
 	f.print.Extend(0, b)
 }
 
-// wasCut reports whether the file was truncated or rewritten: the bytes before head differ. Of an unread file, the first bytes decide. A closed or compressed
-// file is not looked at: false.
+// wasCut reports whether an open file was truncated or rewritten: the bytes before head differ, or for an unread file the first bytes. The answer is false for
+// a closed or a compressed file.
 func (f *file) wasCut() bool {
 	if f.raw == nil || f.compressed {
 		return false
@@ -122,7 +122,7 @@ func sameFile(f *file, src io.ReaderAt) bool {
 	return same
 }
 
-// compare is sameFile for a src that may be compressed. Decompressing up to f's head may take several calls: again asks for the next.
+// compare is sameFile for a src that may be compressed. Decompressing up to f's head may take several calls: again asks for the next call.
 func compare(f *file, src io.ReaderAt) (same, again bool) {
 	if !f.beginsAs(src) {
 		return false, false
@@ -169,7 +169,7 @@ func (t *Tailer) unpack(path string, raw *os.File) source {
 	return unpack.NewReader(raw, kind, size, t.bombBytes)
 }
 
-// attach makes f readable.
+// attach gives f its open file, raw, and the source of its content, and counts the descriptor.
 func (t *Tailer) attach(f *file, raw *os.File, src source) {
 	_, f.compressed = src.(*unpack.Reader)
 	f.src, f.raw, f.gone = src, raw, false
@@ -229,7 +229,7 @@ func (t *Tailer) reopen(f *file) error {
 	return nil
 }
 
-// statAt returns the file's stat at f.path; fs.ErrNotExist also if the path names another file now.
+// statAt returns the file's stat at f.path. The error is fs.ErrNotExist also if the path names another file now.
 func (t *Tailer) statAt(f *file) (fs.FileInfo, error) {
 	fi, err := t.stat(f.path)
 	if err == nil && fingerprint.IDOf(fi) != f.id {
@@ -238,7 +238,7 @@ func (t *Tailer) statAt(f *file) (fs.FileInfo, error) {
 	return fi, err
 }
 
-// stat returns the stat of a path, or of a link's target where links are followed.
+// stat returns the stat of a path; where links are followed, of the link's target.
 func (t *Tailer) stat(path string) (fs.FileInfo, error) {
 	if t.cfg.FollowSymlinks {
 		return os.Stat(path)
@@ -268,8 +268,8 @@ func linked(path string) string {
 // maxLinks bounds a chain of links, which may be a circle.
 const maxLinks = 8
 
-// findByID looks for a file renamed within its directory. The search runs twice: a listing can miss a file during a rename. nil: not found; an error: found,
-// but not opened.
+// findByID looks for a file renamed within its directory. The search runs twice: a listing can miss a file during a rename. It returns nil if no name has the
+// inode, and an error if the file was found but could not be opened.
 func (t *Tailer) findByID(f *file) (raw *os.File, err error) {
 	for range 2 {
 		raw, err = t.findNow(f)
@@ -280,7 +280,7 @@ func (t *Tailer) findByID(f *file) (raw *os.File, err error) {
 	return raw, err
 }
 
-// findNow is one search of findByID: in the file's directory, and in that of the target where the stream's path is a link.
+// findNow is one search of findByID, in the file's directory, and in the target's directory where the stream's path is a link.
 func (t *Tailer) findNow(f *file) (*os.File, error) {
 	raw, err := t.findIn(filepath.Dir(f.path), f)
 	if raw == nil && err == nil && t.cfg.FollowSymlinks {
@@ -291,7 +291,7 @@ func (t *Tailer) findNow(f *file) (*os.File, error) {
 	return raw, err
 }
 
-// findIn looks for a file in a directory by device and inode. A file found is returned open, and its new path noted.
+// findIn looks for a file in a directory by device and inode. It returns the file open, and notes its new path; nil: not found.
 func (t *Tailer) findIn(dir string, f *file) (*os.File, error) {
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
@@ -321,11 +321,11 @@ func (t *Tailer) findIn(dir string, f *file) (*os.File, error) {
 	return nil, nil
 }
 
-// isBlank reports whether a closed file has no fingerprint: a later file with the inode looks the same.
+// isBlank reports whether a closed file has no fingerprint: then a later file with the same inode cannot be told apart.
 func (f *file) isBlank() bool { return f.src == nil && f.head == 0 && f.print.N == 0 }
 
-// mayBe reports whether a file with this name and f's inode may be f, whose content is compared later. Where nothing of f is known to compare, only f's own
-// path and the names of rotated files will do: the inode of a removed file is given to a new one.
+// mayBe reports whether a file with this name and f's inode may be f; their contents are compared later. Where no content of f is known, only f's own path and
+// the names of rotated files are possible: the inode of a removed file is given to a new one.
 func (f *file) mayBe(path string) bool {
 	return f.head > 0 || f.print.N > 0 || path == f.path || rotation.IsSuffix(strings.TrimPrefix(path, f.stream.path))
 }
@@ -344,7 +344,7 @@ func (f *file) findEncoding(data []byte) {
 	}
 }
 
-// tag returns the tag of the line that begins at begin, 0 if none, and drops all tags up to there: holes are read in order.
+// tag returns the tag of the line that begins at begin, 0 if none, and drops all tags up to begin: holes are read in order.
 func (f *file) tag(begin int64) (value uint64) {
 	n := 0
 	for n < len(f.tags) && f.tags[n].Begin <= begin {
@@ -390,6 +390,7 @@ var becomes = [lives][]life{
 	lifeDead:     nil,
 }
 
+// String returns the name of a life.
 func (l life) String() string {
 	return [lives]string{"unread", "read", "cut", "missing", "retired", "vanished", "dead"}[l]
 }
@@ -397,8 +398,8 @@ func (l life) String() string {
 // onImpossible is called for a transition missing in becomes. In tests the function panics; a running collector continues.
 var onImpossible = func(*file, life) {}
 
-// turn begins the next life of a file. The caller holds the stream's lock.
-func (f *file) turn(to life) {
+// setLife begins the next life of a file. The caller holds the stream's lock.
+func (f *file) setLife(to life) {
 	if f.life == to {
 		return
 	}
@@ -412,7 +413,7 @@ func (f *file) turn(to life) {
 	f.life = to
 }
 
-// isRetired reports whether the file is only remembered.
+// isRetired reports whether the file was read and accepted, and is only remembered.
 func (f *file) isRetired() bool { return f.life == lifeRetired || f.life == lifeVanished }
 
 // isComplete reports whether no further bytes can come: a compressed file is written once.

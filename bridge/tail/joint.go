@@ -70,7 +70,7 @@ func (b *bond) root() *bond {
 	return b
 }
 
-// join merges two bonds and returns the merged one. b may be nil: no bond yet.
+// join merges two bonds and returns the merged one. b is nil for the first bond of a batch.
 func (b *bond) join(o *bond) *bond {
 	if b == nil || b == o {
 		return o
@@ -85,7 +85,7 @@ func (b *bond) join(o *bond) *bond {
 }
 
 // settleLent settles the lent lines of an accepted or refused batch. A line that waits for no further batch is released, unless a bond keeps the line until no
-// shared line of the bond waits. The answer is the number of record lines without a further batch.
+// shared line of the bond waits. It returns the number of record lines without a further batch.
 func (t *Tailer) settleLent(lent []Lent) (records int64) {
 	if len(lent) == 0 {
 		return 0
@@ -126,7 +126,7 @@ func (t *Tailer) settleLent(lent []Lent) (records int64) {
 				o.held.remove(l.held)
 			}
 		}
-		o.letGo()
+		o.afterRelease()
 		o.mu.Unlock()
 	}
 	if all != nil {
@@ -142,7 +142,7 @@ func (t *Tailer) settleLent(lent []Lent) (records int64) {
 	return records
 }
 
-// removeLent releases lent lines for which nothing has to be kept any more.
+// removeLent releases lent lines, in their streams, that no batch and no bond needs any more.
 func (t *Tailer) removeLent(lines []Lent) {
 	for _, l := range lines {
 		o := l.stream
@@ -152,13 +152,13 @@ func (t *Tailer) removeLent(lines []Lent) {
 			delete(o.shared, l.held)
 			t.shared.Add(-1)
 		}
-		o.letGo()
+		o.afterRelease()
 		o.mu.Unlock()
 	}
 }
 
-// letGo updates the stream after a release of lent lines.
-func (s *Stream) letGo() {
+// afterRelease brings the stream's counts and flags up to date after lent lines were released.
+func (s *Stream) afterRelease() {
 	s.changed()
 	s.countHeld()
 	s.lent.Store(int64(s.held.n))

@@ -18,7 +18,7 @@ func TestLives(t *testing.T) {
 			}
 		}
 		f := &file{life: met[i]}
-		f.turn(met[i])
+		f.setLife(met[i])
 		assert.Equal(t, met[i], f.life, "no turn at all is always possible")
 	}
 	assert.Len(t, met, int(lives))
@@ -27,9 +27,9 @@ func TestLives(t *testing.T) {
 		for to := range lives {
 			f := &file{path: "x", life: l}
 			if l == to || slices.Contains(becomes[l], to) {
-				require.NotPanics(t, func() { f.turn(to) })
+				require.NotPanics(t, func() { f.setLife(to) })
 			} else {
-				require.Panics(t, func() { f.turn(to) }, "%v to %v", l, to)
+				require.Panics(t, func() { f.setLife(to) }, "%v to %v", l, to)
 			}
 		}
 	}

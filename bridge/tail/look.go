@@ -76,7 +76,7 @@ type sweeper struct {
 	links      map[string]struct{} // matching symbolic links skipped since the last full scan
 }
 
-// init makes the sweeper of a Tailer, with the globs of its configuration.
+// init fills a new sweeper for a Tailer, with the globs of its configuration.
 func (w *sweeper) init(t *Tailer) {
 	*w = sweeper{
 		t: t, first: true,
@@ -123,7 +123,7 @@ func (t *Tailer) sweep(now time.Time) time.Duration {
 	w.now, w.allowance = now, w.t.probeBytes
 	t.descriptors.resume()
 	w.restore(now)
-	w.hinted(now)
+	w.takeHints(now)
 	w.takeCaptures(now)
 	w.scan(now)
 	w.sortFiles(now)
@@ -166,7 +166,7 @@ func (t *Tailer) sweep(now time.Time) time.Duration {
 	return wait
 }
 
-// newStream makes the stream of a path, without files yet, and has the stream looked at.
+// newStream makes the stream of a path, without files, registers the stream, and makes its first look due at once.
 func (w *sweeper) newStream(path string, now time.Time) *Stream {
 	w.numbered++
 	w.caughtUpAt = time.Time{} // allCaughtUp has to count the new stream
@@ -188,8 +188,8 @@ func (w *sweeper) newStream(path string, now time.Time) *Stream {
 	return s
 }
 
-// look finds out which file a stream's path names now and whether its files have grown, has new bytes read, and gives up held lines that are due. A stream of
-// which nothing is left is forgotten.
+// look finds out which file a stream's path names now and whether the stream's files have grown, has new bytes read, and gives up held lines that are due. A
+// stream without files, held lines and batches in flight is forgotten.
 func (w *sweeper) look(s *Stream, now time.Time) {
 	// While a worker drains the stream, the look is put off, at most maxBusyLooks times.
 	if !s.sweeping && s.missed < maxBusyLooks {
@@ -197,7 +197,7 @@ func (w *sweeper) look(s *Stream, now time.Time) {
 			if now.Sub(s.missedAt).Abs() >= w.t.cfg.PollInterval { // tries in between are not counted
 				s.missed, s.missedAt = s.missed+1, now
 			}
-			w.again(s, now.Add(min(w.t.cfg.PollInterval, busyLook)))
+			w.setNextLook(s, now.Add(min(w.t.cfg.PollInterval, busyLook)))
 			return
 		}
 		s.mu.Unlock()
@@ -211,15 +211,15 @@ func (w *sweeper) look(s *Stream, now time.Time) {
 	// The usual case, in one call of the system: nothing has changed.
 	if f := s.current; f != nil && s.isQuiet() && osfile.Unchanged(s.path, w.t.cfg.FollowSymlinks, f.id, f.size, f.mtime) {
 		f.seen, f.caughtUp = w.scans, now
-		w.rest(s, now)
+		w.endLook(s, now)
 		return
 	}
 	fi, err := w.t.stat(s.path)
 	switch {
 	case err == nil && fi.Mode().IsRegular():
-		w.named(s, fi, now)
+		w.lookNamed(s, fi, now)
 	case err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR):
-		w.unnamed(s, now)
+		w.lookUnnamed(s, now)
 	default:
 		w.t.readError(s.path, err)
 		s.denied = true
@@ -242,12 +242,12 @@ func (w *sweeper) look(s *Stream, now time.Time) {
 			return
 		}
 	}
-	w.rest(s, now)
+	w.endLook(s, now)
 }
 
-// named handles the file that the path names now: the current file, perhaps grown or truncated; a file of another stream; an older file of this stream, back
+// lookNamed handles the file that the path names now: the current file, perhaps grown or truncated; a file of another stream; an older file of this stream, back
 // under its name; or a new file.
-func (w *sweeper) named(s *Stream, fi fs.FileInfo, now time.Time) {
+func (w *sweeper) lookNamed(s *Stream, fi fs.FileInfo, now time.Time) {
 	id := fingerprint.IDOf(fi)
 	cur := s.current
 	if cur != nil && cur.id == id { // the same as before
@@ -267,49 +267,51 @@ func (w *sweeper) named(s *Stream, fi fs.FileInfo, now time.Time) {
 			w.takeUpOlder(s, now)
 			w.t.schedule(s)
 		}
-		w.grew(s, cur, fi, now)
+		w.noteGrowth(s, cur, fi, now)
 		return
 	}
 	f, wait := w.claimed(s.path, fi, now)
 	if wait || f != nil && f.stream != s {
-		w.unnamed(s, now) // another stream's file, or perhaps one
+		w.lookUnnamed(s, now) // another stream's file, or perhaps one
 		return
 	}
 	if f != nil {
 		// An older file of this stream has its name back.
-		w.unnamed(s, now)
+		w.lookUnnamed(s, now)
 		s.files = append(slices.DeleteFunc(s.files, func(g *file) bool { return g == f }), f)
 		f.rotated, f.path, f.grown = time.Time{}, s.path, now
 		switch {
 		case !f.isRetired():
 		case f.compressed:
-			f.turn(lifeRead)
+			f.setLife(lifeRead)
 		default:
-			f.turn(lifeUnread)
+			f.setLife(lifeUnread)
 		}
 		s.current = f
-		w.active(s, now)
+		w.noteActivity(s, now)
 		return
 	}
 	// A new file, whose predecessors may have been rotated unseen.
-	w.unnamed(s, now)
+	w.lookUnnamed(s, now)
 	w.takeUp(s, now, true)
 }
 
-// rest ends a look at a stream: if idle, its handler is told or dropped. The next look is the later, the longer nothing has happened.
-func (w *sweeper) rest(s *Stream, now time.Time) {
+// endLook ends a look at a stream. An idle stream's handler is informed (Idler) or dropped (suspend). The longer nothing has happened, the later is the next
+// look.
+func (w *sweeper) endLook(s *Stream, now time.Time) {
 	s.idle(now)
 	s.suspend(now)
-	w.again(s, now.Add(backOff(w.t.cfg.PollInterval, now.Sub(s.activeAt))))
+	w.setNextLook(s, now.Add(backOff(w.t.cfg.PollInterval, now.Sub(s.activeAt))))
 }
 
-// isQuiet reports whether a stream with an unchanged current file needs no work.
+// isQuiet reports whether a stream needs no work as long as its current file is unchanged.
 func (s *Stream) isQuiet() bool {
 	f := s.current
 	return len(s.files) == 1 && f.head == f.size && f.head > 0 && !f.compressed && f.life == lifeRead && !f.failed && !s.behind && s.held.n == 0
 }
 
-// lock locks a stream unless the sweeper already holds it, and returns the unlock function: assigning a file leads from stream to stream.
+// lock locks a stream, and returns the function that unlocks it. If the sweeper already holds the lock, both do nothing: assigning a file leads from stream to
+// stream, and may come back to the first.
 func (w *sweeper) lock(s *Stream) (unlock func()) {
 	if s.sweeping {
 		return func() {}
@@ -322,15 +324,15 @@ func (w *sweeper) lock(s *Stream) (unlock func()) {
 	}
 }
 
-// again sets when the stream is looked at next.
-func (w *sweeper) again(s *Stream, at time.Time) {
+// setNextLook sets when the stream is looked at next.
+func (w *sweeper) setNextLook(s *Stream, at time.Time) {
 	s.next = at
 	if s.heapAt >= 0 {
 		heap.Fix(&w.due, s.heapAt)
 	}
 }
 
-// forget ends a stream of which no file is left. Its checkpoint is deleted with the next store.
+// forget removes a stream of which no file is left from all lists. Its checkpoint is deleted with the next store.
 func (w *sweeper) forget(s *Stream) {
 	s.gone = true
 	if h, ok := s.handler.(Forgetter); ok {
@@ -352,8 +354,8 @@ func (w *sweeper) forget(s *Stream) {
 	w.t.lag.Add(-s.lag.Swap(0))
 }
 
-// expire gives up held lines: at once where nothing can come for them any more, else after their timeout, which runs only while everything they may wait for is
-// read. It also bounds their number.
+// expire gives up held lines of a stream: all at once where no line can complete their records any more, else those whose timeout is over. The timeout runs
+// only while everything that may complete their records is read. It also bounds the number of held lines.
 func (w *sweeper) expire(s *Stream, now time.Time) {
 	if s.held.n == 0 {
 		return
@@ -374,7 +376,8 @@ func (w *sweeper) expire(s *Stream, now time.Time) {
 	p.boundAtLook(s, now)
 }
 
-// allCaughtUp returns the time up to which all streams have been read, Unix ns, computed once per poll_interval for ten thousand callers.
+// allCaughtUp returns the time up to which all streams have been read, Unix ns. The answer is at most one poll_interval old: ten thousand streams ask in every
+// sweep.
 func (w *sweeper) allCaughtUp(now time.Time) int64 {
 	if age := now.Sub(w.caughtUpAt); age < 0 || age >= w.t.cfg.PollInterval {
 		w.caughtUpAt, w.caughtUp = now, now.UnixNano()
@@ -385,15 +388,15 @@ func (w *sweeper) allCaughtUp(now time.Time) int64 {
 	return w.caughtUp
 }
 
-// active records an event: the stream is polled often again, and drained.
-func (w *sweeper) active(s *Stream, now time.Time) {
+// noteActivity records that something happened to a stream: it is polled often again, and read.
+func (w *sweeper) noteActivity(s *Stream, now time.Time) {
 	s.activeAt = now
 	w.t.schedule(s)
 }
 
-// grew notes size and time of a file that is still the stream's, and has the stream read where bytes are unread: after a change, an error, or a wait that is
-// over.
-func (w *sweeper) grew(s *Stream, f *file, fi fs.FileInfo, now time.Time) {
+// noteGrowth records size and time of a file that is still the stream's, and has the stream read where bytes are unread: after a change, an error, or a wait
+// that is over.
+func (w *sweeper) noteGrowth(s *Stream, f *file, fi fs.FileInfo, now time.Time) {
 	changed := fi.Size() != f.size || !fi.ModTime().Equal(f.mtime)
 	if fi.Size() != f.size || changed && f.compressed {
 		f.grown = now
@@ -403,7 +406,7 @@ func (w *sweeper) grew(s *Stream, f *file, fi fs.FileInfo, now time.Time) {
 	switch {
 	case changed:
 		if f.life == lifeRead {
-			f.turn(lifeUnread)
+			f.setLife(lifeUnread)
 		}
 		f.nulEnd = false
 		if fi.Size() <= size {
@@ -416,7 +419,7 @@ func (w *sweeper) grew(s *Stream, f *file, fi fs.FileInfo, now time.Time) {
 		if f.compressed { // decompressed anew once the size is stable
 			w.t.close(f)
 		}
-		w.active(s, now)
+		w.noteActivity(s, now)
 	case f.compressed:
 		if f.life != lifeRead { // read once the size is stable (unpackedLater)
 			w.t.schedule(s)
@@ -430,7 +433,7 @@ func (w *sweeper) grew(s *Stream, f *file, fi fs.FileInfo, now time.Time) {
 	}
 }
 
-// tryAgain retries a file after a read error, once per sweep: other streams' looks lead here too.
+// tryAgain has a file read again after a read error, at most once per sweep: looks at other streams lead here too.
 func (w *sweeper) tryAgain(f *file, now time.Time) {
 	if at := now.UnixNano(); at != f.tried {
 		f.tried = at
@@ -438,8 +441,8 @@ func (w *sweeper) tryAgain(f *file, now time.Time) {
 	}
 }
 
-// lookOld looks at the rotated files of a stream: those with unread bytes are read, those fully read and accepted are retired once nothing more is expected,
-// and those that cannot be read are dropped.
+// lookOld looks at the rotated files of a stream. Files with unread bytes are read. Files fully read and accepted are retired once no more bytes are expected.
+// Files that cannot be read any more are dropped.
 func (w *sweeper) lookOld(s *Stream, now time.Time) {
 	linger := min(lingerMax, w.t.cfg.PendingTimeout)
 	if _, short := w.t.descriptors.pressure(); short { // others need the descriptor
@@ -460,7 +463,7 @@ func (w *sweeper) lookOld(s *Stream, now time.Time) {
 		case f.life == lifeDead, f.isComplete():
 		case f.compressed:
 			if fi, err := w.t.statAt(f); err == nil {
-				w.grew(s, f, fi, now) // may still be written
+				w.noteGrowth(s, f, fi, now) // may still be written
 			} else { // not at its path any more, but perhaps open
 				w.t.schedule(s)
 			}
@@ -478,15 +481,15 @@ func (w *sweeper) lookOld(s *Stream, now time.Time) {
 		lingered := now.Sub(f.rotated) >= linger && now.Sub(f.grown) >= linger
 		if f.isComplete() || atEnd && (f.gone || lingered) {
 			w.t.close(f)
-			f.turn(lifeRetired)
+			f.setLife(lifeRetired)
 			s.changed()
 		}
 		return false
 	})
 }
 
-// lookRotated has the unread bytes of a rotated file read. The file may have been closed to save descriptors, and removed or replaced since: then it is opened
-// under another name, or continued in a copy.
+// lookRotated has the unread bytes of a rotated file read. A file that was closed to save descriptors may have been removed or replaced since: then it is
+// opened under its new name, or continued in a copy.
 func (w *sweeper) lookRotated(s *Stream, f *file, now time.Time) {
 	fi, err := w.t.statOf(f)
 	moved := errors.Is(err, fs.ErrNotExist)
@@ -500,7 +503,7 @@ func (w *sweeper) lookRotated(s *Stream, f *file, now time.Time) {
 		if err == nil && f.head == 0 && f.print.N == 0 {
 			if is, _ := w.copied(s, f.path, f.raw, fi); is { // a copy that got the inode
 				w.t.close(f)
-				f.turn(lifeDead)
+				f.setLife(lifeDead)
 				return
 			}
 		}
@@ -508,7 +511,7 @@ func (w *sweeper) lookRotated(s *Stream, f *file, now time.Time) {
 	if errors.Is(err, errTruncated) {
 		c, wait := w.copyOf(s, f)
 		if c != nil {
-			w.become(f, c, now)
+			w.continueIn(f, c, now)
 		}
 		f.gone = c == nil && !wait
 		if f.gone && f.size > f.head {
@@ -518,13 +521,13 @@ func (w *sweeper) lookRotated(s *Stream, f *file, now time.Time) {
 	}
 	switch {
 	case err == nil:
-		w.grew(s, f, fi, now)
+		w.noteGrowth(s, f, fi, now)
 	case f.failed:
 		w.tryAgain(f, now)
 	}
 }
 
-// statOf returns the stat of a rotated file, open or closed: it may not have been opened yet, or was closed while current, and names were swapped since.
+// statOf returns the stat of a rotated file: by its descriptor if open, else by its path, with fs.ErrNotExist if the path names another file now.
 func (t *Tailer) statOf(f *file) (fs.FileInfo, error) {
 	if f.raw != nil {
 		return f.raw.Stat()
@@ -532,7 +535,8 @@ func (t *Tailer) statOf(f *file) (fs.FileInfo, error) {
 	return t.statAt(f)
 }
 
-// lookMissing continues the search for a file of a checkpoint, under any name. It returns true if the file is nowhere.
+// lookMissing continues the search for a file of a checkpoint that was not found at the start. It returns true if neither the file nor a copy exists: then the
+// file is lost.
 func (w *sweeper) lookMissing(s *Stream, f *file, now time.Time) (gone bool) {
 	c, wait := w.copyOf(s, f)
 	if wait {
@@ -543,11 +547,11 @@ func (w *sweeper) lookMissing(s *Stream, f *file, now time.Time) (gone bool) {
 		w.drop(f)
 		return true
 	}
-	w.become(f, c, now)
+	w.continueIn(f, c, now)
 	return false
 }
 
-// drop forgets a file, whose inode then is free for another.
+// drop closes a file and forgets its inode, which then is free for another file.
 func (w *sweeper) drop(f *file) {
 	w.t.close(f)
 	if w.files[f.id] == f {
@@ -565,9 +569,9 @@ func (w *sweeper) sweepRetired() {
 			switch {
 			case !f.isRetired():
 			case f.seen == w.scans:
-				f.turn(lifeRetired)
+				f.setLife(lifeRetired)
 			default:
-				if f.turn(lifeVanished); s.current != nil {
+				if f.setLife(lifeVanished); s.current != nil {
 					w.drop(f)
 					return true
 				}

@@ -40,13 +40,13 @@ type outbox struct {
 	senders sync.WaitGroup
 }
 
-// init makes the outbox ready.
+// init makes the outbox ready; batches of enough bytes together are sent without waiting for more.
 func (o *outbox) init(enough int) {
 	o.enough, o.full = int64(enough), make(chan struct{}, 1)
 	o.changed.L = &o.mu
 }
 
-// open starts n senders. A single sender delivers in the order of cutting.
+// open starts n senders, which call send with each group of batches to be sent as one. A single sender delivers in the order of cutting.
 func (o *outbox) open(n int, send func(group []*lineBatch)) {
 	for range n {
 		o.senders.Go(func() {
@@ -94,8 +94,8 @@ func (o *outbox) put(b *lineBatch) {
 	}
 }
 
-// next waits for a request's worth of batches, or until the oldest batch has waited for linger and the last small request is smallGap ago. The result is the
-// oldest batch, with those that can go in a request with that batch. A closed outbox is emptied without waiting; nil: closed and empty.
+// next waits for a request's worth of batches, or until the oldest batch has waited for linger and the last small request is smallGap ago. It removes from the
+// queue, and returns, the oldest batch with those that can go in a request with that batch. A closed outbox is emptied without waiting; then next returns nil.
 func (o *outbox) next() []*lineBatch {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -133,7 +133,7 @@ func (o *outbox) next() []*lineBatch {
 	}
 }
 
-// group takes the oldest batch out of the queue, with the batches behind it that its Delivery joins, up to maxBatchCost. The caller holds mu.
+// group removes from the queue, and returns, the oldest batch and the batches after it that its Delivery joins, up to maxBatchCost. The caller holds mu.
 func (o *outbox) group() []*lineBatch {
 	first := o.batches[0]
 	n, cost := 1, first.bytes
@@ -156,7 +156,8 @@ func (o *outbox) group() []*lineBatch {
 	return group
 }
 
-// send delivers the joined batches, until they are accepted or refused for good; at shutdown they stay holes.
+// send delivers joined batches: it tries again until they are accepted or refused for good, and then settles them. At shutdown send gives up without settling,
+// and the lines stay holes in the checkpoint.
 func (t *Tailer) send(group []*lineBatch) {
 	d := group[0].delivery
 	if l, ok := d.(Locator); ok {
@@ -202,8 +203,8 @@ func (t *Tailer) ending() bool {
 	}
 }
 
-// settle settles the batches that were sent as one, and shares out among them the records that err says were refused: those named by their batch, then those
-// of which only the share is known, from the first batch on.
+// settle closes the batches of a group that were sent as one. err says which records were refused: those named are counted to their own batch; of the rest only
+// the number is known, and it is counted to the batches from the first on.
 func (t *Tailer) settle(group []*lineBatch, err error) {
 	var refused Refused
 	if r := (*Refused)(nil); errors.As(err, &r) {
@@ -213,7 +214,7 @@ func (t *Tailer) settle(group []*lineBatch, err error) {
 	}
 	lines := int64(0)
 	for _, b := range group {
-		lines += b.all()
+		lines += b.recordLines()
 	}
 	lines = int64(math.Ceil(float64(lines)*min(refused.Share, 1) - 1e-6))  // refused without being named; 1e-6 for rounding errors of the share
 	ofNone := err != nil && refused.Share == 0 && len(refused.Places) == 0 // the refused data was made of no record
@@ -224,7 +225,7 @@ func (t *Tailer) settle(group []*lineBatch, err error) {
 			t.warn("refused", "The next component refused records for good",
 				zap.String("path", b.stream.path), zap.String("sample", t.sample(sample)), zap.Error(err))
 		}
-		more := min(lines, b.all()-n)
+		more := min(lines, b.recordLines()-n)
 		lines -= more
 		b.stream.settle(b, n+more)
 	}
@@ -264,6 +265,7 @@ type place struct {
 	begin    int64 // of that line in held
 }
 
+// extent returns the present size of the batch.
 func (b *lineBatch) extent() extent { return extent{b.length, b.records, len(b.lent)} }
 
 // mark is the beginning of a batch of an InOrder handler.
@@ -273,7 +275,7 @@ type mark struct {
 	at     map[*file]int64 // offset of the first byte of each file that is in no earlier batch
 }
 
-// add puts a piece into the batch. Neighbours are merged: unheld lines cost one piece per chunk.
+// add appends a range of a file to the batch. Neighbours are merged: unheld lines cost one piece per chunk.
 func (b *lineBatch) add(f *file, begin, end int64) {
 	b.length += end - begin
 	if n := len(b.pieces); n > 0 {
@@ -286,10 +288,11 @@ func (b *lineBatch) add(f *file, begin, end int64) {
 	b.pieces = append(b.pieces, piece{f, checkpoint.Range{Begin: begin, End: end}})
 }
 
+// empty reports whether the batch has no line.
 func (b *lineBatch) empty() bool { return len(b.pieces) == 0 && len(b.lent) == 0 }
 
-// locate returns the file and the offset of the first line of a place, in a piece, else among the lent lines. ok is false where there is no such place, or the
-// lines were given up.
+// locate returns the file and the offset of the first line of a place: in a piece, else among the lent lines. It returns false where the batch has no such
+// place, or the lines were given up.
 func (b *lineBatch) locate(p Place) (path string, begin int64, ok bool) {
 	if p < 0 || int(p) >= len(b.places) {
 		return "", 0, false
@@ -317,8 +320,8 @@ func (b *lineBatch) locate(p Place) (path string, begin int64, ok bool) {
 	return "", 0, false
 }
 
-// done ends a settled batch: its files wait for these pieces no more. The batch is empty then, to be filled again.
-func (b *lineBatch) done() {
+// reset ends a settled batch: its files no longer count the pieces as outstanding. The batch is empty then, to be filled again.
+func (b *lineBatch) reset() {
 	for i := range b.pieces {
 		b.pieces[i].file.outstanding--
 	}
@@ -336,10 +339,10 @@ func (t *Tailer) newBatch() *lineBatch {
 	return &lineBatch{}
 }
 
-// all returns how many record lines go with the batch, at most: a lent line may go with others, too.
-func (b *lineBatch) all() int64 { return b.records + int64(len(b.lent)) }
+// recordLines returns how many record lines are accepted or refused with the batch, at most: a lent line may go with other batches, too.
+func (b *lineBatch) recordLines() int64 { return b.records + int64(len(b.lent)) }
 
-// refused counts the record lines of the places of refused records, each place once.
+// refused returns the number of record lines in the places of refused records, each place counted once.
 func (b *lineBatch) refused(places []Place) (n int64) {
 	seen := make(map[Place]bool, len(places))
 	for _, p := range places {

@@ -19,7 +19,7 @@ type Pace struct {
 	at      map[*Tailer]float64 // the share of its files read by each
 }
 
-// join adds a Tailer that will read.
+// join adds a Tailer that will read. A nil Pace does nothing, as in the other methods.
 func (p *Pace) join(t *Tailer) {
 	if p == nil {
 		return
@@ -59,7 +59,7 @@ func (p *Pace) wait(ctx context.Context, t *Tailer) {
 	}
 }
 
-// slowest returns the smallest share read of a Tailer.
+// slowest returns the smallest share of its files that a Tailer has read, 0 to 1.
 func (p *Pace) slowest() float64 {
 	least := 1.0
 	for _, at := range p.at {
@@ -68,12 +68,12 @@ func (p *Pace) slowest() float64 {
 	return least
 }
 
-// shareRead returns the share read of a Tailer's files.
+// shareRead returns the share of a Tailer's files that was read, 0 to 1.
 func (t *Tailer) shareRead() float64 {
 	return share(t.size.Load(), t.lag.Load())
 }
 
-// share returns the share read of size bytes with lag bytes left.
+// share returns the share that was read of size bytes, of which lag bytes are unread; 1 without bytes.
 func share(size, lag int64) float64 {
 	if size <= 0 {
 		return 1
@@ -87,7 +87,7 @@ type queued struct {
 	read float64 // the share of its files read when queued
 }
 
-// sideBySide is a heap of a Once's waiting streams: the stream with the smallest share read is next, ties by number (sweeper.number). Files of one job are thus
+// sideBySide is a heap of a Once's waiting streams: the stream with the smallest share read is next, ties by number (sweeper.numberStreams). Files of one job are thus
 // read side by side, in the same order each time.
 type sideBySide []queued
 
@@ -126,12 +126,12 @@ func (q sideBySide) order() {
 	heap.Init(&q)
 }
 
-// share returns the share read of the stream's files.
+// share returns the share of the stream's files that was read, 0 to 1.
 func (s *Stream) share() float64 { return share(s.size.Load(), s.lag.Load()) }
 
-// number numbers the streams in the order of their paths. In the order of discovery, a file assigned by its content would be late, depending on the work of
-// other receivers.
-func (w *sweeper) number() {
+// numberStreams numbers the streams in the order of their paths. In the order of discovery, a file assigned by its content would be late, depending on the work
+// of other receivers.
+func (w *sweeper) numberStreams() {
 	for i, path := range slices.Sorted(maps.Keys(w.streams)) {
 		w.streams[path].number = i
 	}

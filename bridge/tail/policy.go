@@ -6,20 +6,20 @@ import (
 
 // policy has the differences between streams with their own records and streams whose lines are joined to records (Settings.Joint). New chooses it.
 type policy interface {
-	// chunks is how many chunks of a stream are read in a turn.
+	// chunks returns how many chunks of a stream are read in a turn.
 	chunks() int
-	// share is the part of a budget that one stream may have in flight.
+	// share returns the part of a budget that one stream may have in flight.
 	share(budget int64) int64
-	// next is the index of the next stream in a queue; nth counts the calls.
+	// next returns the index of the next stream in a queue; nth counts the calls.
 	next(queue []queued, nth int) int
-	// resumes is the number of streams waiting for the budget that resume after a turn.
+	// resumes returns how many of the streams waiting for the budget resume after a turn.
 	resumes() int
 	// suspends reports whether an idle stream drops its handler.
 	suspends() bool
 
-	// ended reports whether nothing can come any more for the lines that a stream holds.
+	// ended reports whether no line can come any more that completes the records of the lines that a stream holds.
 	ended(s *Stream) bool
-	// readUntil is the time up to which everything that these lines may wait for was read, Unix ns.
+	// readUntil returns the time up to which everything that these lines may wait for was read, Unix ns.
 	readUntil(w *sweeper, s *Stream, now time.Time) int64
 	// expire gives up lines held since before the given time.
 	expire(s *Stream, before time.Time)
@@ -31,7 +31,7 @@ type policy interface {
 	freeze(t *Tailer) (thaw func())
 	// due reports whether a changed stream is to be stored now, even if others are not.
 	due(s *Stream, now time.Time) bool
-	// pause is the delay after a checkpoint with so many holes.
+	// pause returns the delay after a checkpoint with so many holes.
 	pause(holes int) time.Duration
 }
 
@@ -83,7 +83,7 @@ type joint struct{}
 
 func (joint) chunks() int { return jointQuantum }
 
-// share has no bound: the stream behind the others sends for all.
+// share returns the whole budget: the stream that is behind the others sends the records of all.
 func (joint) share(budget int64) int64 { return budget }
 
 // next prefers the stream with the fewest lines waiting for other streams, of the first maxCompared in the queue: no stream gets far ahead and fills the
@@ -101,13 +101,13 @@ func (joint) next(queue []queued, nth int) int {
 	return least
 }
 
-// resumes is not 0: lines already read may wait for other streams, and then nothing is in flight whose ack would resume those streams.
+// resumes returns 1: lines already read may wait for other streams, and then no batch is in flight whose ack would resume those streams.
 func (joint) resumes() int { return 1 }
 
-// suspends is false: records know their streams by the handlers, and a handler may count the streams to wait for.
+// suspends returns false: records know their streams by the handlers, and a handler may count the streams to wait for.
 func (joint) suspends() bool { return false }
 
-// ended is false: the other half may come in another stream.
+// ended returns false: the other half of a record may come in another stream.
 func (joint) ended(*Stream) bool { return false }
 
 // readUntil returns the time up to which all streams were read: the other half may be in any.
@@ -115,7 +115,7 @@ func (joint) readUntil(w *sweeper, s *Stream, now time.Time) int64 {
 	return min(now.UnixNano(), s.caughtUp.Load(), w.allCaughtUp(now))
 }
 
-// expire repeats until nothing is left: lines that leave with one batch may release others.
+// expire repeats until the handler gives up no more lines: lines that leave with one batch may release others.
 func (joint) expire(s *Stream, before time.Time) {
 	for !s.expireBatch(before) {
 	}
@@ -138,7 +138,7 @@ func (joint) freeze(t *Tailer) (thaw func()) {
 	return t.settling.Unlock
 }
 
-// due is true: a record has lines of several streams, and all are stored or none.
+// due returns true: a record has lines of several streams, and the checkpoint has all of them or none.
 func (joint) due(*Stream, time.Time) bool { return true }
 
 func (joint) pause(holes int) time.Duration { return time.Duration(holes/holesPerSecond) * time.Second }

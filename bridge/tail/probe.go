@@ -28,10 +28,10 @@ type probe struct {
 	not   map[*file]bool // files excluded as originals
 }
 
-// whose returns that one of the candidates, files of a stream, from which a compressed file was made: the decompressed content begins as the original did, and
-// has the same bytes before the original's head. nil: none, or the compressed file cannot be opened. wait: the sweep's allowance of decompressed bytes, the
-// decoders or the process's open files are used up: call again. In the first two cases the stream is looked at without delay.
-func (w *sweeper) whose(s *Stream, path string, fi fs.FileInfo, candidates []*file) (_ *file, wait bool) {
+// findOriginal returns the candidate, a file of stream s, from which a compressed file was made: the decompressed content begins as the original did, and has
+// the same bytes before the original's head. nil: there is none, or the compressed file cannot be opened. wait: call again, because a limit is used up: the
+// sweep's allowance of decompressed bytes, the decoders, or the process's open files. In the first two cases the stream is looked at again without delay.
+func (w *sweeper) findOriginal(s *Stream, path string, fi fs.FileInfo, candidates []*file) (_ *file, wait bool) {
 	id := fingerprint.IDOf(fi)
 	p := w.probes[id]
 	if p != nil && (p.size != fi.Size() || !p.mtime.Equal(fi.ModTime())) {

@@ -22,8 +22,8 @@ var (
 	errGone      = fmt.Errorf("%w, or is gone", errTruncated)
 )
 
-// drain returns a worker's turn on a stream: it reads the files, oldest first, until their end, or until the budget or the turn is used up. again: the stream
-// has more to read and is to have another turn; otherwise an ack, the sweeper or a free descriptor makes the stream ready when there is more.
+// drain is a worker's turn on a stream: it reads the files, oldest first, until their end, or until the budget or the turn is used up. It returns true if the
+// stream has more to read and is to have another turn; otherwise an ack, the sweeper or a free descriptor makes the stream ready when there is more.
 func (s *Stream) drain(buf *[]byte) (again bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,7 +91,7 @@ func (s *Stream) drain(buf *[]byte) (again bool) {
 	return false
 }
 
-// readable reports whether the file may have unread bytes. For a compressed file, unpackedLater decides when.
+// readable reports whether the file may have unread bytes. For a compressed file, unpackedLater decides when they are read.
 func (s *Stream) readable(f *file) bool {
 	switch f.life {
 	case lifeUnread:
@@ -134,7 +134,7 @@ func (t *Tailer) standsStill(f *file) bool { return t.now().Sub(f.grown) >= t.cf
 // tried again later.
 func (s *Stream) readFailed(f *file, err error) {
 	if errors.Is(err, errTruncated) {
-		f.turn(lifeCut)
+		f.setLife(lifeCut)
 		s.t.kick(s)
 		return
 	}
@@ -143,8 +143,8 @@ func (s *Stream) readFailed(f *file, err error) {
 	s.t.close(f)
 }
 
-// readChunk reads on in a file, in the first hole, else at the head, and hands the lines to the handler until the batch is worth limit bytes of the budget.
-// more is false at the end of the file. An error means that nothing was read; errTruncated: the file has other content than before.
+// readChunk reads on in a file, in the first hole, else at the head, and hands the lines to the handler until the batch is worth limit bytes of the budget. It
+// returns false at the end of the file. An error means that nothing was read; errTruncated: the file has other content than before.
 func (s *Stream) readChunk(f *file, buf *[]byte, limit int) (more bool, err error) {
 	s.limit = int64(limit)
 	size := max(min(chunkBytes, limit/int(max(1, s.density))), minRead) // about as many bytes as fill the batch
@@ -207,7 +207,7 @@ func (s *Stream) readChunk(f *file, buf *[]byte, limit int) (more bool, err erro
 		}
 		if atEOF {
 			f.caughtUp = now
-			f.turn(lifeRead)
+			f.setLife(lifeRead)
 			if f.compressed {
 				s.endOfPacked(f)
 			}
@@ -403,7 +403,7 @@ func (s *Stream) passNULs(f *file, buf *[]byte, n int, atEOF bool) (more bool, e
 		if n < len(b) { // the end of the file
 			f.nulTo, f.nulEnd = off, true
 			f.caughtUp = s.line.Observed
-			f.turn(lifeRead)
+			f.setLife(lifeRead)
 			return false, nil
 		}
 	}
@@ -436,7 +436,7 @@ func (s *Stream) skipRecord(f *file, data []byte) (more bool, err error) {
 	return true, nil
 }
 
-// nuls returns how many NUL bytes data begin with, without a half character.
+// nuls returns the number of NUL bytes at the beginning of data; in UTF-16, of whole characters.
 func (f *file) nuls(data []byte) int {
 	if f.enc.Rows() || f.enc == lines.Open {
 		return 0
@@ -448,7 +448,8 @@ func (f *file) nuls(data []byte) int {
 	return n
 }
 
-// endOfPacked closes a compressed file that was read to its end, or to damage, which is counted. The sweeper looks at the stream next: the file may be retired.
+// endOfPacked closes a compressed file that was read to its end, or up to damage, which is counted. The sweeper looks at the stream next: the file may be
+// retired.
 func (s *Stream) endOfPacked(f *file) {
 	u, ok := f.src.(*unpack.Reader)
 	if ok && u.Err() != nil {
@@ -466,7 +467,7 @@ func (s *Stream) endOfPacked(f *file) {
 	s.t.kick(s)
 }
 
-// grow returns n bytes of a buffer, which is replaced if too small.
+// grow returns the first n bytes of a buffer, which is replaced by a larger one if too small.
 func grow(buf *[]byte, n int) []byte {
 	if cap(*buf) < n {
 		*buf = make([]byte, n)

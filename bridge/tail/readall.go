@@ -23,7 +23,7 @@ func NewOnce(cfg Config, set Settings, newHandler NewHandler) (*Once, error) {
 // Counts returns the accounts so far.
 func (o *Once) Counts() Counts { return o.t.Counts() }
 
-// Claim takes files of Config.IncludeByContent whose reader is known: the Sorter sniffs them no more.
+// Claim assigns files to this Once without sniffing them, because their receiver is known.
 func (o *Once) Claim(paths []string) {
 	for _, path := range paths {
 		o.t.set.Sorter.claim(o.t, path, o.t.now())
@@ -33,7 +33,7 @@ func (o *Once) Claim(paths []string) {
 // Sample returns the loggable beginning of a line.
 func (o *Once) Sample(text []byte) string { return o.t.sample(text) }
 
-// ReadAll is Read of a Once.
+// ReadAll makes a Once and calls Read.
 func ReadAll(ctx context.Context, cfg Config, set Settings, newHandler NewHandler) (Counts, error) {
 	o, err := NewOnce(cfg, set, newHandler)
 	if err != nil {
@@ -61,7 +61,7 @@ func (o *Once) Read(ctx context.Context) (Counts, error) {
 		}
 	})
 	t.sweep(t.now())
-	t.sweeper.number()
+	t.sweeper.numberStreams()
 	t.order()
 	// This goroutine is worker and sweeper in turn, so that the order of reading is the same each time.
 	var buf []byte

@@ -23,9 +23,9 @@ import (
 
 const maxListings = 20 // for a directory that changes all the time
 
-// unnamed handles a path that no longer names the current file: the file is a rotated one now, and files rotated after it are taken up. Without a current file,
-// files that could not be taken up before are tried again.
-func (w *sweeper) unnamed(s *Stream, now time.Time) {
+// lookUnnamed handles a path that no longer names the stream's current file. That file counts as rotated from now on, and files rotated through the path after
+// it are taken up. Without a current file, rotated files whose comparison was not finished (s.behind) are compared again.
+func (w *sweeper) lookUnnamed(s *Stream, now time.Time) {
 	if s.current == nil {
 		if s.behind {
 			w.takeUp(s, now, false)
@@ -39,12 +39,12 @@ func (w *sweeper) unnamed(s *Stream, now time.Time) {
 		s.current = nil
 		s.changed()
 		w.takeUp(s, now, false)
-		w.active(s, now)
+		w.noteActivity(s, now)
 	}
 }
 
-// adopt makes an open file the stream's next file; g.current: the path names it. first: the file was present at the tailer's start, without any stored
-// position.
+// adopt appends an open file to the stream's files; with g.current the path names the file, else the file is a rotated one. first: the file was present at the
+// tailer's start without a stored position, so StartAt applies.
 func (w *sweeper) adopt(s *Stream, g generation, now time.Time, first bool) {
 	path, raw, fi := g.path, g.raw, g.fi
 	f := &file{stream: s, id: fingerprint.IDOf(fi), path: path, size: fi.Size(), mtime: fi.ModTime(), wrote: fi.ModTime(), grown: now, seen: w.scans}
@@ -74,10 +74,11 @@ func (w *sweeper) adopt(s *Stream, g generation, now time.Time, first bool) {
 		s.lastWrite = f.wrote
 	}
 	s.known = true
-	w.active(s, now)
+	w.noteActivity(s, now)
 }
 
-// skipTo moves the head to the start of the file's last, unfinished line, for start_at: end. A line longer than 64 KiB is skipped.
+// skipTo moves the head to the start of the last, unfinished line in the first size bytes of r, for start_at: end. Of a last line longer than 64 KiB, the
+// remaining bytes are skipped, too (f.skip).
 func (f *file) skipTo(r io.ReaderAt, size int64) {
 	first := make([]byte, min(size, fingerprint.Bytes))
 	n, _ := r.ReadAt(first, 0)
@@ -105,7 +106,8 @@ func (f *file) skipTo(r io.ReaderAt, size int64) {
 	f.tail.Remember(b[:end])
 }
 
-// skipRows is skipTo for files of rows, whose lines are known only from a line before: the file is walked from the last block on, or whole.
+// skipRows moves the head of a file of rows to the start of the last, unfinished row in the first size bytes of r. Where a row begins is known only from the
+// row before, so the file is walked from the last block on, or from the beginning.
 func (f *file) skipRows(r io.ReaderAt, size int64) {
 	off := max(0, f.enc.Begin(size))
 	b := make([]byte, min(size-off+1, 4*chunkBytes)) // 1 more than is left: a read at the end does not fill the buffer
@@ -131,12 +133,13 @@ func (f *file) skipRows(r io.ReaderAt, size int64) {
 	f.tail.Remember(before[:n])
 }
 
-// truncated handles a truncated or rewritten file f. Unread lines may still be in a copy made before (copytruncate), in which f goes on, else f is lost. The
-// present content is the next file, g, with f's inode.
+// truncated handles a file f found truncated or rewritten. If a copy of the old content exists (copytruncate), f is read on in the copy; otherwise f is dead,
+// and counts as lost if bytes were unread. The present content becomes a new file with f's path and inode, after f in the order of reading. While the search
+// for a copy takes several looks, f stays lifeCut.
 func (w *sweeper) truncated(s *Stream, f *file, now time.Time) {
 	c, wait := w.copyOf(s, f)
 	if wait { // the next look continues the comparison
-		f.turn(lifeCut)
+		f.setLife(lifeCut)
 		return
 	}
 	s.lastWrite = f.wrote
@@ -147,7 +150,7 @@ func (w *sweeper) truncated(s *Stream, f *file, now time.Time) {
 	}
 	found := c != nil // the old content
 	if found {
-		w.become(f, c, now)
+		w.continueIn(f, c, now)
 	}
 	if g != nil || found { // else the file is gone: a loss, but no truncation
 		w.t.counts.bump(&w.t.counts.truncs, 1)
@@ -164,9 +167,9 @@ func (w *sweeper) truncated(s *Stream, f *file, now time.Time) {
 		return
 	}
 	if !found {
-		f.turn(lifeDead)
+		f.setLife(lifeDead)
 	}
-	// g takes f's place, behind f in the order of reading.
+	// g takes f's place, after f in the order of reading.
 	w.files[g.id] = g
 	if s.current == f {
 		s.current = g
@@ -181,11 +184,11 @@ func (w *sweeper) truncated(s *Stream, f *file, now time.Time) {
 		w.lost(f, f.head == 0 || f.size > f.head) // of an unread file, the fingerprint has shown the change: bytes were there
 	}
 	s.changed()
-	w.active(s, now)
+	w.noteActivity(s, now)
 }
 
-// successor returns the present content of a truncated file, with its descriptor. nil, only for a closed file: the file was rotated, or nothing in its
-// directory has the inode. Where opening fails otherwise, the successor stays closed for now.
+// successor returns a new file for the present content of a truncated file f, and hands f's descriptor over. A file that cannot be opened now is returned
+// closed. nil: f was closed, and is a rotated file, or no file in its directory has the inode.
 func (w *sweeper) successor(f *file, now time.Time) *file {
 	g := &file{stream: f.stream, id: f.id, path: f.path, rotated: f.rotated, mtime: f.mtime, wrote: f.wrote, grown: now, caughtUp: now, seen: w.scans}
 	switch {
@@ -205,9 +208,9 @@ func (w *sweeper) successor(f *file, now time.Time) *file {
 	return g
 }
 
-// lost gives up a file that cannot be read any more, and counts the loss if part of it was unread, or not accepted.
+// lost marks a file as dead that cannot be read any more, and counts a lost file if bytes were unread, or read and not accepted.
 func (w *sweeper) lost(f *file, unread bool) {
-	f.turn(lifeDead)
+	f.setLife(lifeDead)
 	if unread || len(f.replay) > 0 {
 		w.t.counts.bump(&w.t.counts.lost, 1)
 		w.t.warn("lost", "A file was cut or is gone before all of it was read and delivered: keep more rotated files, or larger ones",
@@ -216,10 +219,11 @@ func (w *sweeper) lost(f *file, unread bool) {
 	f.replay, f.tags, f.arrivals = nil, nil, nil
 }
 
-// takeUp takes up the files rotated through the path unseen since the last known file, oldest first, and, if named is set, the file that the path names now. At
-// the first look at a path these are all rotated files in the globs.
+// takeUp makes the files that were rotated through the path unseen, since the last known file, the stream's next files, oldest first; with named, also the file
+// that the path names now. At the first look at a path all rotated files in the globs are taken up. s.behind is set if the search is not finished: then takeUp
+// must be called again.
 //
-// Rotation may continue meanwhile. So takeUp works on one state of the directory, with every file open; files rotated later are younger, and found next time.
+// Rotation may continue meanwhile. So takeUp works on one listing of the directory, with every file open; files rotated later are younger, and found next time.
 func (w *sweeper) takeUp(s *Stream, now time.Time, named bool) {
 	met := !s.known
 	first := met && (w.first || s.early)
@@ -228,8 +232,8 @@ func (w *sweeper) takeUp(s *Stream, now time.Time, named bool) {
 	}
 	// Again with a new listing, as long as the names change hands meanwhile.
 	for range maxListings {
-		own, beside := w.beside(s.path)
-		done, wait := w.older(s, own, beside, now, met)
+		own, beside := w.listSiblings(s.path)
+		done, wait := w.takeUpRotated(s, own, beside, now, met)
 		s.behind = wait
 		if wait {
 			return
@@ -261,11 +265,11 @@ func (w *sweeper) takeUp(s *Stream, now time.Time, named bool) {
 	s.behind = true // the names change hands too fast for now
 }
 
-// older takes up the rotated files of one listing, oldest first; done: the listing is dealt with. If names were given to other files since, done is false,
-// and the rest is left to the next listing. wait: nothing is taken up, because identifying the files needs another call. own is the file that the path itself
-// names, beside its siblings; met: the stream has had no file yet.
-func (w *sweeper) older(s *Stream, own fs.FileInfo, beside []sibling, now time.Time, met bool) (done, wait bool) {
-	first := met && (w.first || s.early)
+// takeUpRotated takes up the rotated files of one listing, oldest first. ownInfo is of the file that the path itself names (nil: none), beside its siblings;
+// firstLook: the stream has had no file yet. done is false if names were given to other files since the listing: the caller makes a new listing. wait: no file
+// is taken up, because identifying the files needs another call.
+func (w *sweeper) takeUpRotated(s *Stream, ownInfo fs.FileInfo, beside []sibling, now time.Time, firstLook bool) (done, wait bool) {
+	first := firstLook && (w.first || s.early)
 	var gens []generation
 	var copies []fingerprint.ID
 	for _, b := range beside {
@@ -276,9 +280,9 @@ func (w *sweeper) older(s *Stream, own fs.FileInfo, beside []sibling, now time.T
 			continue
 		}
 		isRotated := ok && rotation.IsSuffix(suffix)
-		isOwn := own != nil && id == fingerprint.IDOf(own)
+		isOwn := ownInfo != nil && id == fingerprint.IDOf(ownInfo)
 		tooOld := b.fi.ModTime().Before(s.lastWrite)
-		if !isRotated || w.known(b.path, b.fi) != nil || isOwn || tooOld || met && !w.wanted(b.path) {
+		if !isRotated || w.known(b.path, b.fi) != nil || isOwn || tooOld || firstLook && !w.wanted(b.path) {
 			continue
 		}
 		if slices.ContainsFunc(beside, func(o sibling) bool { return w.packedAs(o.path, o.fi, b.path) }) {
@@ -318,11 +322,11 @@ func (w *sweeper) older(s *Stream, own fs.FileInfo, beside []sibling, now time.T
 		}
 		gens = append(gens, generation{path: b.path, suffix: suffix, raw: raw, fi: fi})
 	}
-	if !met {
-		w.jumped(s, w.missing(s, own, beside, copies))
+	if !firstLook {
+		w.countLost(s, w.countMissing(s, ownInfo, beside, copies))
 	}
-	gens = w.addCaptures(s, gens, own, met)
-	sortGenerations(gens, own)
+	gens = w.addCaptures(s, gens, ownInfo, firstLook)
+	sortGenerations(gens, ownInfo)
 	// If the current file was rotated meanwhile, it is one of gens: younger files are taken up once its own rotation is noticed.
 	late := false
 	for i, g := range gens {
@@ -343,7 +347,7 @@ func (w *sweeper) older(s *Stream, own fs.FileInfo, beside []sibling, now time.T
 	return true, false
 }
 
-// openAgain opens a rotated file that was closed during the comparison of others; false: the path does not name that file any more.
+// openAgain opens the file of g, which was closed during the comparison of others. It returns false if the path does not name that file any more.
 func (w *sweeper) openAgain(g *generation) bool {
 	raw, fi, err := osfile.Open(g.path, w.t.cfg.FollowSymlinks)
 	if err != nil {
@@ -357,8 +361,8 @@ func (w *sweeper) openAgain(g *generation) bool {
 	return true
 }
 
-// addCaptures adds to the generations of a listing those that were captured at their creation or renaming and are gone from the directory. It numbers the files
-// captured at the stream's own path in the order of the events.
+// addCaptures returns gens with the files that were captured at their creation or renaming and are gone from the directory. It numbers (generation.order) the
+// files captured at the stream's own path in the order of the events. met: the stream has had no file yet, so files outside the globs are left out.
 func (w *sweeper) addCaptures(s *Stream, gens []generation, own fs.FileInfo, met bool) []generation {
 	events := w.captured[s.path]
 	for i := range events {
@@ -390,7 +394,7 @@ func (w *sweeper) addCaptures(s *Stream, gens []generation, own fs.FileInfo, met
 	return gens
 }
 
-// closeAll closes generations that are not taken up. A captured file stays open in its capture.
+// closeAll closes the files of generations that are not taken up. A captured file stays open in its capture.
 func closeAll(gens []generation) {
 	for _, g := range gens {
 		if g.raw != nil && g.capture == nil {
@@ -409,13 +413,13 @@ type generation struct {
 	capture      *capture // the capture that holds it
 }
 
-// sortGenerations puts the oldest first. The order follows from, in turn:
+// sortGenerations sorts the oldest first. own is the path's present file, nil for none. The order follows from, in turn:
 //
 //   - modification times, to the nanosecond. Clocks of file systems are coarse, and copying may set equal times;
 //   - of two captured files, the order of capture;
 //   - the numbers of the names, up or down as in most pairs of files whose times differ. Without a direction by times, the inodes of three files or more
-//     show the direction, if the inode of the path's present file (own) is the highest: then inodes were probably given in the order of creation. Of two files,
-//     one inode used again would turn the direction. Without any evidence .1 is the youngest, as in logrotate and Python's handlers;
+//     show the direction, if own has the highest inode: then inodes were probably given in the order of creation. Of two files, one inode used again would
+//     turn the direction. Without any evidence .1 is the youngest, as in logrotate and Python's handlers;
 //   - where a suffix is no number, the suffixes as texts: dates, and before them the empty suffix of a captured file that is gone.
 func sortGenerations(gens []generation, own fs.FileInfo) {
 	// up and upIno: how many pairs have the higher number on the younger file (by time, by inode) more than on the older. fresh: own has the highest inode.
@@ -454,8 +458,8 @@ func sortGenerations(gens []generation, own fs.FileInfo) {
 	})
 }
 
-// copied reports whether a file with a rotated name is no generation, but a copy of a file of the stream, possibly compressed, or of the path's present file.
-// wait: call again.
+// copied reports whether a file with a rotated name is no generation of its own, but a copy, possibly compressed, of a file of the stream or of the path's
+// present file. wait: the comparison is not finished; call again.
 func (w *sweeper) copied(s *Stream, path string, raw *os.File, fi fs.FileInfo) (is, wait bool) {
 	if fi.Size() > 0 && sameSoFar(s.path, raw, fi) {
 		return true, false
@@ -477,7 +481,7 @@ func (w *sweeper) copied(s *Stream, path string, raw *os.File, fi fs.FileInfo) (
 	if !packed {
 		return slices.ContainsFunc(candidates, func(f *file) bool { return sameFile(f, raw) }), false
 	}
-	f, wait := w.whose(s, path, fi, candidates)
+	f, wait := w.findOriginal(s, path, fi, candidates)
 	return f != nil, wait
 }
 
@@ -488,9 +492,9 @@ type sibling struct {
 	named string // its path, with the link's target replaced by the stream's path
 }
 
-// beside lists the siblings of a path, and the path's own file (nil: no regular file). During a listing, a renamed file may be missing or be listed twice: only
-// two equal listings in a row are trusted, or else the last of maxListings.
-func (w *sweeper) beside(path string) (own fs.FileInfo, all []sibling) {
+// listSiblings returns the siblings of a path, and the path's own file (nil: no regular file). During a listing, a renamed file may be missing or be listed
+// twice: only two equal listings in a row are trusted, or else the last of maxListings.
+func (w *sweeper) listSiblings(path string) (own fs.FileInfo, all []sibling) {
 	list := w.listing(path)
 	for range maxListings {
 		last := list
@@ -506,7 +510,8 @@ func (w *sweeper) beside(path string) (own fs.FileInfo, all []sibling) {
 	return nil, list
 }
 
-// listing returns the file that a path names and then its siblings, by name. Of a link, with FollowSymlinks, the siblings of the linked file are behind.
+// listing returns the file that a path names, if regular, and then its siblings, by name. If the path is a link and links are followed, the siblings of the
+// target come last.
 func (w *sweeper) listing(path string) (all []sibling) {
 	if fi, err := w.t.stat(path); err == nil && fi.Mode().IsRegular() {
 		all = append(all, sibling{path, fi, path})
@@ -525,7 +530,7 @@ func (w *sweeper) listing(path string) (all []sibling) {
 	return all
 }
 
-// siblings adds the siblings of a path, found by their common stem in the sorted listing of the directory.
+// siblings appends the siblings of a path to all. They are found by their common stem in the sorted listing of the directory.
 func (w *sweeper) siblings(all []sibling, path string) []sibling {
 	dir, stem := rotation.Stem(path)
 	entries := w.entries(filepath.Clean(dir))
@@ -545,15 +550,16 @@ func (w *sweeper) siblings(all []sibling, path string) []sibling {
 	return all
 }
 
-// copyOf looks beside a file that was truncated, or is gone, for a file with the old content: a copy, or the compressed form. nil: none; wait: call again. Of
-// an unread file only the beginning is known, so the name or time of the compressed form must fit too; its uncompressed copy is taken up as rotated unseen.
+// copyOf looks beside a file that was truncated, or is gone, for a file with the old content: a copy, or the compressed form. nil: there is none. wait: the
+// comparison is not finished; call again. Of an unread file only the beginning is known, so the name or time of the compressed form must fit too; an
+// uncompressed copy of an unread file is taken up like a file rotated unseen.
 func (w *sweeper) copyOf(s *Stream, f *file) (_ *replica, wait bool) {
 	if f.head == 0 && f.print.N == 0 {
 		return nil, false
 	}
-	_, beside := w.beside(s.path)
+	_, beside := w.listSiblings(s.path)
 	if dir, stem := rotation.Stem(s.path); !strings.HasPrefix(f.path, dir+stem) { // names were swapped
-		_, more := w.beside(f.path)
+		_, more := w.listSiblings(f.path)
 		beside = append(beside, more...)
 	}
 	for _, b := range beside {
@@ -565,7 +571,7 @@ func (w *sweeper) copyOf(s *Stream, f *file) (_ *replica, wait bool) {
 			if f.head == 0 && unpack.Name(b.path) != f.path && !b.fi.ModTime().Equal(f.mtime) {
 				continue
 			}
-			g, wait := w.whose(s, b.path, b.fi, []*file{f})
+			g, wait := w.findOriginal(s, b.path, b.fi, []*file{f})
 			if wait {
 				return nil, true
 			}
@@ -590,38 +596,39 @@ func (w *sweeper) copyOf(s *Stream, f *file) (_ *replica, wait bool) {
 	return nil, wait
 }
 
-// become continues a file in its copy or compressed form c: from now on f has c's name and inode, and is read on from f's head.
-func (w *sweeper) become(f *file, c *replica, now time.Time) {
+// continueIn continues a file in its copy or compressed form c: from now on f has c's name and inode, and is read on from f's head.
+func (w *sweeper) continueIn(f *file, c *replica, now time.Time) {
 	if w.files[f.id] == f {
 		delete(w.files, f.id)
 	}
 	w.t.close(f)
 	f.id, f.path, f.size, f.mtime, f.grown, f.seen = fingerprint.IDOf(c.fi), c.path, c.fi.Size(), c.fi.ModTime(), now, w.scans
-	f.turn(lifeUnread)
+	f.setLife(lifeUnread)
 	w.files[f.id] = f
 	f.supersede()
 	delete(w.suspects, c.path)
 	w.t.attach(f, c.raw, c.src)
 	f.stream.changed()
-	w.active(f.stream, now)
+	w.noteActivity(f.stream, now)
 }
 
-// supersede handles the reuse of an inode: an unread, closed file with the same inode no longer exists.
+// supersede marks as dead any unread, closed file of the stream with f's inode: the inode was reused for f, so that file no longer exists.
 func (f *file) supersede() {
 	for _, g := range f.stream.files {
 		if g != f && g.id == f.id && g.src == nil && g.head == 0 && !g.isRetired() {
-			g.turn(lifeDead)
+			g.setLife(lifeDead)
 		}
 	}
 }
 
-// packedAs reports whether a compressed file's name without the suffix belongs to a file that is or will be read: the original.
+// packedAs reports whether path is the name of packed without its compression suffix, and belongs to a file that is or will be read: the original of the
+// compressed file.
 func (w *sweeper) packedAs(path string, fi fs.FileInfo, packed string) bool {
 	return path != packed && path == unpack.Name(packed) && w.t.packing(packed) != CompressionNone && (w.wanted(path) || w.files[fingerprint.IDOf(fi)] != nil)
 }
 
-// isPacking reports whether a compressed file has its original beside it, and must wait for the original's removal. If the contents differ and nothing changes
-// for a while, it is a file of its own.
+// isPacking reports whether a compressed file has its original beside it and must wait for the original's removal. If the contents differ and the compressed
+// file has not grown for copyGrace, the answer is false: it is a file of its own.
 func (w *sweeper) isPacking(path string, fi fs.FileInfo, now time.Time) bool {
 	original, err := w.t.stat(unpack.Name(path))
 	if err != nil || !original.Mode().IsRegular() || !w.packedAs(unpack.Name(path), original, path) {
@@ -644,7 +651,8 @@ func (w *sweeper) isPacking(path string, fi fs.FileInfo, now time.Time) bool {
 	return true
 }
 
-// unpacksTo reports whether the decompressed content of packed begins as original does, in the first KiB, as far as both go; also where one cannot be opened.
+// unpacksTo reports whether the decompressed content of packed begins as original does, in the first KiB, as far as both go. It returns true where one of the
+// files cannot be opened.
 func (w *sweeper) unpacksTo(packed, original string) bool {
 	a, _, err := osfile.Open(original, w.t.cfg.FollowSymlinks)
 	if err != nil {
@@ -680,7 +688,7 @@ func (w *sweeper) packedFrom(s *Stream, path string, fi fs.FileInfo, now time.Ti
 	if len(gone) == 0 {
 		return nil, false
 	}
-	f, wait := w.whose(s, path, fi, gone)
+	f, wait := w.findOriginal(s, path, fi, gone)
 	switch {
 	case wait:
 	case f == nil: // no match so far: a compressed file written just now may still grow
@@ -702,12 +710,12 @@ func (w *sweeper) packedFrom(s *Stream, path string, fi fs.FileInfo, now time.Ti
 		return nil, true
 	}
 	if f != nil {
-		w.become(f, w.replicaOf(path, fi), now)
+		w.continueIn(f, w.replicaOf(path, fi), now)
 	}
 	return f, false
 }
 
-// isRemoved reports whether a file left its last known path, and is not open under another name.
+// isRemoved reports whether a file is not at its last known path any more and, if open, has no name at all.
 func (w *sweeper) isRemoved(f *file) bool {
 	if f.life == lifeMissing {
 		return true
@@ -720,8 +728,8 @@ func (w *sweeper) isRemoved(f *file) bool {
 	return err != nil
 }
 
-// isCopy reports whether a new file may be an unfinished copy of a stream's current file, and must wait: if the original is truncated next, the copy has the
-// old content. If the contents differ, or nothing changes for a while, it is a file of its own.
+// isCopy reports whether a new file may be an unfinished copy of a stream's current file and must wait: if the original is truncated next, the copy has the old
+// content. If the contents differ, or the new file has not grown for copyGrace, the answer is false: it is a file of its own.
 func (w *sweeper) isCopy(s *Stream, path string, now time.Time) bool {
 	defer w.lock(s)()
 	f := w.namedNow(s)
@@ -749,8 +757,9 @@ func (w *sweeper) isCopy(s *Stream, path string, now time.Time) bool {
 	return unknown || now.Sub(c.since) < copyGrace
 }
 
-// lookThoroughly looks at a stream before another stream takes up a file that may belong to the first: also for a rewrite that made the file longer, and, if
-// the path names nothing and the name in question is a rotated one of the path, for files rotated unseen.
+// lookThoroughly looks at a stream before another stream takes up a file that may belong to the first. Beyond a usual look, a rewrite that made the file longer
+// is detected, and a worker reading the stream is waited for. rotated: the file's name is a rotated name of the path; then, if the path names nothing, files
+// rotated unseen are taken up.
 func (w *sweeper) lookThoroughly(s *Stream, now time.Time, rotated bool) {
 	s.missed = maxBusyLooks // even while a worker reads the stream
 	w.look(s, now)
@@ -760,8 +769,8 @@ func (w *sweeper) lookThoroughly(s *Stream, now time.Time, rotated bool) {
 	}
 }
 
-// verify compares the content of the path's file with what was read of it, and so detects a truncation since the last read, even if the file is longer now. A
-// closed file is opened for that.
+// verify compares the content of the path's file with what was read of the file, and so detects a truncation since the last read, even if the file is longer
+// now. A closed file is opened for the comparison.
 func (w *sweeper) verify(s *Stream, now time.Time) {
 	f := w.namedNow(s)
 	if f == nil {
@@ -777,7 +786,7 @@ func (w *sweeper) verify(s *Stream, now time.Time) {
 		case errors.Is(err, errGone):
 			f.gone = true
 		case errors.Is(err, errTruncated):
-			f.turn(lifeCut)
+			f.setLife(lifeCut)
 		}
 	}
 	if _, err := w.t.statAt(f); err != nil && f.raw == nil {
@@ -788,7 +797,7 @@ func (w *sweeper) verify(s *Stream, now time.Time) {
 	}
 }
 
-// namedNow returns the stream's current file, or else the path's present file, another stream's after a swap of names.
+// namedNow returns the stream's current file, or else the known file that the path names now, which is another stream's after a swap of names. nil: none.
 func (w *sweeper) namedNow(s *Stream) *file {
 	if s.current != nil {
 		return s.current
@@ -800,18 +809,18 @@ func (w *sweeper) namedNow(s *Stream) *file {
 	return w.files[fingerprint.IDOf(fi)]
 }
 
-// sameSoFar reports whether an open file is the beginning of another, by its first and last bytes. An empty file is not known to differ. A file is no copy of
-// itself.
+// sameSoFar reports whether the open file b, of info fi, may be an unfinished copy of the file at original: b's first and last bytes are at the same offsets of
+// original. An empty b may be a copy; original itself is none.
 func sameSoFar(original string, b *os.File, fi fs.FileInfo) bool {
 	if fi.Size() == 0 {
 		return true
 	}
-	a, of, err := osfile.Open(original, true)
+	a, info, err := osfile.Open(original, true)
 	if err != nil {
 		return false
 	}
 	defer a.Close()
-	if fingerprint.IDOf(of) == fingerprint.IDOf(fi) {
+	if fingerprint.IDOf(info) == fingerprint.IDOf(fi) {
 		return false
 	}
 	var x, y [4 << 10]byte
@@ -836,7 +845,7 @@ type lastListing struct {
 	entries []fs.DirEntry
 }
 
-// entries lists a directory by name, or returns the last listing while nothing in the directory can have changed.
+// entries returns the entries of a directory, sorted by name: the last listing again, as long as nothing in the directory can have changed.
 func (w *sweeper) entries(dir string) []fs.DirEntry {
 	fi, err := os.Stat(dir)
 	if err == nil && w.last.dir == dir && fi.ModTime().Equal(w.last.mtime) {

@@ -5,7 +5,7 @@ import "container/heap"
 // The scheduler: streams with possible work wait in ready; each worker drains one stream at a time. A worker never waits for the consumer: a stream without
 // budget is left until one of its batches, or of the others', is settled.
 
-// work is a worker.
+// work drains ready streams, one after the other, until Shutdown. Each worker is a goroutine with this loop.
 func (t *Tailer) work() {
 	var buf []byte
 	for {
@@ -26,7 +26,7 @@ func (t *Tailer) work() {
 	}
 }
 
-// pop takes the next ready stream. The caller holds t.mu.
+// pop removes the next ready stream from the queue and returns it. The caller holds t.mu.
 func (t *Tailer) pop() *Stream {
 	s := t.next(&t.ready)
 	s.sched = running
@@ -42,7 +42,7 @@ func (t *Tailer) put(queue *[]queued, s *Stream) {
 	*queue = append(*queue, queued{Stream: s})
 }
 
-// next takes the next stream out of a queue. The caller holds t.mu.
+// next removes the next stream from a queue that is not empty, and returns it. The caller holds t.mu.
 func (t *Tailer) next(queue *[]queued) *Stream {
 	if t.isSideBySide() {
 		return (*sideBySide)(queue).next()
@@ -106,7 +106,7 @@ func (t *Tailer) scheduleLocked(s *Stream) {
 	}
 }
 
-// park puts the stream of a Once aside until a compressed file is closed; otherwise the sweeper comes back to it.
+// park puts the stream of a Once aside until a compressed file is closed. For other Tailers it does nothing, because the sweeper looks at the stream again.
 func (t *Tailer) park(s *Stream) {
 	if !t.final {
 		return
@@ -148,7 +148,7 @@ func (t *Tailer) wakeSweeper() {
 	}
 }
 
-// mayHaveMore reports whether a stream may take more of a budget that is not used up.
+// mayHaveMore reports whether a stream is below its share of the budget.
 func (t *Tailer) mayHaveMore(s *Stream) bool {
 	return s.inFlight < t.policy.share(t.cfg.MaxInFlightBytes)
 }

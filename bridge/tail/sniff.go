@@ -52,8 +52,8 @@ func (h *kindHeap) Pop() any {
 	return k
 }
 
-// put moves a file to a heap, or to its place there; nil: to none.
-func (s *Sorter) put(k *kind, to *kindHeap) {
+// moveToHeap moves a file to a heap (nil: to none), or to its new place there after a change of its rank. The caller holds mu.
+func (s *Sorter) moveToHeap(k *kind, to *kindHeap) {
 	if k.heap == to {
 		if to != nil {
 			heap.Fix(to, k.place)
@@ -69,9 +69,9 @@ func (s *Sorter) put(k *kind, to *kindHeap) {
 	}
 }
 
-// note takes the stat of an unassigned file: a file with unsniffed bytes is queued to be sniffed, also at the end of a wait that decides about a last line or
-// the receiver of last resort; any other is left alone for a while.
-func (s *Sorter) note(k *kind, fi fs.FileInfo, now time.Time) {
+// noteStat records size and time of an unassigned file. A file with unsniffed bytes is queued to be sniffed, also at the end of a wait that decides about a
+// last line without an ending (quietFor) or the receiver of last resort (settledFor). Any other file is left alone for a while. The caller holds mu.
+func (s *Sorter) noteStat(k *kind, fi fs.FileInfo, now time.Time) {
 	if k.owner != nil {
 		return
 	}
@@ -80,41 +80,41 @@ func (s *Sorter) note(k *kind, fi fs.FileInfo, now time.Time) {
 	}
 	unsniffed := k.off < min(k.size, sniffMost) && (k.seen != k.size || !k.whole && now.Sub(k.grown) >= quietFor)
 	goesToLast := k.last != nil && now.Sub(k.grown) >= settledFor
-	if len(k.of) > 0 && (unsniffed || goesToLast) {
+	if len(k.readers) > 0 && (unsniffed || goesToLast) {
 		k.wrote = fi.ModTime().UnixNano()
-		s.ask(k)
+		s.enqueue(k)
 		return
 	}
-	s.rest(k, now)
+	s.makeIdle(k, now)
 }
 
-// ask queues a file: never sniffed files first, the newest before older.
-func (s *Sorter) ask(k *kind) {
+// enqueue queues a file to be sniffed: never sniffed files first, the newest before older.
+func (s *Sorter) enqueue(k *kind) {
 	k.rank = -k.wrote
 	if k.off > 0 { // behind all that were never sniffed: the time of no log is larger, before 2116
 		k.rank += math.MaxInt64 / 2
 	}
-	s.put(k, &s.queue)
+	s.moveToHeap(k, &s.queue)
 }
 
-// rest leaves a file alone until its next stat: the longer the file has not grown, and the more idle files there are, the later.
-func (s *Sorter) rest(k *kind, now time.Time) {
+// makeIdle leaves a file alone until its next stat: the longer the file has not grown, and the more idle files there are, the later.
+func (s *Sorter) makeIdle(k *kind, now time.Time) {
 	poll := maxIdlePoll
-	if len(k.of) > 0 {
-		poll = k.of[0].cfg.PollInterval
+	if len(k.readers) > 0 {
+		poll = k.readers[0].cfg.PollInterval
 	}
 	k.rank = now.Add(max(backOff(poll, now.Sub(k.grown)), sniffEvery*time.Duration(len(s.idle)))).UnixNano()
-	s.put(k, &s.idle)
+	s.moveToHeap(k, &s.idle)
 }
 
-// hint makes idle files with events due.
+// hint makes idle files due for a stat now: an event of inotify names them.
 func (s *Sorter) hint(paths []string, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, path := range paths {
 		if k := s.paths[path]; k != nil && k.heap == &s.idle {
 			k.rank = now.UnixNano()
-			s.put(k, &s.idle)
+			s.moveToHeap(k, &s.idle)
 		}
 	}
 }
@@ -133,7 +133,7 @@ func deliver(all []news) {
 	}
 }
 
-// receive takes a message about a file. The sweeper takes the file up.
+// receive takes a message about a file: an error is counted, else the file is queued for the sweeper.
 func (t *Tailer) receive(n news) {
 	if n.err != nil {
 		t.readError(n.path, n.err)
@@ -145,14 +145,14 @@ func (t *Tailer) receive(n news) {
 	t.wakeSweeper()
 }
 
-// hasNews reports whether the sweeper has files to take up.
+// hasNews reports whether messages of the Sorter wait for the sweeper.
 func (t *Tailer) hasNews() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return len(t.news) > 0
 }
 
-// takeNews returns the messages, in the order of the paths: a rotated file comes after its successor.
+// takeNews removes and returns the messages of the Sorter, in the order of the paths: a rotated file comes after its successor.
 func (t *Tailer) takeNews() []news {
 	t.mu.Lock()
 	list := t.news
@@ -162,8 +162,8 @@ func (t *Tailer) takeNews() []news {
 	return list
 }
 
-// turn sniffs files for a while, and informs the Tailers. more: unfinished. A second Tailer leaves the work to the first, unless this is the caller's only
-// turn.
+// turn sniffs queued files, sniffTurn bytes at most, and informs the Tailers concerned; for a Once, all queued files. It returns whether queued files are left.
+// If another Tailer is sniffing, turn does nothing and returns false, except for a Once, which waits.
 func (s *Sorter) turn(t *Tailer, now time.Time) (more bool) {
 	if t.final {
 		s.looking.Lock()
@@ -184,7 +184,7 @@ func (s *Sorter) turn(t *Tailer, now time.Time) (more bool) {
 		if k == nil || t.halted() {
 			break
 		}
-		n, looked := s.look(k, now)
+		n, looked := s.sniffNext(k, now)
 		found = append(found, n...)
 		left -= looked + sniffCost
 	}
@@ -194,36 +194,37 @@ func (s *Sorter) turn(t *Tailer, now time.Time) (more bool) {
 	return len(s.queue) > 0
 }
 
-// poll stats idle files that are due, sniffStats at most. If a path names another file now, or none, the Tailers look for themselves.
+// poll stats idle files that are due, sniffStats at most. If a path names another file now, or none, the file is forgotten, and the messages returned ask the
+// possible readers to look for themselves. The caller holds mu.
 func (s *Sorter) poll(now time.Time) (found []news) {
 	for n := 0; n < sniffStats && len(s.idle) > 0 && s.idle[0].rank <= now.UnixNano(); n++ {
 		k := s.idle[0]
-		if len(k.of) == 0 {
-			s.put(k, nil) // for nobody
+		if len(k.readers) == 0 {
+			s.moveToHeap(k, nil) // for nobody
 			continue
 		}
-		fi, err := k.of[0].stat(k.path)
+		fi, err := k.readers[0].stat(k.path)
 		switch {
 		case err == nil && fi.Mode().IsRegular() && !k.isOther(fi):
-			s.note(k, fi, now)
+			s.noteStat(k, fi, now)
 		case err == nil || errors.Is(err, fs.ErrNotExist):
-			for _, t := range k.of {
+			for _, t := range k.readers {
 				found = append(found, news{t: t, path: k.path})
 			}
 			s.forget(k)
 		default:
-			s.rest(k, now)
+			s.makeIdle(k, now)
 		}
 	}
 	return found
 }
 
-// lookNow sniffs a file to its end, or up to most bytes, and returns its owner and the messages.
-func (s *Sorter) lookNow(k *kind, most int64, now time.Time) (owner *Tailer, found []news) {
+// sniffNow sniffs a file to its end, or up to most bytes. It returns the file's owner (nil: none yet) and the messages to be delivered.
+func (s *Sorter) sniffNow(k *kind, most int64, now time.Time) (owner *Tailer, found []news) {
 	s.looking.Lock()
 	defer s.looking.Unlock()
 	for looked, more := int64(0), true; more && looked < most; {
-		messages, n := s.look(k, now)
+		messages, n := s.sniffNext(k, now)
 		found = append(found, messages...)
 		looked += n
 		s.mu.Lock()
@@ -235,11 +236,12 @@ func (s *Sorter) lookNow(k *kind, most int64, now time.Time) (owner *Tailer, fou
 	return k.owner, found
 }
 
-// look sniffs the next part of a queued file, a short one at the first look: the Tailer whose detector understands a line gets the file. A file that no
-// detector understands goes to the Tailer of last resort, once nothing more is to be sniffed. looked is the number of bytes sniffed. The caller holds looking.
-func (s *Sorter) look(k *kind, now time.Time) (found []news, looked int64) {
+// sniffNext sniffs the next part of a queued file, a short one at the first look. The Tailer whose detector understands a line gets the file. A file that no
+// detector understands goes to the Tailer of last resort, once nothing more is to be sniffed. It returns the messages to be delivered, and the number of bytes
+// sniffed. The caller holds looking.
+func (s *Sorter) sniffNext(k *kind, now time.Time) (found []news, looked int64) {
 	s.mu.Lock()
-	of, off, lines, size := k.of, k.off, k.lines, k.size
+	of, off, lines, size := k.readers, k.off, k.lines, k.size
 	quiet, settled, due := now.Sub(k.grown) >= quietFor, now.Sub(k.grown) >= settledFor, k.heap == &s.queue
 	s.mu.Unlock()
 	if !due {
@@ -266,7 +268,7 @@ func (s *Sorter) look(k *kind, now time.Time) (found []news, looked int64) {
 	last := k.last
 	off, end, err := of[0].sniff(k.path, off, most, whole, &s.buf, func(text []byte) bool {
 		lines++
-		first, rest := firstReader(k.detect, of, text, k.dull.is(text))
+		first, rest := firstReader(k.detect, of, text, k.dull.isRepetitive(text))
 		owner = first
 		if last == nil {
 			last = rest
@@ -299,12 +301,12 @@ func (s *Sorter) look(k *kind, now time.Time) (found []news, looked int64) {
 		if !errors.Is(err, fs.ErrNotExist) {
 			found = append(found, news{t: of[0], path: k.path, err: err})
 		}
-		s.rest(k, now)
+		s.makeIdle(k, now)
 	case end || off >= sniffMost:
 		k.seen, k.whole, k.early = size, whole, false
-		s.rest(k, now)
+		s.makeIdle(k, now)
 	default:
-		s.ask(k)
+		s.enqueue(k)
 	}
 	return found, looked
 }
@@ -325,8 +327,9 @@ func (s *Sorter) bound() {
 	}
 }
 
-// firstReader returns the line's owner, the first Tailer with ReadsOwn, else the first with ReadsToo, and the owner of last resort, the first with ReadsLast;
-// nil: none. All detectors see the line, as context for the next; dull lines only detectors that ask for all.
+// firstReader shows a line to the detectors of the Tailers of. first is the first Tailer with ReadsOwn, else the first with ReadsToo; last is the receiver of
+// last resort, the first with ReadsLast; nil: none. All detectors see the line, as context for the next; a repetitive (dull) line is shown only to detectors
+// that ask for all lines.
 func firstReader(detect []Detect, of []*Tailer, text []byte, dull bool) (first, last *Tailer) {
 	var found [readsKinds]*Tailer
 	for i, d := range detect {
@@ -340,9 +343,9 @@ func firstReader(detect []Detect, of []*Tailer, text []byte, dull bool) (first, 
 	return cmp.Or(found[ReadsOwn], found[ReadsToo]), found[ReadsLast]
 }
 
-// sniff visits the lines in the next most bytes of a file from off on, or of a longer line, until visit returns false, and returns the beginning of the next
-// line; end: nothing follows yet, or visit returned false. whole: the file is not being written, so a last line without an ending is visited, and, but for
-// UTF-16 and files of rows, again later.
+// sniff visits the lines in the next most bytes of a file from off on, or of a longer line, until visit returns false. next is the beginning of the next line.
+// end: no whole line follows yet, or visit returned false. whole: the file is not being written, so a last line without an ending is visited; except in UTF-16
+// and files of rows, next is the beginning of this line, which is visited again once it is longer.
 func (t *Tailer) sniff(path string, off, most int64, whole bool, buf *[]byte, visit func(text []byte) bool) (next int64, end bool, err error) {
 	raw, fi, err := osfile.Open(path, t.cfg.FollowSymlinks)
 	if err != nil {
@@ -377,8 +380,7 @@ type sniffer struct {
 	visit func(text []byte) bool
 }
 
-// lines visits the lines in the next size bytes from off on, or in more if no line ends there, and returns the beginning of the next line; end: nothing follows
-// yet, or visit returned false. whole: the file is not being written, so a last line without an ending counts.
+// lines visits the lines in the next size bytes from off on, or in more if no line ends there. The results are those of Tailer.sniff, for one read.
 func (p *sniffer) lines(off int64, size int, whole bool) (next int64, end bool, err error) {
 	for ; ; size *= 2 {
 		b := grow(p.buf, size)
@@ -418,7 +420,7 @@ func (p *sniffer) lines(off int64, size int, whole bool) (next int64, end bool, 
 	}
 }
 
-// readAgain is ReadAt of a source that may need several calls to decompress.
+// readAgain calls ReadAt again while the source asks for another call to go on decompressing, and returns the last answer.
 func readAgain(src source, b []byte, off int64) (n int, err error) {
 	for {
 		n, err = src.ReadAt(b, off)

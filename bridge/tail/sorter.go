@@ -17,7 +17,7 @@ import (
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/lockorder"
 )
 
-// Reads says how far a receiver understands a line.
+// Reads is how far a receiver understands a line.
 type Reads uint8
 
 // The answers.
@@ -60,7 +60,7 @@ type kind struct {
 	path   string
 	id     fingerprint.ID
 	owner  *Tailer   // nil: not known
-	of     []*Tailer // the possible readers; shared between files with the same readers
+	readers     []*Tailer // the possible readers; shared between files with the same readers
 	size   int64     // at the last stat
 	seen   int64     // the size at the last complete look; -1: incomplete
 	off    int64     // the line at which the next look begins
@@ -87,14 +87,14 @@ func (s *Sorter) join(t *Tailer) {
 	slices.SortFunc(s.members, func(a, b *Tailer) int { return strings.Compare(a.set.ID.String(), b.set.ID.String()) })
 }
 
-// loaded: a Tailer has read its checkpoints, and claimed its files.
-func (s *Sorter) loaded(t *Tailer) {
+// doneLoading is called by a Tailer that has read its checkpoints, and claimed the files of these.
+func (s *Sorter) doneLoading(t *Tailer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.loading = slices.DeleteFunc(s.loading, func(m *Tailer) bool { return m == t })
 }
 
-// await waits, for loadingMost, for the Tailers whose checkpoints are still being read: a file must not be given to another Tailer meanwhile.
+// await waits until all Tailers have read their checkpoints, for loadingMost: a file with a checkpoint must not be given to another Tailer meanwhile.
 func (s *Sorter) await(ctx context.Context) {
 	for until := time.Now().Add(loadingMost); time.Now().Before(until); time.Sleep(time.Millisecond) {
 		s.mu.Lock()
@@ -106,15 +106,15 @@ func (s *Sorter) await(ctx context.Context) {
 	}
 }
 
-// leave removes a Tailer that shuts down. Its files, and those that nobody has yet, are forgotten. Of the latter, the remaining readers are told to ask
-// anew; the former are met by full scans.
+// leave removes a Tailer that shuts down, and forgets its files and those without an owner. The remaining possible readers of the latter are asked to look for
+// these files anew; full scans meet the former.
 func (s *Sorter) leave(t *Tailer) {
 	var found []news
 	s.mu.Lock()
 	is := func(m *Tailer) bool { return m == t }
 	s.members, s.loading = slices.DeleteFunc(s.members, is), slices.DeleteFunc(s.loading, is)
 	for _, k := range s.paths {
-		for _, m := range k.of {
+		for _, m := range k.readers {
 			if m != t {
 				found = append(found, news{t: m, path: k.path})
 			}
@@ -127,7 +127,7 @@ func (s *Sorter) leave(t *Tailer) {
 	deliver(found)
 }
 
-// takeEarly says, once, whether a file was assigned by the content at its Tailer's start.
+// takeEarly reports whether a file was present at its Tailer's start and assigned by the content of that time. Only the first call for a path returns true.
 func (s *Sorter) takeEarly(path string) (early bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,25 +137,25 @@ func (s *Sorter) takeEarly(path string) (early bool) {
 	return early
 }
 
-// settled reports whether all files were sniffed once, and the messages of each turn delivered.
+// settled reports whether all files were sniffed once, and the messages of these looks delivered.
 func (s *Sorter) settled() bool {
 	s.looking.Lock()
 	defer s.looking.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.queue) == 0 || s.queue[0].off > 0 // the queue begins with the files never sniffed, see ask
+	return len(s.queue) == 0 || s.queue[0].off > 0 // the queue begins with the files never sniffed, see enqueue
 }
 
 // fate is the Sorter's answer about a file to one of the Tailers.
 type fate uint8
 
 const (
-	unknown fate = iota // nobody's yet
-	mine                // the asking Tailer's
-	others              // another Tailer's
+	unknown fate = iota // not assigned yet
+	mine                // assigned to the asking Tailer
+	others              // assigned to another Tailer
 )
 
-// waits reports whether the path's file is known and unassigned, and returns the file's id.
+// waits reports whether the path's file is known and unassigned, and returns the file's id in this case. The file counts as asked for.
 func (s *Sorter) waits(path string, now time.Time) (id fingerprint.ID, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -167,20 +167,20 @@ func (s *Sorter) waits(path string, now time.Time) (id fingerprint.ID, ok bool) 
 	return k.id, true
 }
 
-// sort returns a file's fate for a Tailer that has met the file. An unknown file is sniffed later (turn) or, with atOnce, before the answer; then the Tailers
-// concerned are informed.
+// sort returns what is known of the owner of a file that t has met: t itself (mine), another Tailer (others), or nobody yet (unknown). An unassigned file is
+// sniffed later (turn) or, with atOnce, before the answer; then the Tailers concerned are informed.
 func (s *Sorter) sort(t *Tailer, path string, fi fs.FileInfo, now time.Time, atOnce bool) fate {
 	s.mu.Lock()
 	s.prune(now)
-	k := s.known(path, fi, now)
+	k := s.stateOf(path, fi, now)
 	k.early = k.early || k.asked.IsZero() && t.sweeper.first // new, in a Tailer's first scan
 	k.asked = now
-	s.note(k, fi, now)
+	s.noteStat(k, fi, now)
 	owner := k.owner
 	s.mu.Unlock()
 	if atOnce && owner == nil {
 		var found []news
-		owner, found = s.lookNow(k, sniffLook, now)
+		owner, found = s.sniffNow(k, sniffLook, now)
 		deliver(found)
 	}
 	switch owner {
@@ -192,7 +192,7 @@ func (s *Sorter) sort(t *Tailer, path string, fi fs.FileInfo, now time.Time, atO
 	return others
 }
 
-// claim assigns a path to a Tailer that knows the file to be its own, as by a checkpoint. false: the path is another's already.
+// claim assigns a path to a Tailer that knows the file to be its own, as by a checkpoint. It returns false if the path is assigned to another Tailer already.
 func (s *Sorter) claim(t *Tailer, path string, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -208,7 +208,7 @@ func (s *Sorter) claim(t *Tailer, path string, now time.Time) bool {
 	return k.owner == t
 }
 
-// remember keeps the state of a file.
+// remember adds the state of a file to paths.
 func (s *Sorter) remember(k *kind) {
 	if s.paths == nil {
 		s.paths = map[string]*kind{}
@@ -216,10 +216,10 @@ func (s *Sorter) remember(k *kind) {
 	s.paths[k.path] = k
 }
 
-// known returns the state of a file, new if unknown, or if the path named another file before. An assigned path stays with its Tailer for all later files. A
-// new file that a Tailer's Include names is that Tailer's, of several the first by id; any other may be of all Tailers with a matching glob of
-// Config.IncludeByContent.
-func (s *Sorter) known(path string, fi fs.FileInfo, now time.Time) *kind {
+// stateOf returns the state of a file, made anew if the path is unknown or names another file now. An assigned path stays with its Tailer for all later files.
+// A new file that a Tailer's Include names is assigned to that Tailer, of several the first by id; the possible readers of any other file are the Tailers with
+// a matching glob of Config.IncludeByContent. The caller holds mu.
+func (s *Sorter) stateOf(path string, fi fs.FileInfo, now time.Time) *kind {
 	k := s.paths[path]
 	if k != nil && (k.owner != nil || !k.isOther(fi)) {
 		return k
@@ -243,30 +243,30 @@ func (s *Sorter) known(path string, fi fs.FileInfo, now time.Time) *kind {
 		if !slices.Equal(of, s.readers) { // most files have the same readers: a list for all of them
 			s.readers = of
 		}
-		k.of = s.readers
+		k.readers = s.readers
 	}
 	s.remember(k)
 	return k
 }
 
-// isOther reports whether a file cannot be the known file.
+// isOther reports whether the file of info fi cannot be the known file: it has another id, or is shorter.
 func (k *kind) isOther(fi fs.FileInfo) bool {
 	return k.id != fingerprint.IDOf(fi) || fi.Size() < k.size
 }
 
-// forget forgets a file.
+// forget removes the state of a file.
 func (s *Sorter) forget(k *kind) {
-	s.put(k, nil)
+	s.moveToHeap(k, nil)
 	delete(s.paths, k.path)
 }
 
-// decide gives a file to a Tailer.
+// decide assigns a file to a Tailer.
 func (s *Sorter) decide(k *kind, owner *Tailer) {
-	s.put(k, nil)
-	k.owner, k.of = owner, nil
+	s.moveToHeap(k, nil)
+	k.owner, k.readers = owner, nil
 }
 
-// prune drops files without a recent request.
+// prune forgets files without a request for forgetKind, at most once in that time.
 func (s *Sorter) prune(now time.Time) {
 	if age := now.Sub(s.pruned); age >= 0 && age < forgetKind {
 		return
@@ -279,7 +279,8 @@ func (s *Sorter) prune(now time.Time) {
 	}
 }
 
-// Owner returns the reader of a file, sniffing the file if necessary; ok is false without a reader, or without the file. The Tailers are those of NewOnce.
+// Owner returns the receiver that reads a file, sniffing the file if necessary. It returns false if no receiver understands the file, or the file does not
+// exist. The Tailers are those of NewOnce.
 func (s *Sorter) Owner(path string) (of component.ID, ok bool) {
 	fi, err := os.Stat(path)
 	if err != nil {
@@ -287,12 +288,12 @@ func (s *Sorter) Owner(path string) (of component.ID, ok bool) {
 	}
 	now := time.Now()
 	s.mu.Lock()
-	k := s.known(path, fi, now)
-	s.note(k, fi, now)
+	k := s.stateOf(path, fi, now)
+	s.noteStat(k, fi, now)
 	owner := k.owner
 	s.mu.Unlock()
 	if owner == nil {
-		owner, _ = s.lookNow(k, sniffMost, now) // the Tailers have still to look for their files
+		owner, _ = s.sniffNow(k, sniffMost, now) // the Tailers have still to look for their files
 	}
 	if owner == nil {
 		return of, false
@@ -300,8 +301,8 @@ func (s *Sorter) Owner(path string) (of component.ID, ok bool) {
 	return owner.set.ID, true
 }
 
-// Understands returns the Tailer of a type that calls a line of a file its own, among the lines that may be; ok is false without one. All lines are looked at.
-// The Tailers are those of NewOnce.
+// Understands returns the receiver of type of, and whether its detector calls a line of the file its own, among the lines for which may returns true. All lines
+// are looked at. It also returns false if no receiver of the type has the file in its globs. The Tailers are those of NewOnce.
 func (s *Sorter) Understands(path string, of component.Type, may func(text []byte) bool) (reader component.ID, ok bool) {
 	s.mu.Lock()
 	i := slices.IndexFunc(s.members, func(m *Tailer) bool {
@@ -324,8 +325,8 @@ func (s *Sorter) Understands(path string, of component.Type, may func(text []byt
 	return member.set.ID, ok
 }
 
-// Unsorted says how many files no receiver has understood so far, with their lines, and names the maxMute of them with the most lines. Files that were not
-// asked for lately, or may be too new to judge, are left out.
+// Unsorted returns how many files no receiver has understood so far, how many lines these have, and the maxMute files of them with the most lines. Files that
+// were not asked for lately, or may be too new to judge, are left out.
 func (s *Sorter) Unsorted(now time.Time) (some []Mute, files int, lines int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -347,7 +348,7 @@ func (s *Sorter) Unsorted(now time.Time) (some []Mute, files int, lines int64) {
 	return some, files, lines
 }
 
-// Head returns the Tailer that first understands one of a file's first lines (nil: none), and the first non-empty line.
+// Head returns the Tailer that first understands one of a file's first lines (nil: none), and the first line that is not empty (nil: none).
 func (s *Sorter) Head(path string) (reader *Tailer, first []byte) {
 	s.mu.Lock()
 	members := slices.Clone(s.members)
@@ -365,7 +366,7 @@ func (s *Sorter) Head(path string) (reader *Tailer, first []byte) {
 		if first == nil {
 			first = bytes.Clone(text)
 		}
-		reader, _ = firstReader(detect, members, text, seen.is(text))
+		reader, _ = firstReader(detect, members, text, seen.isRepetitive(text))
 		return reader == nil
 	})
 	return reader, first
@@ -376,13 +377,14 @@ func (w *sweeper) isOwn(path string) bool {
 	return len(w.shared.Globs) == 0 || w.own.Match(path) || w.isDocument(path)
 }
 
-// names reports whether Include or Document name a file, also by another path, or its name is a document's. Sorter asks all Tailers.
+// names reports whether Include or Document name a file, also by another path, or the file is in the globs and its name is a document's. The Sorter asks this
+// of all Tailers.
 func (w *sweeper) names(path string) bool {
 	return w.byName.Match(absolute(path)) || w.shared.Match(path) && w.isDocument(path)
 }
 
-// isMine reports whether a file is for this Tailer, by name or by content. Another Tailer's file is checked once per full scan, an unassigned file not at all:
-// the Sorter will inform the Tailer. atOnce: the answer cannot wait.
+// isMine reports whether a file is for this Tailer, by name or by content. A file known to be another Tailer's is checked again in each full scan; of an
+// unassigned file the Sorter will inform the Tailer, so the answer is false. atOnce: the answer cannot wait, and the file is sniffed now.
 func (w *sweeper) isMine(path string, now time.Time, atOnce bool) bool {
 	if w.isOwn(path) {
 		return true
@@ -408,7 +410,8 @@ func (w *sweeper) isMine(path string, now time.Time, atOnce bool) bool {
 	return fate == mine
 }
 
-// sortFiles has unassigned files sniffed for a turn, and takes up those assigned to this Tailer. A Once goes on until all files are assigned.
+// sortFiles has the Sorter sniff unassigned files for a turn, and takes up the files that it assigned to this Tailer. A Once goes on until all files are
+// assigned.
 func (w *sweeper) sortFiles(now time.Time) {
 	if len(w.shared.Globs) == 0 {
 		return
@@ -423,7 +426,7 @@ func (w *sweeper) sortFiles(now time.Time) {
 	}
 }
 
-// isMineStill reports whether reading a path with a checkpoint continues. A file formerly this Tailer's by name may be another's by content.
+// isMineStill reports whether a path with a checkpoint is read on by this Tailer: a file formerly this Tailer's by name may be another's by content now.
 func (w *sweeper) isMineStill(c *checkpoint.Stream, now time.Time) bool {
 	if w.isOwn(c.Path) {
 		return true

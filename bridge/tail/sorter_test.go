@@ -308,15 +308,15 @@ func TestSorterIdle(t *testing.T) {
 	p.a.append("a00007.txt", "a1\n")
 	p.step(maxIdlePoll)
 	p.want(t, []string{"a1"}, nil)
-	k := &kind{size: 1, grown: p.a.now.Add(-time.Hour), of: []*Tailer{p.a.tl}}
-	new(Sorter).rest(k, p.a.now)
+	k := &kind{size: 1, grown: p.a.now.Add(-time.Hour), readers: []*Tailer{p.a.tl}}
+	new(Sorter).makeIdle(k, p.a.now)
 	assert.Equal(t, p.a.now.Add(maxIdlePoll).UnixNano(), k.rank)
 	many := Sorter{idle: make(kindHeap, 100_000)}
 	for i := range many.idle {
 		many.idle[i] = &kind{}
 	}
 	k.heap = nil
-	many.rest(k, p.a.now)
+	many.makeIdle(k, p.a.now)
 	assert.Equal(t, p.a.now.Add(50*time.Second).UnixNano(), k.rank)
 }
 
@@ -381,16 +381,16 @@ func TestSorterUnreadable(t *testing.T) {
 	p := newPair(t)
 	p.a.write("1.log", "a1\n")
 	path := filepath.Join(p.dir, "1.log")
-	k := &kind{path: filepath.Join(p.dir, "none"), of: []*Tailer{p.a.tl}, seen: -1, size: 1}
-	p.sorter.ask(k)
-	found, _ := p.sorter.look(k, p.a.now)
+	k := &kind{path: filepath.Join(p.dir, "none"), readers: []*Tailer{p.a.tl}, seen: -1, size: 1}
+	p.sorter.enqueue(k)
+	found, _ := p.sorter.sniffNext(k, p.a.now)
 	assert.Empty(t, found, "it is gone")
-	p.sorter.put(k, nil)
+	p.sorter.moveToHeap(k, nil)
 	require.NoError(t, os.Remove(path))
 	require.NoError(t, os.Mkdir(path, 0o700))
-	k = &kind{path: path, of: []*Tailer{p.a.tl}, seen: -1, size: 1}
-	p.sorter.ask(k)
-	found, _ = p.sorter.look(k, p.a.now)
+	k = &kind{path: path, readers: []*Tailer{p.a.tl}, seen: -1, size: 1}
+	p.sorter.enqueue(k)
+	found, _ = p.sorter.sniffNext(k, p.a.now)
 	require.Len(t, found, 1)
 	require.Error(t, found[0].err)
 	deliver(found)
@@ -432,7 +432,7 @@ func TestSorterJointBegins(t *testing.T) {
 	p.junk(t, 200, "hello world\n")
 	for _, r := range []*rig{p.a, p.b} {
 		r.tl.sweep(r.now)
-		r.tl.begin()
+		r.tl.letWorkersRead()
 	}
 	assert.False(t, p.a.tl.swept)
 	assert.True(t, p.b.tl.swept)
@@ -440,10 +440,10 @@ func TestSorterJointBegins(t *testing.T) {
 	for range 20 {
 		p.b.tl.sweep(p.b.now)
 	}
-	p.a.tl.begin()
+	p.a.tl.letWorkersRead()
 	assert.False(t, p.a.tl.swept, "it was found of a file")
 	p.a.tl.sweep(p.a.now)
-	p.a.tl.begin()
+	p.a.tl.letWorkersRead()
 	assert.True(t, p.a.tl.swept)
 }
 

@@ -21,7 +21,7 @@ const (
 	muteAfter   = 2 * time.Second // or the time since its end was reached
 )
 
-// Status is a Tailer's state of the last second, for people: nothing is decided by it.
+// Status is a Tailer's state of the last second, for people: no code decides by it.
 type Status struct {
 	Looked bool // the files were looked for once
 	Globs  []GlobStatus

@@ -45,15 +45,15 @@ func (t *Tailer) load(ctx context.Context) error {
 			return fmt.Errorf("'storage': cannot read positions: %w", err)
 		}
 		for _, op := range ops {
-			w.loaded(op.Key, op.Value)
+			w.keepCheckpoint(op.Key, op.Value)
 		}
 	}
 	return nil
 }
 
-// loaded keeps a checkpoint from the storage until its path's stream is restored. A damaged one is counted and left out. A file that was assigned by its
+// keepCheckpoint keeps a checkpoint from the storage until its path's stream is restored. A damaged one is counted and left out. A file that was assigned by its
 // content stays with this Tailer.
-func (w *sweeper) loaded(key string, b []byte) {
+func (w *sweeper) keepCheckpoint(key string, b []byte) {
 	c, err := checkpoint.Decode(b)
 	if err == nil && checkpoint.Key(c.Path) != key { // of another path
 		err = checkpoint.ErrDamaged
@@ -69,11 +69,11 @@ func (w *sweeper) loaded(key string, b []byte) {
 	}
 }
 
-// loadUnindexed looks for the checkpoint of a path by its name, after a loss of the index.
+// loadUnindexed reads the checkpoint of one path into saved, if there is one: the index, which lists the checkpoints, was lost.
 func (w *sweeper) loadUnindexed(path string) {
 	key := checkpoint.Key(path)
 	if b, err := w.t.store.Get(context.Background(), key); err == nil && len(b) > 0 {
-		w.loaded(key, b)
+		w.keepCheckpoint(key, b)
 	}
 }
 
@@ -83,9 +83,9 @@ func (t *Tailer) badCheckpoint(key string, err error) {
 	t.warn("checkpoint", "A stored position cannot be used; its files are read from 'start_at' again", zap.String("key", key), zap.Error(err))
 }
 
-// keep stores positions once a second, and after a file was taken up: a crash within that second must know the path's file. It runs beside the sweeper, which
-// must not wait for a disk.
-func (t *Tailer) keep(ctx context.Context) {
+// storeLoop stores positions once a second until ctx ends, and after a file was taken up: a crash within that second must know the path's file. It runs beside
+// the sweeper, which must not wait for a disk.
+func (t *Tailer) storeLoop(ctx context.Context) {
 	tick := time.NewTicker(checkpointGap)
 	defer tick.Stop()
 	for {
@@ -146,11 +146,11 @@ func (t *Tailer) storeAll(ctx context.Context, last bool) error {
 			t.log.Info("Positions are stored again")
 		}
 		t.unstored = false
-		storedAll(taken)
+		noteStored(taken)
 		return nil
 	}
 	t.nextStore = t.now().Add(storeRetry)
-	t.unstoredAgain(streams, err)
+	t.storeFailed(streams, err)
 	t.sweepMu.Lock()
 	w.forgotten = append(w.forgotten, forgotten...)
 	w.indexDirty = true
@@ -158,8 +158,8 @@ func (t *Tailer) storeAll(ctx context.Context, last bool) error {
 	return fmt.Errorf("'storage': cannot store positions: %w", err)
 }
 
-// unstoredAgain handles a failed store. All positions are stored again, not only the changed: a failing storage may have lost everything.
-func (t *Tailer) unstoredAgain(streams []*Stream, err error) {
+// storeFailed handles a failed store: it is counted, and all positions are stored again, not only the changed: a failing storage may have lost everything.
+func (t *Tailer) storeFailed(streams []*Stream, err error) {
 	t.unstored = true
 	t.counts.bump(&t.counts.ckptErrs, 1)
 	t.warn("store", "Positions cannot be stored; a crash now would read and send again what came since", zap.Error(err))
@@ -174,8 +174,8 @@ func (t *Tailer) unstoredAgain(streams []*Stream, err error) {
 	}
 }
 
-// storedAll handles a successful store of streams' checkpoints. Their arrivals may be sent only from now on.
-func storedAll(taken []*Stream) {
+// noteStored handles a successful store of streams' checkpoints: their arrivals count as stored, so batches with these may be sent.
+func noteStored(taken []*Stream) {
 	for _, s := range taken {
 		s.mu.Lock()
 		s.stored = s.storing
@@ -227,8 +227,8 @@ func (w *sweeper) restore(now time.Time) {
 	}
 }
 
-// takeUpOlder takes up rotated files older than the stream's current file: where files are still to be compared (s.behind), and where the current file is
-// unread, which after a restart may be another file with the old inode.
+// takeUpOlder takes up rotated files older than the stream's current file, if files are still to be compared (s.behind), or the current file is unread: after a
+// restart, an unread file may be another file with the old inode.
 func (w *sweeper) takeUpOlder(s *Stream, now time.Time) {
 	defer w.lock(s)()
 	cur := s.current
@@ -251,7 +251,7 @@ func (w *sweeper) restoreStream(c *checkpoint.Stream, now time.Time) *Stream {
 	s := w.newStream(c.Path, now)
 	defer w.lock(s)()
 	s.state = c.Handler
-	s.remember()
+	s.restoreState()
 	if s.document { // the hash is all that is stored: the next looks read the file whole, and compare
 		s.doc.sum = c.Sum
 		return s
@@ -280,7 +280,7 @@ func (w *sweeper) restoreStream(c *checkpoint.Stream, now time.Time) *Stream {
 		}
 		unchanged := f.size == sf.Size && unixNano(f.mtime) == sf.MTime
 		if sf.Complete && len(f.replay) == 0 && f.compressed && unchanged {
-			f.turn(lifeRead) // not to be decompressed once more
+			f.setLife(lifeRead) // not to be decompressed once more
 			w.t.close(f)
 		}
 		elsewhere := !sf.Current || f.path != s.path
@@ -304,8 +304,8 @@ func (w *sweeper) restoreStream(c *checkpoint.Stream, now time.Time) *Stream {
 	return s
 }
 
-// locate opens the file of a checkpoint: at its path, elsewhere in the directory, or the copy. false: the file is nowhere. Where the search for a copy takes
-// more than a call, the file counts as missing, and the search goes on with the stream's looks.
+// locate opens the file of a checkpoint: at its path, elsewhere in the directory, or the copy with its content. It returns false if no such file exists. A
+// search for a copy that takes more than this call makes the file lifeMissing, and goes on with the stream's looks.
 func (w *sweeper) locate(s *Stream, f *file, now time.Time) bool {
 	err := w.t.reopen(f)
 	gone := errors.Is(err, errTruncated) || errors.Is(err, osfile.ErrNotRegular) || errors.Is(err, syscall.ELOOP) // ELOOP: a link, which is not followed
@@ -325,9 +325,9 @@ func (w *sweeper) locate(s *Stream, f *file, now time.Time) bool {
 	c, wait := w.copyOf(s, f)
 	switch {
 	case wait:
-		f.turn(lifeMissing)
+		f.setLife(lifeMissing)
 	case c != nil:
-		w.become(f, c, now)
+		w.continueIn(f, c, now)
 	}
 	return c != nil || wait
 }
@@ -375,11 +375,11 @@ func (s *Stream) snapshot(b []byte) (_ []byte, holes int) {
 			Arrivals: f.arrivals,
 		})
 	}
-	s.storing = s.arrived // storedAll copies the number once the checkpoint is stored
+	s.storing = s.arrived // noteStored copies the number once the checkpoint is stored
 	return c.Encode(b), holes
 }
 
-// forgetArrivals drops the arrivals of lines before the first hole, which are never read again.
+// forgetArrivals drops the arrivals of lines before the first hole, which are never read again. holes are in order.
 func (f *file) forgetArrivals(holes []checkpoint.Range) {
 	from := f.head
 	if len(holes) > 0 {
@@ -391,7 +391,7 @@ func (f *file) forgetArrivals(holes []checkpoint.Range) {
 // storeArrivals stores the positions of a group's streams whose lines have only the time of their arrival, before the group is sent: after a crash, the lines
 // must be sent with the same time.
 func (t *Tailer) storeArrivals(group []*lineBatch) {
-	if t.cfg.Storage == nil || len(unstored(group)) == 0 {
+	if t.cfg.Storage == nil || len(streamsToStore(group)) == 0 {
 		return
 	}
 	t.sweepMu.Lock()
@@ -402,7 +402,7 @@ func (t *Tailer) storeArrivals(group []*lineBatch) {
 	}
 	t.storeMu.Lock()
 	defer t.storeMu.Unlock()
-	streams := unstored(group) // those being stored are stored by now
+	streams := streamsToStore(group) // those being stored are stored by now
 	if len(streams) == 0 {
 		return
 	}
@@ -416,14 +416,14 @@ func (t *Tailer) storeArrivals(group []*lineBatch) {
 	// A Batch, as for each position: state_storage first brings the counts of lines accepted meanwhile to disk, and a position must not be ahead of the counts.
 	// Stored at the end of t.life, too: a component that ignores the context still accepts the group.
 	if err := t.store.Batch(context.WithoutCancel(t.life), ops...); err != nil {
-		t.unstoredAgain(streams, err)
+		t.storeFailed(streams, err)
 		return
 	}
-	storedAll(streams)
+	noteStored(streams)
 }
 
-// unstored returns the streams of batches with arrivals not yet in the storage.
-func unstored(group []*lineBatch) (streams []*Stream) {
+// streamsToStore returns the streams of a group's batches with arrivals that are not in the storage yet.
+func streamsToStore(group []*lineBatch) (streams []*Stream) {
 	for _, b := range group {
 		s := b.stream
 		s.mu.Lock()

@@ -14,20 +14,20 @@ import (
 )
 
 const (
-	chunkBytes   = 256 << 10
-	minRead      = 1 << 10
+	chunkBytes   = 256 << 10 // bytes of a read, unless a line is longer
+	minRead      = 1 << 10   // the least bytes of a read
 	maxBatchCost = 1 << 20 // the most budget of a batch, up to a line
 	bombBytes    = 1 << 30 // a file may always decompress to this size
 	reasonEmpty  = "empty"
 	reasonLong   = "too_long"
-	maxReasons   = 64
+	maxReasons   = 64 // reasons in the counts; further reasons count as reasonOther
 	reasonBomb   = "decompression_bomb"
 	reasonOther  = "other"
 	// reasonDamaged is a record of a binary file whose checksum or form is wrong.
 	reasonDamaged = "damaged"
 	damagedShown  = 64 // logged bytes of a damaged record
-	sampleBytes   = 200
-	liveWithin    = 10 * time.Second
+	sampleBytes   = 200              // of a line, in a warning
+	liveWithin    = 10 * time.Second // a line is live (Line.Live) if read within this time after the file was last fully read
 	minBatchCost  = 512 // the least budget of a batch
 	// A record downstream (a span with attributes, and OTLP bytes) takes some 2 KB, for any length of the line: short lines must not fill the memory at little
 	// budget.
@@ -121,6 +121,7 @@ type working struct {
 // suspended is the working state shared by all streams without a handler. It is never written.
 var suspended = newWorking()
 
+// newWorking returns the working state of a stream without a batch and without held lines.
 func newWorking() *working { return &working{held: heldLines{free: -1}, curHeld: -1} }
 
 // schedState says where a stream is in the scheduler.
@@ -139,8 +140,8 @@ func (s *Stream) Path() string { return s.path }
 // IsDocument reports whether each line given to the handler is a whole file (Config.Document, Settings.IsDocument).
 func (s *Stream) IsDocument() bool { return s.document }
 
-// Hold keeps the current line out of the current batch until Release: the checkpoint is pinned, and a restart reads the line again. Call Hold inside
-// Handler.Line only.
+// Hold keeps the current line out of the current batch until Release, and returns the line's number. Until then the checkpoint treats the line as unread, and a
+// restart reads the line again. Call Hold inside Handler.Line only.
 func (s *Stream) Hold() Held {
 	if s.curHeld < 0 {
 		s.curHeld = s.held.put(held{piece: s.cur, at: s.line.Observed.UnixNano(), bytes: int32(s.cur.End - s.cur.Begin)})
@@ -173,8 +174,9 @@ func (s *Stream) Release(h Held) {
 	}
 }
 
-// Place names the lines of a record of the current batch: the lines released or taken since the last Place, else the current line, which several records may
-// share. Call Place inside Handler.Line and Handler.Expire only, once per record, after Release and Take.
+// Place returns the number of a record of the current batch, by which Refused names the record later. The record consists of the lines released or taken since
+// the last Place, else of the current line, which several records may share. Call Place inside Handler.Line and Handler.Expire only, once per record, after
+// Release and Take.
 func (s *Stream) Place() Place {
 	b := s.batch
 	now := b.extent()
@@ -289,7 +291,7 @@ func (s *Stream) cut() {
 	// Nothing to send: the lines are done, and the batch is used again.
 	if d == nil {
 		t.counts.sent(b.records)
-		b.done()
+		b.reset()
 		s.documentDone()
 		s.setMark() // a file that ends here may be dropped
 		return
@@ -332,7 +334,7 @@ func (s *Stream) countHeld() {
 	counted.records, counted.bytes = s.held.records, s.held.bytes
 }
 
-// giveUp expires lines held since before the given time although their timeout is not over, because they are too many.
+// giveUp expires lines held since before the given time although their timeout is not over, because there are too many. why is the warning's text.
 func (s *Stream) giveUp(before time.Time, why string) {
 	s.t.counts.bump(&s.t.counts.forced, 1)
 	s.t.warn("held", why, zap.String("path", s.path), zap.Int("lines", s.held.n))
@@ -363,7 +365,7 @@ func (s *Stream) setMark() {
 	s.mark = m
 }
 
-// firstMark returns the beginning of the oldest batch in flight. nil: none, or irrelevant.
+// firstMark returns the mark of the oldest batch in flight. nil: no batch is in flight, or the handler is not InOrder.
 func (s *Stream) firstMark() (first *mark) {
 	for b := range s.flying {
 		if b.from != nil && (first == nil || b.from.number < first.number) {
@@ -386,7 +388,7 @@ func (s *Stream) expire(before time.Time) {
 	}
 }
 
-// expireBatch gives up the lines of one batch of the handler's; done: none were left.
+// expireBatch asks the handler once to give up lines held since before the given time, and sends them. It returns true if the handler gave up none.
 func (s *Stream) expireBatch(before time.Time) (done bool) {
 	s.since = s.batch.extent()
 	s.handler.Expire(before)
@@ -435,7 +437,7 @@ func (s *Stream) noteSize() {
 	s.t.lag.Add(lag - s.lag.Swap(lag))
 }
 
-// unixNano is 0 for the zero time, whose UnixNano is undefined.
+// unixNano returns t in Unix ns, 0 for the zero time, whose UnixNano is undefined.
 func unixNano(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
@@ -443,7 +445,8 @@ func unixNano(t time.Time) int64 {
 	return t.UnixNano()
 }
 
-// settle settles a batch of which refused record lines were refused and all others accepted: its holes close, and its budget is returned.
+// settle closes a batch that was delivered: refused of its record lines were refused, all others accepted. The checkpoint counts the batch's lines as done, and
+// the budget is returned.
 func (s *Stream) settle(b *lineBatch, refused int64) {
 	t := s.t
 	// A checkpoint has all lines of a record or none, in all streams.
@@ -456,7 +459,7 @@ func (s *Stream) settle(b *lineBatch, refused int64) {
 	t.counts.refused(refused)
 	s.mu.Lock()
 	delete(s.flying, b)
-	b.done()
+	b.reset()
 	s.documentDone()
 	s.changed()
 	s.suspend(t.now())
@@ -465,7 +468,7 @@ func (s *Stream) settle(b *lineBatch, refused int64) {
 	t.refund(s, bytes, own)
 }
 
-// idle informs an Idler that everything was read and accepted.
+// idle calls Idler.Idle, if the handler is an Idler and everything was read and accepted.
 func (s *Stream) idle(now time.Time) {
 	h, ok := s.handler.(Idler)
 	if !ok || s.held.n > 0 || len(s.flying) > 0 || !s.batch.empty() || s.caughtUp.Load() != farFuture.UnixNano() {
@@ -485,7 +488,7 @@ const (
 )
 
 // suspend drops handler and working state of an idle stream, which resume restores from the handler's saved state: a directory may have the logs of all past
-// jobs, and only a few are written. A Forgetter stays, and a handler with more state than maxSavedState.
+// jobs, and only a few are written. A handler stays if it is a Forgetter, or has more state than maxSavedState.
 func (s *Stream) suspend(now time.Time) {
 	if s.handler == nil || !s.suspends() || !s.isIdle(now) || s.held.n > 0 || len(s.flying) > 0 || !s.batch.empty() {
 		return
@@ -516,7 +519,7 @@ func (s *Stream) isIdle(now time.Time) bool {
 	return s.current != nil && s.caughtUp.Load() == farFuture.UnixNano() && (s.t.final || now.Sub(s.current.mtime) >= oldFile)
 }
 
-// resume makes the handler of a suspended stream with new work.
+// resume makes the handler of a suspended stream that has work again, with the saved state.
 func (s *Stream) resume() {
 	if s.handler != nil {
 		return
@@ -524,11 +527,11 @@ func (s *Stream) resume() {
 	s.working = newWorking()
 	s.batch, s.flying = s.t.newBatch(), make(map[*lineBatch]struct{})
 	s.handler = s.t.newHandler(s)
-	s.remember()
+	s.restoreState()
 }
 
-// remember restores the saved state into the handler.
-func (s *Stream) remember() {
+// restoreState restores the saved state into the handler.
+func (s *Stream) restoreState() {
 	if s.handler != nil && len(s.state) > 0 {
 		s.handler.Restore(s.state)
 		s.state = nil
@@ -567,7 +570,7 @@ type heldLines struct {
 // heldCost returns the memory of a held line, with the handler's state for it: tq_trace has 1.6 KB for an open call, by a heap profile of 72,000.
 func heldCost(e *held) int64 { return 2<<10 + int64(e.bytes) }
 
-// put holds a line and returns its number.
+// put stores a held line and returns its number.
 func (h *heldLines) put(e held) Held {
 	h.n++
 	h.bytes += heldCost(&e)
@@ -582,7 +585,7 @@ func (h *heldLines) put(e held) Held {
 	return Held(len(h.slots) - 1)
 }
 
-// remove returns the held line and frees its slot; false for a line that is not held.
+// remove returns a held line and frees its slot. It returns false for a number that is not in use.
 func (h *heldLines) remove(i Held) (held, bool) {
 	if i < 0 || int(i) >= len(h.slots) || h.slots[i].file == nil {
 		return held{}, false
@@ -607,7 +610,7 @@ func (h *heldLines) remove(i Held) (held, bool) {
 	return e, true
 }
 
-// oldest returns a time before which at least one in share of the held lines were read: for 8, the oldest eighth.
+// oldest returns a time before which at least one in share of the held lines were read: for 8, the oldest eighth. The caller makes sure that lines are held.
 func (h *heldLines) oldest(share int) time.Time {
 	at := make([]int64, 0, h.n)
 	for i := range h.slots {

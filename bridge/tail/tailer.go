@@ -179,8 +179,8 @@ func New(cfg Config, set Settings, newHandler NewHandler) (*Tailer, error) {
 	return t, nil
 }
 
-// Start loads the stored positions and begins to read in the background. Without the positions, everything would be read twice: an error of the storage ends
-// the start.
+// Start loads the stored positions and begins to read in the background. It returns an error if the storage does not answer: without the positions, everything
+// would be read twice.
 func (t *Tailer) Start(ctx context.Context, host component.Host) error {
 	if err := t.openCounts(); err != nil {
 		return err
@@ -192,7 +192,7 @@ func (t *Tailer) Start(ctx context.Context, host component.Host) error {
 		return errors.Join(err, t.store.Close(ctx))
 	}
 	if t.set.Sorter != nil {
-		t.set.Sorter.loaded(t)
+		t.set.Sorter.doneLoading(t)
 	}
 	loop, stop := context.WithCancel(context.Background())
 	t.stop, t.started = stop, true
@@ -208,8 +208,8 @@ func (t *Tailer) Start(ctx context.Context, host component.Host) error {
 	if t.watcher != nil {
 		t.workers.Go(func() { t.watcher.Births(loop, t.capture) })
 	}
-	t.workers.Go(func() { t.run(loop) })
-	t.workers.Go(func() { t.keep(loop) })
+	t.workers.Go(func() { t.sweepLoop(loop) })
+	t.workers.Go(func() { t.storeLoop(loop) })
 	return nil
 }
 
@@ -221,14 +221,14 @@ func (t *Tailer) openCounts() (err error) {
 	return err
 }
 
-// openStorage gets the Tailer's client of the storage extension, without effect where Config.Storage is nil.
+// openStorage gets the Tailer's client of the storage extension; where Config.Storage is nil, a client that stores nothing.
 func (t *Tailer) openStorage(ctx context.Context, host component.Host) (err error) {
 	t.store, err = storageclient.Open(ctx, host, t.cfg.Storage, t.set.Kind, t.set.ID, "tail")
 	return err
 }
 
-// run is the loop of the sweeper, which looks for files and at files: when the next look is due, or an event or a worker wakes the sweeper.
-func (t *Tailer) run(ctx context.Context) {
+// sweepLoop looks for files and at files until ctx ends: when the next look is due, or an event or a worker wakes the sweeper.
+func (t *Tailer) sweepLoop(ctx context.Context) {
 	if len(t.sweeper.shared.Globs) > 0 {
 		t.set.Sorter.await(ctx)
 	}
@@ -242,14 +242,14 @@ func (t *Tailer) run(ctx context.Context) {
 		case <-t.wake:
 		}
 		next := t.sweep(t.now())
-		t.begin()
+		t.letWorkersRead()
 		timer.Reset(max(time.Millisecond, next))
 	}
 }
 
-// begin lets the workers read, once all present files were found. For joint records, files whose receiver is decided by their content must have been sniffed,
-// too: a handler may count the streams to wait for.
-func (t *Tailer) begin() {
+// letWorkersRead lets the workers begin, once all files present at the start were found. For joint records, files whose receiver is decided by their content
+// must have been sniffed, too: a handler may count the streams to wait for.
+func (t *Tailer) letWorkersRead() {
 	t.mu.Lock()
 	begun := t.swept
 	t.mu.Unlock()
@@ -307,11 +307,11 @@ func (t *Tailer) shutdown(ctx context.Context) error {
 	t.stopping = true
 	t.wakeup.Broadcast()
 	t.mu.Unlock()
-	if !t.idle() {
+	if !t.awaitWorkers() {
 		// A hanging goroutine holds its stream, whose state then cannot be read: the last stored checkpoints stay.
 		t.outbox.end()
 		t.counts.close()
-		return errors.Join(errHangs, within(ctx, t.store.Close))
+		return errors.Join(errHangs, callStorage(ctx, t.store.Close))
 	}
 	if t.cfg.Storage == nil { // held lines cannot be read again after a restart
 		t.expireAll()
@@ -324,14 +324,15 @@ func (t *Tailer) shutdown(ctx context.Context) error {
 	stopKill := context.AfterFunc(ctx, t.kill)
 	defer stopKill()
 	t.outbox.close()
-	err := within(ctx, func(ctx context.Context) error { return errors.Join(t.storeAll(ctx, true), t.store.Close(ctx)) })
+	err := callStorage(ctx, func(ctx context.Context) error { return errors.Join(t.storeAll(ctx, true), t.store.Close(ctx)) })
 	t.closeFiles()
 	t.counts.close()
 	return err
 }
 
-// within calls the storage, for shutdownWait, even after ctx has ended. A storage with a hanging disk ignores the context, and is left behind.
-func within(ctx context.Context, ask func(context.Context) error) error {
+// callStorage calls ask and returns its error, or errStoreHangs after shutdownWait: a storage with a hanging disk ignores the context. The time is granted even
+// if ctx has ended.
+func callStorage(ctx context.Context, ask func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownWait)
 	defer cancel()
 	done := make(chan error, 1)
@@ -344,7 +345,7 @@ func within(ctx context.Context, ask func(context.Context) error) error {
 	}
 }
 
-// pending counts the record lines that are held or in flight.
+// pending returns the number of record lines that are held or in flight.
 func (t *Tailer) pending() int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -361,8 +362,8 @@ func (t *Tailer) halted() bool {
 	}
 }
 
-// idle waits for the workers and the loops to end, for shutdownWait; false: not all have. A turn is short: a turn that does not end hangs.
-func (t *Tailer) idle() bool {
+// awaitWorkers waits for the workers and the loops to end. It returns false if one has not ended after shutdownWait: a turn is short, so the goroutine hangs.
+func (t *Tailer) awaitWorkers() bool {
 	done := make(chan struct{})
 	go func() { t.workers.Wait(); close(done) }()
 	select {
@@ -373,14 +374,14 @@ func (t *Tailer) idle() bool {
 	}
 }
 
-// warn logs at most once a minute per key.
+// warn logs a warning, at most once a minute per key.
 func (t *Tailer) warn(key, msg string, fields ...zap.Field) {
 	if t.mayWarn(key) {
 		t.log.Warn(msg, fields...)
 	}
 }
 
-// mayWarn says true once a minute per key.
+// mayWarn reports whether the last warning with a key is a minute ago, and counts the call as a warning if so.
 func (t *Tailer) mayWarn(key string) bool {
 	now := t.now()
 	t.warnMu.Lock()
@@ -421,7 +422,8 @@ func (t *Tailer) expireAll() {
 	t.eachStream(func(s *Stream) { s.expire(farFuture) })
 }
 
-// closeFiles closes all files at the end, with those of probes and captures, and counts files that are gone before all of them was read.
+// closeFiles closes all files at the end, with those of probes and captures, and counts files as lost that have no name any more and were not read to their
+// end.
 func (t *Tailer) closeFiles() {
 	t.sweepMu.Lock()
 	t.sweeper.endProbes(farFuture)

@@ -23,7 +23,8 @@ func (t *Tailer) openWatcher() {
 	}
 }
 
-// watch has inotify watch a directory before its listing: the directory may have been recreated since. fresh: newly watched.
+// watch has inotify watch a directory; it is called before each listing, because the directory may have been recreated since. It returns true if the directory
+// was not watched before.
 func (w *sweeper) watch(d *directory) (fresh bool) {
 	if w.t.watcher == nil {
 		return false
@@ -39,9 +40,9 @@ func (w *sweeper) watch(d *directory) (fresh bool) {
 	return fresh
 }
 
-// hinted makes files and directories with inotify events due; all of them, where events were lost, but not again within maxIdlePoll. Hints decide nothing: they
-// only advance the next look.
-func (w *sweeper) hinted(now time.Time) {
+// takeHints makes files and directories with inotify events due; all of them, where events were lost, but not again within maxIdlePoll. Events decide nothing:
+// they only advance the next look.
+func (w *sweeper) takeHints(now time.Time) {
 	if w.t.watcher == nil {
 		return
 	}
@@ -58,7 +59,7 @@ func (w *sweeper) hinted(now time.Time) {
 	for p := range h.Paths {
 		s, d := w.streams[p], w.dirs[p]
 		if s != nil {
-			w.again(s, now)
+			w.setNextLook(s, now)
 		}
 		if d != nil {
 			d.next, d.again = now, true

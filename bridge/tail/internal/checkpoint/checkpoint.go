@@ -28,7 +28,7 @@ type Range struct {
 	Begin, End int64
 }
 
-// Merge sorts ranges and joins touching ranges, in place.
+// Merge sorts ranges, joins those that touch or overlap, in place, and returns the result.
 func Merge(all []Range) []Range {
 	slices.SortFunc(all, func(a, b Range) int { return cmp.Compare(a.Begin, b.Begin) })
 	out := all[:0]
@@ -76,7 +76,7 @@ type File struct {
 	Arrivals []Arrival // in order
 }
 
-// Vague reports whether nothing was read of a file, and too little was seen to distinguish it from another file with its inode.
+// Vague reports whether no byte was read of a file, and too few were seen to distinguish it from another file with its inode.
 func (f *File) Vague() bool { return f.Head == 0 && f.Print.N < fingerprint.TailBytes }
 
 // Stream is the checkpoint of a stream.
@@ -99,7 +99,7 @@ const (
 	flagArrivals // arrivals follow the tags
 )
 
-// Key returns where the checkpoint of a path is stored.
+// Key returns the storage key of the checkpoint of a path.
 func Key(path string) string {
 	return "s" + strconv.FormatUint(xxh3.HashString(path), 16)
 }
@@ -200,7 +200,7 @@ func seal(b []byte, start int) []byte {
 	return binary.LittleEndian.AppendUint64(b, xxh3.Hash(b[start:]))
 }
 
-// unseal checks hash and version.
+// unseal checks hash and version of b, and returns a cursor over the content. The cursor is Bad if one is wrong.
 func unseal(b []byte) wire.Cursor {
 	n := len(b) - 8
 	if n < 1 || b[0] != version || xxh3.Hash(b[:n]) != binary.LittleEndian.Uint64(b[n:]) {
@@ -209,7 +209,7 @@ func unseal(b []byte) wire.Cursor {
 	return wire.Cursor{Rest: b[1:n]}
 }
 
-// readArrivals reads the output of appendArrivals.
+// readArrivals reads the output of appendArrivals. After damage, c has failed, and nil is returned.
 func readArrivals(c *wire.Cursor) (list []Arrival) {
 	at := int64(0)
 	for range c.Count(5) { // an arrival has five bytes at least
@@ -229,7 +229,7 @@ func readArrivals(c *wire.Cursor) (list []Arrival) {
 	return list
 }
 
-// Decode reads the output of Encode. ErrDamaged: the hash is wrong, or a value impossible, such as a hole behind the head.
+// Decode reads the output of Encode. It returns ErrDamaged if the hash is wrong, or a value is impossible, such as a hole after the head.
 func Decode(b []byte) (*Stream, error) {
 	c := unseal(b)
 	s := &Stream{Path: string(c.Bytes()), LastWrite: c.Varint()}
@@ -291,7 +291,7 @@ func Decode(b []byte) (*Stream, error) {
 	return s, nil
 }
 
-// EncodeIndex writes down the keys of all checkpoints.
+// EncodeIndex returns the index that lists the keys of all checkpoints.
 func EncodeIndex(keys []string) []byte {
 	b := binary.AppendUvarint([]byte{version}, uint64(len(keys)))
 	for _, k := range keys {
@@ -300,7 +300,7 @@ func EncodeIndex(keys []string) []byte {
 	return seal(b, 0)
 }
 
-// DecodeIndex reads the keys of an index.
+// DecodeIndex returns the keys of an index, or ErrDamaged.
 func DecodeIndex(b []byte) ([]string, error) {
 	c := unseal(b)
 	var keys []string

@@ -19,7 +19,7 @@ type ID struct {
 	Dev, Ino uint64
 }
 
-// IDOf returns the zero ID where the system has none.
+// IDOf returns the id of a file; the zero ID where the system has none.
 func IDOf(fi fs.FileInfo) ID {
 	if st, ok := fi.Sys().(*syscall.Stat_t); ok {
 		return ID{uint64(st.Dev), st.Ino} //nolint:unconvert // other systems have other types
@@ -40,7 +40,7 @@ const Offset = 14695981039346656037
 
 const prime = 1099511628211
 
-// Hash continues a 64-bit FNV-1a hash.
+// Hash returns the 64-bit FNV-1a hash sum continued over b.
 func Hash(sum uint64, b []byte) uint64 {
 	for _, c := range b {
 		sum = (sum ^ uint64(c)) * prime
@@ -54,7 +54,7 @@ type Print struct {
 	N   int
 }
 
-// Extend takes the bytes of the file that begin at off; bytes already hashed, or beyond a gap, are skipped.
+// Extend adds bytes of the file, which begin at off, to the hash; bytes already hashed, or beyond a gap, are skipped.
 func (p *Print) Extend(off int64, b []byte) {
 	if p.N == Bytes || off > int64(p.N) || off+int64(len(b)) <= int64(p.N) {
 		return
@@ -68,7 +68,7 @@ func (p *Print) Extend(off int64, b []byte) {
 	p.N += len(b)
 }
 
-// Begins reports whether b, read at the beginning of a file, begins as the print's file did. For an empty print the answer is always yes.
+// Begins reports whether b, read at the beginning of a file, begins as the print's file did. For an empty print the answer is always true.
 func (p *Print) Begins(b []byte) bool {
 	return p.N == 0 || len(b) >= p.N && Hash(Offset, b[:p.N]) == p.Sum
 }
@@ -82,13 +82,13 @@ type Tail struct {
 	stored bool
 }
 
-// Stored returns the tail of n bytes with a hash.
+// Stored returns the tail of n bytes of which only the hash is known.
 func Stored(sum uint64, n int) Tail { return Tail{sum: sum, n: n, stored: true} }
 
 // Len returns the number of bytes, at most TailBytes.
 func (t *Tail) Len() int { return t.n }
 
-// Hash returns the hash of the bytes.
+// Hash returns the hash of the remembered bytes.
 func (t *Tail) Hash() uint64 {
 	if t.stored {
 		return t.sum

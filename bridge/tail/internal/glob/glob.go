@@ -21,7 +21,7 @@ type Glob struct {
 	sifts   bool     // excludes non-logs by name
 }
 
-// one makes the Glob of a pattern: of a single path, or of a directory and the segments below.
+// one returns the Glob of a pattern: of a single path, or of a directory and the segments below.
 func one(pattern string) Glob {
 	pattern = filepath.Clean(pattern)
 	if path, ok := plain(pattern); ok {
@@ -41,7 +41,7 @@ func one(pattern string) Glob {
 
 const meta = `*?[]{}\`
 
-// plain returns the path of a pattern without meta characters, or with escaped meta characters alone; false: the pattern has meta characters.
+// plain returns the path that a pattern names, without its escapes. It returns false if the pattern has meta characters that are not escaped.
 func plain(pattern string) (path string, ok bool) {
 	if !strings.ContainsAny(pattern, meta) {
 		return pattern, true
@@ -70,7 +70,7 @@ type List struct {
 	others []int // with meta characters
 }
 
-// New makes a list of patterns accepted by doublestar.ValidatePattern.
+// New returns a list of patterns accepted by doublestar.ValidatePattern.
 func New(patterns []string) List {
 	var l List
 	for _, p := range patterns {
@@ -79,7 +79,7 @@ func New(patterns []string) List {
 	return l
 }
 
-// add appends a glob: a path to the maps, where equal paths share an entry, and a pattern to others.
+// add appends a glob to Globs, and its index to the maps (a pattern without meta characters) or to others.
 func (l *List) add(g Glob) {
 	at := len(l.Globs)
 	l.Globs = append(l.Globs, g)
@@ -116,13 +116,13 @@ func (l List) With(other List) List {
 	return both
 }
 
-// Names reports whether a pattern without meta characters names a file in a directory.
+// Names reports whether a pattern without meta characters names a file in directory dir.
 func (l List) Names(dir string) bool {
 	_, ok := l.bases[dir]
 	return ok
 }
 
-// Sifting makes a list like New, whose patterns with meta characters exclude non-logs by name, unless spelled out.
+// Sifting returns a list like New, but its patterns with meta characters exclude non-logs by name, unless spelled out.
 func Sifting(patterns []string) List {
 	out := New(patterns)
 	for _, i := range out.others {
@@ -131,18 +131,18 @@ func Sifting(patterns []string) List {
 	return out
 }
 
-// match reports whether a pattern with meta characters asks for a path.
+// match reports whether a pattern with meta characters matches a path whose name is not excluded.
 func (g *Glob) match(path string) bool {
 	return g.matches(path) && g.nonLog(path, false) == ""
 }
 
-// matches reports whether the pattern matches a path, by any name.
+// matches reports whether the pattern matches a path, excluded by its name or not.
 func (g *Glob) matches(path string) bool {
 	ok, err := doublestar.PathMatch(g.Pattern, path)
 	return ok && err == nil
 }
 
-// nonLog returns the part of its name for which a path is excluded; "": none.
+// nonLog returns the part of a path for which it is excluded as no log, such as ".git"; "": not excluded.
 func (g *Glob) nonLog(path string, isDir bool) string {
 	if !g.sifts || len(path) <= len(g.Base) {
 		return ""
@@ -151,7 +151,7 @@ func (g *Glob) nonLog(path string, isDir bool) string {
 	return name
 }
 
-// PassedOver returns the part of its name for which a file or directory is excluded that a glob would match or hold a match in; "": none.
+// PassedOver returns the part of a path's name for which a file or directory is excluded that a glob would otherwise match, or hold a match in; "": none.
 func (l List) PassedOver(path string, isDir bool) string {
 	for _, i := range l.others {
 		g := &l.Globs[i]
@@ -162,12 +162,12 @@ func (l List) PassedOver(path string, isDir bool) string {
 	return ""
 }
 
-// Below reports whether the directory can hold a match of any glob.
+// Below reports whether a directory, or a directory below, may hold a match of any glob.
 func (l List) Below(dir string) bool {
 	return l.Names(dir) || slices.ContainsFunc(l.others, func(i int) bool { return l.Globs[i].mayHold(dir) && l.Globs[i].nonLog(dir, true) == "" })
 }
 
-// mayHold reports whether a directory, or a directory below, can hold a match: its parts below Base match the pattern's, as far as both go.
+// mayHold reports whether a directory, or a directory below, may hold a match: its parts below Base match the pattern's, as far as both go.
 func (g *Glob) mayHold(dir string) bool {
 	rel, err := filepath.Rel(g.Base, dir)
 	if err != nil || rel == ".." || strings.HasPrefix(rel, "../") {

@@ -135,7 +135,7 @@ func newInstance(mask uint32) (*instance, error) {
 	}, nil
 }
 
-// release drops the instances; the last user closes them.
+// release ends one use of the instances; the last user closes them.
 func (p *pair) release() {
 	mu.Lock()
 	p.users--
@@ -188,7 +188,7 @@ func (l *Listener) add(i *instance, dir string) (fresh bool, err error) {
 		}
 		mu.Lock()
 		if i.ended == ended {
-			fresh = i.note(int32(wd), watched{l, dir})
+			fresh = i.record(int32(wd), watched{l, dir})
 			mu.Unlock()
 			return fresh, nil
 		}
@@ -196,8 +196,9 @@ func (l *Listener) add(i *instance, dir string) (fresh bool, err error) {
 	}
 }
 
-// note records that a directory, of watch descriptor wd, is watched for a listener; fresh: for the first time, also under a name that was another directory's.
-func (i *instance) note(wd int32, w watched) (fresh bool) {
+// record notes that a directory, of watch descriptor wd, is watched for a listener. It returns true if the listener did not watch the directory under this name
+// before; the name may have been another directory's.
+func (i *instance) record(wd int32, w watched) (fresh bool) {
 	if w.l.closed { // meanwhile: the watch is nobody's
 		if len(i.watched[wd]) == 0 {
 			i.end(wd, func(watched) bool { return true })
@@ -216,13 +217,13 @@ func (i *instance) note(wd int32, w watched) (fresh bool) {
 	return true
 }
 
-// has reports whether a directory is watched for the listener.
+// has reports whether a directory is watched for the listener. The caller holds mu.
 func (l *Listener) has(dir string) bool {
 	_, ok := l.pair.hints.names[watched{l, dir}]
 	return ok
 }
 
-// Forget stops watching the directories that are gone.
+// Forget stops watching the directories for which gone returns true.
 func (l *Listener) Forget(gone func(dir string) bool) {
 	mu.Lock()
 	defer mu.Unlock()
@@ -233,14 +234,14 @@ func (l *Listener) Forget(gone func(dir string) bool) {
 	}
 }
 
-// end removes the watchers of a directory, and the kernel's watch after the last.
+// end removes the watchers of directory wd for which gone returns true, and the kernel's watch after the last.
 func (i *instance) end(wd int32, gone func(watched) bool) {
 	if i.forget(wd, gone) {
 		_, _ = unix.InotifyRmWatch(i.fd, uint32(wd)) // fails where the kernel has removed the watch
 	}
 }
 
-// forget forgets who watches a directory, and reports whether nobody does any more.
+// forget removes the watchers of directory wd for which gone returns true, and reports whether none is left.
 func (i *instance) forget(wd int32, gone func(watched) bool) bool {
 	left := slices.DeleteFunc(i.watched[wd], func(w watched) bool {
 		if !gone(w) {
@@ -311,11 +312,11 @@ func (p *pair) dispatch(i *instance, events []byte) (pause time.Duration) {
 			i.forget(wd, func(watched) bool { return true }) // not end: the kernel has removed the watch, and the instance may be closed
 		case i == p.hints:
 			for _, w := range i.watched[wd] {
-				w.l.hint(w.dir, string(name), mask)
+				w.l.noteHint(w.dir, string(name), mask)
 			}
 		case len(name) > 0 && mask&unix.IN_ISDIR == 0:
 			for _, w := range i.watched[wd] {
-				w.l.bear(birth{filepath.Join(w.dir, string(name)), mask&unix.IN_CREATE != 0})
+				w.l.noteBirth(birth{filepath.Join(w.dir, string(name)), mask&unix.IN_CREATE != 0})
 			}
 		}
 	}
@@ -330,8 +331,8 @@ func (p *pair) dispatch(i *instance, events []byte) (pause time.Duration) {
 	return pause
 }
 
-// hint notes an event of a file, by path. The directory has changed as well where the file came or went.
-func (l *Listener) hint(dir, name string, mask uint32) {
+// noteHint records an event of a file in a directory. The directory has changed as well where the file came or went.
+func (l *Listener) noteHint(dir, name string, mask uint32) {
 	h := &l.hints
 	if len(h.Paths) >= maxWaiting {
 		h.All, h.Paths = true, nil
@@ -345,8 +346,8 @@ func (l *Listener) hint(dir, name string, mask uint32) {
 	}
 }
 
-// bear notes a created or renamed file for Births. What finds no room is left to a look at all directories.
-func (l *Listener) bear(b birth) {
+// noteBirth records a created or renamed file for Births. Beyond maxWaiting, the file is left to a look at all directories (Hints.All).
+func (l *Listener) noteBirth(b birth) {
 	if len(l.born) >= maxWaiting {
 		l.hints.All = true
 		return

@@ -25,7 +25,7 @@ type Splitter struct {
 	Bad bool
 }
 
-// NewSplitter walks data, which begins at a line's beginning at the offset base of the file. text is the buffer of decoded lines.
+// NewSplitter returns a Splitter of data, which begins at a line's beginning at the offset base of the file. text is the buffer for decoded lines.
 func NewSplitter(data []byte, enc Encoding, text *[]byte, base int64) Splitter {
 	if enc != Unknown && enc != Bytes {
 		return Splitter{data: data, enc: enc, text: text, base: base}
@@ -98,7 +98,7 @@ const (
 	WandB
 )
 
-// EncodingOf looks at the first HeadBytes of a file, or more.
+// EncodingOf returns the encoding of a file that begins with b. The first HeadBytes decide.
 func EncodingOf(b []byte) Encoding {
 	b = b[:min(len(b), HeadBytes)]
 	kind, open := rows.KindOf(b)
@@ -133,7 +133,7 @@ func (e Encoding) kind() rows.Kind {
 	return rows.Events
 }
 
-// row is Splitter.Next for files of rows.
+// row implements Splitter.Next for files of rows.
 func (s *Splitter) row(final bool) ([]byte, bool) {
 	line := s.enc.kind().Next(*s.text, s.data[s.Pos:], s.base+int64(s.Pos), final)
 	if line.Text != nil {
@@ -144,10 +144,10 @@ func (s *Splitter) row(final bool) ([]byte, bool) {
 	return line.Text, line.N > 0
 }
 
-// Past returns the number of bytes to skip in a file of rows, from an offset on, where the line beginning with b is too long.
+// Past returns the number of bytes to skip in a file of rows, from an offset on, where the row beginning with b is too long.
 func (e Encoding) Past(b []byte, offset int64) int64 { return e.kind().Past(b, offset) }
 
-// Begin returns the last offset, up to the given offset, at which a line of a file of rows may begin; -1: known only from the file's beginning.
+// Begin returns the last offset, up to the given offset, at which a row of a file of rows may begin; -1: known only by reading the file from its beginning.
 func (e Encoding) Begin(offset int64) int64 { return e.kind().Begin(offset) }
 
 // unit returns the first 16 bits of b.
@@ -166,7 +166,7 @@ func (e Encoding) Most(n int) int {
 	return n - 1
 }
 
-// Decode appends b as UTF-8. Invalid characters become U+FFFD.
+// Decode appends b to dst as UTF-8, and returns the result. Invalid characters become U+FFFD.
 func (e Encoding) Decode(dst, b []byte) []byte {
 	for len(b) >= 2 {
 		r := rune(e.unit(b))
@@ -190,7 +190,7 @@ func (e Encoding) Decode(dst, b []byte) []byte {
 	return dst
 }
 
-// LineEnd returns where the last line in b ends; 0: nowhere.
+// LineEnd returns the offset in b after the last line ending; 0: no line ends in b.
 func (e Encoding) LineEnd(b []byte) int {
 	if !e.Wide() {
 		return bytes.LastIndexAny(b, "\r\n") + 1
@@ -203,7 +203,7 @@ func (e Encoding) LineEnd(b []byte) int {
 	return 0
 }
 
-// next is Splitter.Next for characters of two bytes.
+// next implements Splitter.Next for UTF-16.
 func (e Encoding) next(s *Splitter, final bool) ([]byte, bool) {
 	start, end := s.Pos, len(s.data)&^1
 	for i := start; i < end; i += 2 {
@@ -230,7 +230,7 @@ func (e Encoding) next(s *Splitter, final bool) ([]byte, bool) {
 	return nil, false
 }
 
-// decoded returns a line as UTF-8, without a byte order mark, valid until the next.
+// decoded returns a line as UTF-8, without a byte order mark. The text is valid until the next line.
 func (s *Splitter) decoded(b []byte) []byte {
 	*s.text = bytes.TrimPrefix(s.enc.Decode((*s.text)[:0], b), BOM)
 	return *s.text

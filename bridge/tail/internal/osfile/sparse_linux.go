@@ -7,7 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SeekData returns the first offset at or after off outside the holes of a sparse file, or the end of the file. false: the file system does not know.
+// SeekData returns the first offset at or after off outside the holes of a sparse file, or the end of the file. It returns false where the file system does not
+// know.
 func SeekData(f *os.File, off int64) (int64, bool) {
 	fi, err := f.Stat() // before: the file may grow
 	if err != nil {

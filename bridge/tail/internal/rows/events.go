@@ -69,8 +69,8 @@ func nextEvents(dst, b []byte, final bool) Line {
 	return Line{Text: r.text(dst), N: n}
 }
 
-// resume returns the number of damaged bytes at the beginning of b, up to the next record, which is recognized by a length with its checksum. The last bytes of
-// b may be half of those, unless final.
+// resume returns the number of damaged bytes at the beginning of b, up to the next record, which is recognized by a length with its checksum. Unless final, the
+// last bytes of b are not counted, because the next record's length and checksum may begin there.
 func resume(b []byte, final bool) int {
 	for i := 1; i+leastHeader <= len(b); i++ {
 		if _, err := tfevents.RecordSize(b[i:]); err == nil {
@@ -83,7 +83,7 @@ func resume(b []byte, final bool) int {
 	return max(0, len(b)-leastHeader+1)
 }
 
-// scalarsOf reads the scalars of a whole record; false: the record is damaged.
+// scalarsOf returns the scalars of a whole record, and false for a damaged record.
 func scalarsOf(record []byte) (scalars []tfevents.Scalar, ok bool) {
 	d := tfevents.Decoder{Scalar: func(s tfevents.Scalar) { scalars = append(scalars, s) }}
 	err := d.Decode(record)
@@ -94,8 +94,7 @@ func scalarsOf(record []byte) (scalars []tfevents.Scalar, ok bool) {
 // (keras/src/callbacks/tensorboard.py: _log_epoch_metrics).
 func ofEpoch(scalars []tfevents.Scalar) bool { return strings.HasPrefix(scalars[0].Tag, "epoch_") }
 
-// takes reports whether the scalars of a record continue the row: they are of the row's step (both of training or both of epochs) and time, and none repeats a
-// tag.
+// takes reports whether the scalars of a record continue the row: step and time are the row's, both are of training or both of epochs, and no tag is repeated.
 func (r *row) takes(next []tfevents.Scalar) bool {
 	last := r.scalars[len(r.scalars)-1]
 	if next[0].Step != last.Step || math.Abs(next[0].WallTime-last.WallTime) > rowGap || ofEpoch(next) != r.epochs {

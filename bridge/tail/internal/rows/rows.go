@@ -32,7 +32,8 @@ const (
 	flopThroughput = "tflops_per_gpu"
 )
 
-// KindOf finds the kind of a file by its head, the whole file if shorter than HeadBytes. open: two bytes or more, which more bytes may make an event file.
+// KindOf returns the kind of a file by its head, the whole file if shorter than HeadBytes. open: the kind is not known yet, because head, of two bytes or more,
+// may become an event file with more bytes.
 func KindOf(head []byte) (kind Kind, open bool) {
 	switch {
 	case wandb.IsFile(head):
@@ -97,7 +98,7 @@ func isZero(b []byte) bool {
 	return true
 }
 
-// appendKey begins a member of the JSON object that is written to dst so far: the comma, if there is a member already, and the key.
+// appendKey begins a member of the JSON object in dst: it appends a comma, if there is a member already, and the key.
 func appendKey(dst []byte, key string) []byte {
 	if len(dst) > 1 {
 		dst = append(dst, ", "...)
@@ -115,12 +116,12 @@ func appendKey(dst []byte, key string) []byte {
 	return append(dst, ": "...)
 }
 
-// appendTime writes seconds since 1970, to the microsecond, the precision of float64.
+// appendTime appends seconds since 1970, to the microsecond, the precision of float64.
 func appendTime(dst []byte, seconds float64) []byte {
 	return strconv.AppendFloat(dst, seconds, 'f', 6, 64)
 }
 
-// appendValue writes a value as Python's json does, but a whole number without ".0", and of a float32 its shortest text.
+// appendValue appends a value as Python's json writes it, but a whole number without ".0", and a float32 with its shortest text.
 func appendValue(dst []byte, v float64) []byte {
 	switch {
 	case math.IsNaN(v):

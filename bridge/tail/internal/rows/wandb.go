@@ -33,7 +33,7 @@ func nextWandB(dst, b []byte, offset int64, final bool) Line {
 var steps = map[string]bool{"train/global_step": true, "trainer/global_step": true}
 
 // history returns a row of metrics as JSON, with the values that are numbers: {"_step": 12, "_timestamp": 1785748462.046834, "loss": 2.25}. The trainer's own
-// step replaces W&B's. Without a number beside the step there is no text. Megatron's throughput is renamed (flopThroughput).
+// step replaces W&B's. The text is empty if no value beside the step is a number. Megatron's throughput is renamed (flopThroughput).
 func history(dst []byte, h *wandb.History) []byte {
 	dst = append(dst[:0], '{')
 	own, megatron := false, false // whether the row has the trainer's own step, and is Megatron's

@@ -36,7 +36,7 @@ var (
 	ErrAgain = errors.New("a compressed file has still to be decompressed up to there")
 )
 
-// KindOf says how a file is compressed whose kind is configured, or Auto.
+// KindOf returns the compression of a file: as configured, or for Auto by the file's name.
 func KindOf(path, configured string) string {
 	if configured != Auto {
 		return configured
@@ -72,7 +72,7 @@ type Reader struct {
 	skipped []byte // buffer
 }
 
-// NewReader reads a compressed file of the given size, which may always decompress to free bytes. It owns the file.
+// NewReader returns a Reader of a compressed file of the given size, which may always decompress to free bytes. The Reader owns the file.
 func NewReader(raw *os.File, kind string, size, free int64) *Reader {
 	return &Reader{raw: raw, kind: kind, size: size, free: free}
 }
@@ -140,7 +140,8 @@ func (u *Reader) ReadAt(p []byte, off int64) (int, error) {
 	return n + m, err
 }
 
-// read fills p from its n-th byte on; the bytes before are from before pos. Fewer bytes than requested mean the end of the content: then the error is io.EOF.
+// read decompresses into p from its n-th byte on; p[:n] has the bytes before pos. Fewer bytes than requested mean the end of the content: then the error is
+// io.EOF.
 func (u *Reader) read(p []byte, n int) (int, error) {
 	if u.pos > u.free && u.pos/bombRatio > u.size { // divided, because a product might overflow
 		u.bad = ErrBomb
@@ -163,7 +164,7 @@ func (u *Reader) read(p []byte, n int) (int, error) {
 	return m, err
 }
 
-// readFull is io.ReadFull that keeps the reader's own error: here io.ErrUnexpectedEOF means a truncated file.
+// readFull is io.ReadFull, but keeps the reader's own error: here io.ErrUnexpectedEOF means a truncated file.
 func readFull(r io.Reader, p []byte) (n int, err error) {
 	for n < len(p) && err == nil {
 		var m int
@@ -176,7 +177,7 @@ func readFull(r io.Reader, p []byte) (n int, err error) {
 	return n, err
 }
 
-// Close closes the file as well.
+// Close releases the decoder and closes the file.
 func (u *Reader) Close() error {
 	u.Stop()
 	return u.raw.Close()
@@ -185,7 +186,7 @@ func (u *Reader) Close() error {
 // File returns the compressed file.
 func (u *Reader) File() *os.File { return u.raw }
 
-// Pos returns how far the decoder is, in the content.
+// Pos returns the decoder's position, in bytes of the content.
 func (u *Reader) Pos() int64 { return u.pos }
 
 // GoesBack reports whether reading at off means beginning again.
