@@ -11,8 +11,8 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// book puts the time of a span into the ledger. The span was added to the digest just before, so step and breakdown need not be read again.
-func (j *Job) book(s ptrace.Span, kind view.Kind, res *resource) {
+// addToBook adds the time of a span to the ledger. Call it right after the span was added to the digest, whose last step or breakdown is used.
+func (j *Job) addToBook(s ptrace.Span, kind view.Kind, res *resource) {
 	switch kind {
 	case view.KindStep:
 		e := book.Step(s, &j.Steps.v, &res.Resource, res.file, res.offset)
@@ -31,7 +31,7 @@ func (j *Job) book(s ptrace.Span, kind view.Kind, res *resource) {
 	}
 }
 
-// Account returns the account of the job's time, nil if its logs have no times. Nothing may be added to the job afterwards.
+// Account returns the account of the time of the job; nil: its logs have no times. Nothing may be added to the job afterwards.
 func (j *Job) Account() *account.Account {
 	if j.account == nil {
 		j.Tell(&j.Ledger)
@@ -42,7 +42,7 @@ func (j *Job) Account() *account.Account {
 	return j.account
 }
 
-// books returns the books of all jobs.
+// books returns the books of the jobs.
 func (j *Jobs) books() iter.Seq[*book.Book] {
 	return func(yield func(*book.Book) bool) {
 		for _, job := range j.by.by {
@@ -53,7 +53,7 @@ func (j *Jobs) books() iter.Seq[*book.Book] {
 	}
 }
 
-// Placed returns where the record of a step in the ledger stands.
+// Placed returns the file and offset of the record of a step in the ledger; the offset is -1 if unknown.
 func (j *Job) Placed(p account.Place) At {
 	at := At{Trace: p.Trace, Offset: -1}
 	if file := j.File(p.Writer); file != "" {

@@ -231,8 +231,8 @@ func TestCutKey(t *testing.T) {
 	var in table[string, Total]
 	name := strings.Repeat("n", textLimit+1)
 	for _, k := range []string{name, "b", name, "b"} {
-		in.of(k, Other, Most, func(k string) (string, *Total) { return text(k), new(Total) }).Add(1)
+		in.findOrMake(k, Other, Most, func(k string) (string, *Total) { return shortText(k), new(Total) }).Add(1)
 	}
 	assert.Len(t, in.by, 2)
-	assert.Equal(t, int64(2), in.by[text(name)].Count())
+	assert.Equal(t, int64(2), in.by[shortText(name)].Count())
 }

@@ -59,7 +59,7 @@ func (c *Calls) Methods() []*Method {
 	})
 }
 
-// each calls f with every distribution.
+// each calls f for every distribution.
 func (c *Calls) each(f func(*Values)) {
 	f(&c.Took)
 	for i := range c.Stages {
@@ -75,20 +75,20 @@ func (c *Calls) each(f func(*Values)) {
 	}
 }
 
-// Overall returns all bytes by the time of all calls, By/s.
+// Overall returns the throughput over the calls: sum of bytes by sum of time, By/s.
 func (c *Calls) Overall() float64 { return (c.Sent.Sum() + c.Received.Sum()) / c.Took.Sum() }
 
-// Total returns the time of a stage of all calls, s. view.RPCUnattributed is the rest outside of stages, 0 at least, view.RPCTransport is sending and receiving
-// without the server.
+// Total returns the time of a stage over the calls, s. view.RPCUnattributed is the rest outside of stages, at least 0; view.RPCTransport is sending and
+// receiving without the server.
 func (c *Calls) Total(stage view.RPCStage) float64 {
-	of := func(stage view.RPCStage) float64 { return c.Stages[stage].Sum() }
+	sum := func(stage view.RPCStage) float64 { return c.Stages[stage].Sum() }
 	switch stage {
 	case view.RPCUnattributed:
-		return max(0, c.Took.Sum()-of(view.RPCSerialize)-of(view.RPCSend)-of(view.RPCReceive)-of(view.RPCDeserialize))
+		return max(0, c.Took.Sum()-sum(view.RPCSerialize)-sum(view.RPCSend)-sum(view.RPCReceive)-sum(view.RPCDeserialize))
 	case view.RPCTransport:
-		return of(view.RPCSend) + of(view.RPCReceive) - of(view.RPCServer)
+		return sum(view.RPCSend) + sum(view.RPCReceive) - sum(view.RPCServer)
 	}
-	return of(stage)
+	return sum(stage)
 }
 
 // Logs returns the logs of calls, by file.
@@ -96,19 +96,19 @@ func (d *Passes) Logs() []*CallLog {
 	return d.logs.rows(func(a, b *CallLog) int { return cmp.Compare(a.File, b.File) })
 }
 
-// call adds an RPC to the sums of the job and of its log. Where the numbers of the log's calls have begun anew, the calls before were a warm-up: the log's sums
-// begin anew, too, and a call of an earlier block that comes late only counts as warm-up.
-func (d *Digest) call(s ptrace.Span, res *resource) {
+// addCall adds an RPC to the sums of the job and of its log. Where the call numbers of a log restart, the calls before were a warm-up: the sums of the log
+// restart too. A call of an earlier block that comes late only counts as warm-up.
+func (d *Digest) addCall(s ptrace.Span, res *resource) {
 	ps := &d.Passes
 	v := &ps.c
 	v.Read(s, &res.Resource)
 	at, _ := d.places.find(s.TraceID(), view.KindPass) // a pass is one record: its first span has the place
 	file := cmp.Or(res.file, at.file)
-	log := ps.logs.of(file, Other, mostLogs, func(file string) (string, *CallLog) {
-		file = text(file)
+	log := ps.logs.findOrMake(file, Other, mostLogs, func(file string) (string, *CallLog) {
+		file = shortText(file)
 		return file, &CallLog{File: file, Transports: map[string]int{}}
 	})
-	ps.log, ps.stated = log, v.Took == v.Took // not NaN: a call with its time as an attribute has those of its stages too
+	ps.log, ps.stated = log, v.Took == v.Took // not NaN: then the call has the times of its stages as attributes, too
 	if at.block > log.block {
 		*log = CallLog{File: log.File, Transports: log.Transports, WarmUp: log.WarmUp + log.Took.Count(), block: at.block}
 	}
@@ -126,7 +126,7 @@ func (d *Digest) call(s ptrace.Span, res *resource) {
 	log.add(s, v, res)
 }
 
-// add adds a call: of an incomplete one the number alone. The time of a call is an attribute, else the length of the span.
+// add adds a call; an incomplete call is only counted. The time of a call is an attribute, else the length of the span.
 func (c *Calls) add(s ptrace.Span, v *view.Call, res *resource) {
 	if v.Incomplete {
 		c.Incomplete++
@@ -134,7 +134,7 @@ func (c *Calls) add(s ptrace.Span, v *view.Call, res *resource) {
 	}
 	took := v.Took
 	if took != took { // NaN
-		took = length(s)
+		took = spanSeconds(s)
 	}
 	if took == 1e-9 { // spans.Batch makes a call without duration 1 ns long
 		took = 0
@@ -147,23 +147,23 @@ func (c *Calls) add(s ptrace.Span, v *view.Call, res *resource) {
 		c.Stages[stage].Add(x)
 	}
 	c.Stages[RPCOffline].Add(v.Offline)
-	m := c.methods.of(v.Method, Other, mostDistributed, func(name string) (string, *Method) {
-		name = text(name)
+	m := c.methods.findOrMake(v.Method, Other, mostDistributed, func(name string) (string, *Method) {
+		name = shortText(name)
 		return name, &Method{Name: name}
 	})
 	m.Took.Add(took)
 	m.Sent.Add(v.RequestSize)
 	m.Received.Add(v.ResponseSize)
-	if of := c.Slowest.add(mostShown, took, s, res); of != nil {
-		of.fill(s, v, m, took)
+	if call := c.Slowest.add(mostShown, took, s, res); call != nil {
+		call.set(s, v, m, took)
 	}
-	if of := c.Largest.add(mostShown, orZero(v.RequestSize)+orZero(v.ResponseSize), s, res); of != nil {
-		of.fill(s, v, m, took)
+	if call := c.Largest.add(mostShown, orZero(v.RequestSize)+orZero(v.ResponseSize), s, res); call != nil {
+		call.set(s, v, m, took)
 	}
 }
 
-// fill sets the details of one of the slowest or largest calls.
-func (c *Call) fill(s ptrace.Span, v *view.Call, m *Method, took float64) {
+// set sets the details of one of the slowest or largest calls.
+func (c *Call) set(s ptrace.Span, v *view.Call, m *Method, took float64) {
 	*c = Call{
 		ID: v.ID, Method: m.Name, Took: took, Sent: v.RequestSize, Received: v.ResponseSize, Throughput: v.Throughput, parent: s.ParentSpanID(),
 	}
@@ -174,7 +174,7 @@ func (c *Call) fill(s ptrace.Span, v *view.Call, m *Method, took float64) {
 	c.Stages[RPCOffline] = v.Offline
 }
 
-// stageOf returns the stage of a call's part; false for rpc.unattributed, the rest that Calls.Total makes of all others.
+// stageOf returns the stage of a part of a call; false for rpc.unattributed, which Calls.Total computes from the others.
 func stageOf(s ptrace.Span) (view.RPCStage, bool) {
 	switch s.Name() {
 	case spans.SpanRPCSerialize:
@@ -193,34 +193,34 @@ func stageOf(s ptrace.Span) (view.RPCStage, bool) {
 	return 0, false
 }
 
-// part adds the span of a stage to the call before: the spans below a call follow the call's.
-func (d *Passes) part(s ptrace.Span, _ *resource) {
+// addPart adds the span of a stage to the call before: the spans below a call follow the span of the call.
+func (d *Passes) addPart(s ptrace.Span, _ *resource) {
 	stage, ok := stageOf(s)
 	if !ok || d.stated {
 		return
 	}
-	took := length(s)
-	d.Calls.stage(stage, took, s)
+	took := spanSeconds(s)
+	d.Calls.addStage(stage, took, s)
 	if d.log != nil {
-		d.log.stage(stage, took, s)
+		d.log.addStage(stage, took, s)
 	}
 }
 
-// stage adds the time of a stage to the distribution and, where the call is one of the slowest or largest, to the call's details. The server's span is below
-// that of the receive stage, if there is one. Offline work is beside the call, and ends where the call begins. All others are below the call's span.
-func (c *Calls) stage(stage view.RPCStage, took float64, s ptrace.Span) {
-	c.Stages[stage].Add(took)
+// addStage adds the time of a stage to the distribution and, if the call is one of the slowest or largest, to the details of the call. The span of the server
+// is below the receive stage, if there is one. Offline work is beside the call, and ends where the call begins. Other stages are below the call.
+func (c *Calls) addStage(addStage view.RPCStage, took float64, s ptrace.Span) {
+	c.Stages[addStage].Add(took)
 	parent := s.ParentSpanID()
 	for _, top := range [...]Top[Call]{c.Slowest, c.Largest} {
 		for i := range top {
 			r := &top[i]
 			is := r.Span == parent || r.Of.receive == parent
-			if stage == RPCOffline {
+			if addStage == RPCOffline {
 				is = r.Of.parent == parent && r.Start == int64(s.EndTimestamp())
 			}
 			if is && r.Trace == s.TraceID() {
-				r.Of.Stages[stage] = took
-				if stage == view.RPCReceive {
+				r.Of.Stages[addStage] = took
+				if addStage == view.RPCReceive {
 					r.Of.receive = s.SpanID()
 				}
 			}

@@ -35,22 +35,22 @@ type Noted struct {
 // mostNotes bounds the facts about a cost; further ones are left out.
 const mostNotes = 16
 
-// note adds the fact about a cause in a window, if any.
-func (c *Cost) note(of *view.Cause) {
-	if of.Note == "" {
+// addNote adds the note about a cause in a window, if any.
+func (c *Cost) addNote(cause *view.Cause) {
+	if cause.Note == "" {
 		return
 	}
-	i := slices.IndexFunc(c.notes, func(n Noted) bool { return n.Text == of.Note })
+	i := slices.IndexFunc(c.notes, func(n Noted) bool { return n.Text == cause.Note })
 	if i < 0 {
 		if len(c.notes) == mostNotes {
 			return
 		}
-		i, c.notes = len(c.notes), append(c.notes, Noted{Text: text(of.Note)})
+		i, c.notes = len(c.notes), append(c.notes, Noted{Text: shortText(cause.Note)})
 	}
-	c.notes[i].Time.Add(of.Seconds)
+	c.notes[i].Time.Add(cause.Seconds)
 }
 
-// Note returns the fact with the most time, and its share of the time of the cost; "": none.
+// Note returns the note with the most time, and its share of the time of the cost; "": no note.
 func (c *Cost) Note() (text string, share float64) {
 	most := 0.0
 	for i := range c.notes {
@@ -71,23 +71,23 @@ type Reason struct {
 // mostReasons bounds the reasons of a cost; further ones are left out.
 const mostReasons = 16
 
-// because notes why a part of the time was not explained; nothing without a reason, and for a new reason beyond mostReasons.
-func (c *Cost) because(of *view.Cause) {
-	if of.Reason == "" {
+// addReason adds the reason why a part of the time was not explained; nothing without a reason, or for a new reason beyond mostReasons.
+func (c *Cost) addReason(cause *view.Cause) {
+	if cause.Reason == "" {
 		return
 	}
-	i := slices.IndexFunc(c.reasons, func(r Reason) bool { return r.Of == of.Reason })
+	i := slices.IndexFunc(c.reasons, func(r Reason) bool { return r.Of == cause.Reason })
 	if i < 0 {
 		if len(c.reasons) == mostReasons {
 			return
 		}
-		i, c.reasons = len(c.reasons), append(c.reasons, Reason{Of: text(of.Reason)})
+		i, c.reasons = len(c.reasons), append(c.reasons, Reason{Of: shortText(cause.Reason)})
 	}
-	c.reasons[i].Time.Add(of.Seconds)
-	c.reasons[i].Apart = max(c.reasons[i].Apart, orZero(of.ClocksApart))
+	c.reasons[i].Time.Add(cause.Seconds)
+	c.reasons[i].Apart = max(c.reasons[i].Apart, orZero(cause.ClocksApart))
 }
 
-// Reasons are why the logs do not explain the cost, the dearest first.
+// Reasons returns why the logs do not explain the cost, the reason with the most time first.
 func (c *Cost) Reasons() []Reason {
 	return slices.SortedFunc(slices.Values(c.reasons), func(a, b Reason) int {
 		return cmp.Or(cmp.Compare(b.Time.Sum(), a.Time.Sum()), cmp.Compare(a.Of, b.Of))
@@ -111,20 +111,20 @@ type blame struct {
 // mostCauses bounds the causes of a kind of window counted separately.
 const mostCauses = 256
 
-// causes adds the causes that a breakdown names for a slow window. Beyond mostCauses, further causes count as Other.
-func (w *Window) causes(s ptrace.Span, b *view.Breakdown, res *resource) {
+// addCauses adds the causes that a breakdown names for a slow window. Beyond mostCauses, further causes count as Other.
+func (w *Window) addCauses(s ptrace.Span, b *view.Breakdown, res *resource) {
 	for c := range view.Causes(s) {
-		cost := w.costs.of(blame{c.Part, c.Rank, c.Host}, blame{part: Other}, mostCauses, func(k blame) (blame, *Cost) {
-			k.part, k.host = text(k.part), text(k.host)
+		cost := w.costs.findOrMake(blame{c.Part, c.Rank, c.Host}, blame{part: Other}, mostCauses, func(k blame) (blame, *Cost) {
+			k.part, k.host = shortText(k.part), shortText(k.host)
 			return k, &Cost{Part: k.part, Rank: k.rank, Host: k.host}
 		})
 		cost.Windows++
 		cost.Time.Add(c.Seconds)
 		cost.Devices.Add(c.Cost)
-		cost.because(&c)
-		cost.note(&c)
-		if of := cost.Dearest.add(mostShown, c.Seconds, s, res); of != nil {
-			*of = Blamed{b.Iteration, text(c.Comm), text(c.Operation), text(c.Note)}
+		cost.addReason(&c)
+		cost.addNote(&c)
+		if dearest := cost.Dearest.add(mostShown, c.Seconds, s, res); dearest != nil {
+			*dearest = Blamed{b.Iteration, shortText(c.Comm), shortText(c.Operation), shortText(c.Note)}
 		}
 	}
 }
@@ -142,23 +142,24 @@ func (w *Window) Costs() []*Cost {
 // places are where the records of the last windows stand in their logs: a breakdown is derived of several logs, and stands in none.
 type places struct {
 	by    map[uint64]int32 // indices in ring, by placeKey
-	ring  []noted          // the last mostPlaces, in the order of coming
+	ring  []storedPlace    // the last mostPlaces, in the order of coming
 	next  int              // index in a full ring of the oldest, to be replaced
 	files []string         // by number
 	known map[string]int32 // numbers of files
 }
 
-// noted is a place without pointers, which the garbage collector need not scan.
-type noted struct {
+// storedPlace is a place without pointers, which the garbage collector need not scan.
+type storedPlace struct {
 	key    uint64
 	file   int32 // number in files
 	offset int64 // By, of the record's first line
 	block  int64 // of a pass, see place
 }
 
-// placeKey hashes a trace and a kind of log (KindStep, KindFunction, KindPass): the logs of a trace are read in parallel, and any may come first.
-func placeKey(trace pcommon.TraceID, of view.Kind) uint64 {
-	return spans.IDHash(trace, pcommon.SpanID{byte(of)})
+// placeKey returns a hash of a trace and a kind of log (KindStep, KindFunction, KindPass). The kind is part of the key because the logs of a trace are read in
+// parallel, and any may come first.
+func placeKey(trace pcommon.TraceID, kind view.Kind) uint64 {
+	return spans.IDHash(trace, pcommon.SpanID{byte(kind)})
 }
 
 // place is where a record stands.
@@ -171,21 +172,21 @@ type place struct {
 // mostPlaces is how many windows are remembered until their breakdown comes.
 const mostPlaces = 1 << 16
 
-// note notes the place of a trace's record in logs of a kind: of several records the first, by file and offset. first: the trace is new among logs
-// of the kind. Without a place in the span, nothing is noted.
-func (p *places) note(s ptrace.Span, res *resource, of view.Kind, block int64) (first bool) {
+// note records the place of a record of a trace, in logs of a kind: of several records the first, by file and offset. It reports whether the trace is new among
+// logs of the kind (first). Without a place in the span, nothing is recorded.
+func (p *places) note(s ptrace.Span, res *resource, kind view.Kind, block int64) (first bool) {
 	if p == nil || res.offset < 0 {
 		return false
 	}
-	k := placeKey(s.TraceID(), of)
+	k := placeKey(s.TraceID(), kind)
 	i, again := p.by[k]
 	if again {
 		if was := &p.ring[i]; cmp.Or(cmp.Compare(p.files[was.file], res.file), cmp.Compare(was.offset, res.offset)) > 0 {
-			*was = noted{k, p.number(res.file), res.offset, block}
+			*was = storedPlace{k, p.number(res.file), res.offset, block}
 		}
 		return false
 	}
-	now := noted{k, p.number(res.file), res.offset, block}
+	now := storedPlace{k, p.number(res.file), res.offset, block}
 	if len(p.ring) < mostPlaces {
 		i = int32(len(p.ring))
 		p.ring = append(p.ring, now)
@@ -202,7 +203,7 @@ func (p *places) note(s ptrace.Span, res *resource, of view.Kind, block int64) (
 	return true
 }
 
-// number returns the index of file in files; a new file is added.
+// number returns the number of a file: its index in p.files, where a new file is added.
 func (p *places) number(file string) int32 {
 	n, ok := p.known[file]
 	if !ok {
@@ -215,12 +216,12 @@ func (p *places) number(file string) int32 {
 	return n
 }
 
-// find returns the first record of a trace, in logs of the first kind with one.
-func (p *places) find(trace pcommon.TraceID, of ...view.Kind) (at place, ok bool) {
+// find returns the place of the record of a trace, in logs of the first of the given kinds that has one; false: none.
+func (p *places) find(trace pcommon.TraceID, kinds ...view.Kind) (at place, ok bool) {
 	if p == nil {
 		return place{}, false
 	}
-	for _, kind := range of {
+	for _, kind := range kinds {
 		if i, ok := p.by[placeKey(trace, kind)]; ok {
 			n := &p.ring[i]
 			return place{p.files[n.file], n.offset, n.block}, true

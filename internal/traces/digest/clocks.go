@@ -33,10 +33,10 @@ const (
 	mostSlowClocks = 256
 )
 
-// add adds a report.
+// add adds a report: counts it, and records the GPU with the lowest clock if slow.
 func (c *Clocks) add(s ptrace.Span, res *resource) {
-	least, rank, ok := extreme(s, "MnClk/Rnk", "MHz")
-	most, _, also := extreme(s, "MxClk/Rnk", "MHz")
+	least, rank, ok := readExtreme(s, "MnClk/Rnk", "MHz")
+	most, _, also := readExtreme(s, "MxClk/Rnk", "MHz")
 	if !ok || !also {
 		return
 	}
@@ -44,35 +44,35 @@ func (c *Clocks) add(s ptrace.Span, res *resource) {
 	if !(least > 0) || least > slowClock*most {
 		return
 	}
-	of := c.slow[rank]
-	if of == nil {
+	gpu := c.slow[rank]
+	if gpu == nil {
 		if c.slow == nil {
 			c.slow = map[int64]*SlowClock{}
 		}
 		if len(c.slow) >= mostSlowClocks {
 			return
 		}
-		of = &SlowClock{Rank: rank, Least: least + 1}
-		c.slow[rank] = of
+		gpu = &SlowClock{Rank: rank, Least: least + 1}
+		c.slow[rank] = gpu
 	}
-	of.Reports++
-	if least < of.Least {
-		of.Least, of.Others, of.At = least, most, res.at(s)
+	gpu.Reports++
+	if least < gpu.Least {
+		gpu.Least, gpu.Others, gpu.At = least, most, res.at(s)
 	}
-	if hot, who, ok := extreme(s, "MxTmp/Rnk", "C"); ok && who == rank {
-		of.Hottest = max(of.Hottest, hot)
+	if hot, who, ok := readExtreme(s, "MxTmp/Rnk", "C"); ok && who == rank {
+		gpu.Hottest = max(gpu.Hottest, hot)
 	}
 }
 
-// extreme reads a field such as "1590.00MHz/21": the value, and its rank.
-func extreme(s ptrace.Span, name, unit string) (x float64, rank int64, ok bool) {
+// readExtreme reads an attribute such as "1590.00MHz/21": a value with a unit, and the rank that has it. false: absent, or of another form.
+func readExtreme(s ptrace.Span, name, unit string) (x float64, rank int64, ok bool) {
 	value, after, _ := strings.Cut(spans.AttrText(s.Attributes(), spans.AttrTrainFieldPrefix+name), unit+"/")
 	x, isNumber := decimal.Float([]byte(value))
 	rank, err := strconv.ParseInt(after, 10, 64)
 	return x, rank, isNumber && err == nil
 }
 
-// Slow returns the GPUs with a low clock, those of most reports first.
+// Slow returns the GPUs with a low clock, the GPU with the most reports first.
 func (c *Clocks) Slow() []*SlowClock {
 	return slices.SortedFunc(maps.Values(c.slow), func(a, b *SlowClock) int {
 		return cmp.Or(cmp.Compare(b.Reports, a.Reports), cmp.Compare(a.Rank, b.Rank))

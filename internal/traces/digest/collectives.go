@@ -103,7 +103,7 @@ type Collectives struct {
 	hosts         table[string, Host]
 	links, nodes  table[[2]string, Link]
 	clock         timeAxis
-	recent        recent
+	recent        recentCollectives
 	orphans       []orphan // of the current message
 	v             view.Collective
 	rankView      view.Rank
@@ -118,21 +118,21 @@ type rankKey struct {
 	rank         int64
 }
 
-// collective adds the root span of a collective: to the sums of its communicator and operation, and of its operation in all communicators, to the communicator,
-// to the ranks that were late or have no record, and to the links. A collective that was not joined is the record of its only rank, too.
-func (d *Digest) collective(s ptrace.Span, res *resource) {
+// addCollective adds the root span of a collective: to the sums of its communicator and operation, and of its operation in all communicators, to the
+// communicator, to the ranks that were late or have no record, and to the links. A collective that was not joined is also the record of its only rank.
+func (d *Digest) addCollective(s ptrace.Span, res *resource) {
 	cs := &d.Collectives
 	v := &cs.v
 	v.Read(s)
 	k := collectiveKey{v.CommID, CommunicatorName(v), v.Operation}
-	g := cs.by.of(k, collectiveKey{"", Other, Other}, mostDistributed, func(k collectiveKey) (collectiveKey, *Collective) {
-		k = collectiveKey{text(k.id), text(k.communicator), text(k.operation)}
+	g := cs.by.findOrMake(k, collectiveKey{"", Other, Other}, mostDistributed, func(k collectiveKey) (collectiveKey, *Collective) {
+		k = collectiveKey{shortText(k.id), shortText(k.communicator), shortText(k.operation)}
 		return k, &Collective{ID: k.id, Communicator: k.communicator, Operation: k.operation}
 	})
-	all := cs.operations.of(v.Operation, Other, mostDistributed, func(name string) (string, *Collective) {
+	all := cs.operations.findOrMake(v.Operation, Other, mostDistributed, func(name string) (string, *Collective) {
 		return g.Operation, &Collective{Operation: g.Operation}
 	})
-	c := cs.communicators.of([2]string{v.CommID, k.communicator}, [2]string{"", Other}, mostDistributed, func([2]string) ([2]string, *Communicator) {
+	c := cs.communicators.findOrMake([2]string{v.CommID, k.communicator}, [2]string{"", Other}, mostDistributed, func([2]string) ([2]string, *Communicator) {
 		return [2]string{g.ID, g.Communicator}, &Communicator{ID: g.ID, Name: g.Communicator}
 	})
 	c.Collectives++
@@ -146,7 +146,7 @@ func (d *Digest) collective(s ptrace.Span, res *resource) {
 	comm := cmp.Or(g.ID, g.Communicator)
 	of := recentCollective{communicator: comm, g: g, all: all, transfer: v.TransferDuration, late: math.NaN()}
 	if last.OK && !v.Incomplete && !v.Mismatch {
-		of.late, of.last, of.host = v.Last.Late, last.N, text(v.Last.Host)
+		of.late, of.last, of.host = v.Last.Late, last.N, shortText(v.Last.Host)
 	}
 	cs.recent.put(s.SpanID(), of)
 	// Ranks and links that the collective names.
@@ -176,13 +176,13 @@ func (d *Digest) collective(s ptrace.Span, res *resource) {
 		}
 	}
 	if v.Rank.OK { // not joined: its own record
-		cs.record(s, &recentCollective{communicator: comm, g: g, all: all, transfer: math.NaN(), late: math.NaN()}, v.Rank.N, res, &view.Rank{
+		cs.addRecord(s, &recentCollective{communicator: comm, g: g, all: all, transfer: math.NaN(), late: math.NaN()}, v.Rank.N, res, &view.Rank{
 			Late: math.NaN(), Errors: v.Errors, Retries: v.Retries, BandwidthReported: v.BandwidthReported,
 		})
 	}
 }
 
-// add adds a collective. named has the names to show: those of the communicator and operation, also in the sums over all communicators.
+// add adds a collective. named has the names to show, of the communicator and operation, also when g sums over all communicators.
 func (g *Collective) add(s ptrace.Span, v *view.Collective, res *resource, named *Collective) {
 	g.Count++
 	g.Errors += orZero(v.Errors)
@@ -214,24 +214,24 @@ func (g *Collective) add(s ptrace.Span, v *view.Collective, res *resource, named
 		g.Sizes[power] = size
 	}
 	if v.Last.Rank.OK {
-		g.last(&v.Last)
+		g.countLast(&v.Last)
 	}
 	for _, of := range [...]*Instance{g.Slowest.add(mostShown, took, s, res), g.Latest.add(mostShown, v.Last.Late, s, res)} {
 		if of != nil {
 			*of = Instance{named.Communicator, named.Operation, v.Sequence, v.MessageSize, took, v.BandwidthBus, v.Last}
-			of.Last.Host = text(of.Last.Host)
+			of.Last.Host = shortText(of.Last.Host)
 		}
 	}
 }
 
-// last counts who came last. Beyond Most ranks, further ones count as Other.
-func (g *Collective) last(v *view.LateRank) {
+// countLast counts the rank that came last. Beyond Most ranks, further ones count as Other.
+func (g *Collective) countLast(v *view.LateRank) {
 	who := Who{v.Rank.N, v.Host}
 	if n, ok := g.Last[who]; ok {
 		g.Last[who] = n + 1
 		return
 	}
-	who.Host = text(who.Host)
+	who.Host = shortText(who.Host)
 	if len(g.Last) >= Most {
 		who = Who{-1, Other}
 	}
@@ -241,7 +241,7 @@ func (g *Collective) last(v *view.LateRank) {
 	g.Last[who]++
 }
 
-// LastMostOften returns the rank last most often, of several the lowest, then by host, and how often; "" if unknown.
+// LastMostOften returns the rank that was last most often (of several the lowest, then by host), and how often; "": unknown.
 func (g *Collective) LastMostOften() (who string, times int) {
 	var most Who
 	for w, n := range g.Last {
@@ -261,7 +261,7 @@ type Who struct {
 	Host string // "": not known
 }
 
-// String is for example "rank 3 on gpu-node-0".
+// String returns for example "rank 3 on gpu-node-0".
 func (w Who) String() string {
 	text := "rank " + strconv.FormatInt(w.Rank, 10)
 	if w.Host != "" {
@@ -270,8 +270,8 @@ func (w Who) String() string {
 	return text
 }
 
-// rank adds a rank's record of a collective, its parent; found: the collective is among the recent ones.
-func (d *Collectives) rank(s ptrace.Span, res *resource) (found bool) {
+// rankRecord adds the record of a rank to its parent, the collective. false: the collective is not among the recent ones.
+func (d *Collectives) rankRecord(s ptrace.Span, res *resource) (found bool) {
 	of, found := d.recent.get(s.ParentSpanID())
 	if !found {
 		return false
@@ -279,7 +279,7 @@ func (d *Collectives) rank(s ptrace.Span, res *resource) (found bool) {
 	v := &d.rankView
 	v.Read(s)
 	if v.Rank.OK {
-		d.record(s, &of, v.Rank.N, res, v)
+		d.addRecord(s, &of, v.Rank.N, res, v)
 	}
 	return true
 }
@@ -290,31 +290,31 @@ type orphan struct {
 	res  resource
 }
 
-// adopt adds the records whose collectives have come later in the same message.
-func (d *Collectives) adopt() {
+// adoptOrphans adds the records whose collectives came later in the same message.
+func (d *Collectives) adoptOrphans() {
 	for i := range d.orphans {
-		d.rank(d.orphans[i].span, &d.orphans[i].res)
+		d.rankRecord(d.orphans[i].span, &d.orphans[i].res)
 	}
 	clear(d.orphans)
 	d.orphans = d.orphans[:0]
 }
 
-// record adds the record of rank n of a collective.
-func (d *Collectives) record(s ptrace.Span, of *recentCollective, n int64, res *resource, v *view.Rank) {
-	r := d.rankOf(of.communicator, n)
+// addRecord adds the record of rank n of a collective.
+func (d *Collectives) addRecord(s ptrace.Span, col *recentCollective, n int64, res *resource, v *view.Rank) {
+	r := d.rankOf(col.communicator, n)
 	if r.Host == "" {
-		r.Host = text(cmp.Or(v.Host, res.Host))
+		r.Host = shortText(cmp.Or(v.Host, res.Host))
 	}
 	r.Records++
 	r.Until, r.Missed = max(r.Until, int64(s.EndTimestamp())), 0 // Missed counts from here on
 	r.Errors += orZero(v.Errors)
 	r.Retries += orZero(v.Retries)
 	if !v.Incomplete && v.State == "" { // completed: only the other states are written
-		took := length(s)
-		if v.Last && !math.IsNaN(of.transfer) { // the span of the last rank is drawn from the first arrival on
-			took = of.transfer
+		took := spanSeconds(s)
+		if v.Last && !math.IsNaN(col.transfer) { // the span of the last rank is drawn from the first arrival on
+			took = col.transfer
 		}
-		for _, c := range [...]*Collective{of.g, of.all} {
+		for _, c := range [...]*Collective{col.g, col.all} {
 			if took > 1e-9 { // spans.Batch makes a record without duration 1 ns long
 				c.Records.Took.Add(took)
 			}
@@ -322,34 +322,35 @@ func (d *Collectives) record(s ptrace.Span, of *recentCollective, n int64, res *
 		}
 	}
 	if !math.IsNaN(v.Late) {
-		d.wait(of, cmp.Or(v.Host, res.Host), of.late-v.Late)
+		d.addWait(col, cmp.Or(v.Host, res.Host), col.late-v.Late)
 		r.Late.Add(v.Late)
 		if operation := r.Latest.add(mostShown, v.Late, s, res); operation != nil {
-			*operation = of.g.Operation
+			*operation = col.g.Operation
 		}
-		d.clock.add(d, &r.Over, int64(s.StartTimestamp()), v.Late)
+		d.clock.addLate(d, &r.Over, int64(s.StartTimestamp()), v.Late)
 	}
 }
 
-// wait charges the wait of a rank on a host, s, to the rank that came last and, if on another host, to that host. Ranks that came last themselves wait for 0 s.
-func (d *Collectives) wait(of *recentCollective, host string, waited float64) {
+// addWait adds the time that a rank on a host waited, s, to the rank that came last and, if that rank is on another host, to its host. NaN or negative:
+// unknown.
+func (d *Collectives) addWait(c *recentCollective, host string, waited float64) {
 	if !(waited >= 0) { // or NaN: not known
 		return
 	}
-	d.rankOf(of.communicator, of.last).Waited.Add(waited)
-	if of.host == "" || host == "" {
+	d.rankOf(c.communicator, c.last).Waited.Add(waited)
+	if c.host == "" || host == "" {
 		return
 	}
-	if host != of.host {
-		d.hostOf(of.host).Waited.Add(waited)
+	if host != c.host {
+		d.hostOf(c.host).Waited.Add(waited)
 		d.hostOf(host).Others++
 	}
 }
 
-// hostOf finds or begins a host.
+// hostOf returns a host by name, made if absent.
 func (d *Collectives) hostOf(name string) *Host {
-	return d.hosts.of(name, Other, Most, func(k string) (string, *Host) {
-		k = text(k)
+	return d.hosts.findOrMake(name, Other, Most, func(k string) (string, *Host) {
+		k = shortText(k)
 		return k, &Host{Name: k}
 	})
 }
@@ -359,14 +360,14 @@ func (d *Collectives) Hosts() []*Host {
 	return d.hosts.rows(func(a, b *Host) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// rankOf finds or begins a rank of a communicator.
+// rankOf returns a rank of a communicator, made if absent.
 func (d *Collectives) rankOf(communicator string, n int64) *Rank {
-	return d.ranks.of(rankKey{communicator, n}, rankKey{Other, -1}, Most, func(k rankKey) (rankKey, *Rank) {
+	return d.ranks.findOrMake(rankKey{communicator, n}, rankKey{Other, -1}, Most, func(k rankKey) (rankKey, *Rank) {
 		return k, &Rank{Communicator: k.communicator, Rank: k.rank}
 	})
 }
 
-// linkNamed returns the link of a text like "0→8"; nil for any other text.
+// linkNamed returns the link with a name like "0→8", made if absent; nil: another form of text.
 func (d *Collectives) linkNamed(name string) *Link {
 	from, to, ok := strings.Cut(name, "→")
 	if !ok {
@@ -375,15 +376,15 @@ func (d *Collectives) linkNamed(name string) *Link {
 	return linkOf(&d.links, from, to)
 }
 
-// linkOf finds or begins a link between ranks or hosts.
+// linkOf returns a link between ranks or hosts, made if absent.
 func linkOf(in *table[[2]string, Link], from, to string) *Link {
-	return in.of([2]string{from, to}, [2]string{Other, Other}, Most, func(k [2]string) ([2]string, *Link) {
-		k = [2]string{text(k[0]), text(k[1])}
+	return in.findOrMake([2]string{from, to}, [2]string{Other, Other}, Most, func(k [2]string) ([2]string, *Link) {
+		k = [2]string{shortText(k[0]), shortText(k[1])}
 		return k, &Link{Source: k[0], Destination: k[1], Bytes: math.NaN(), Bandwidth: math.NaN()}
 	})
 }
 
-// Rows returns the collectives by communicator and operation. The id is part of the communicator's name if several share the name.
+// Rows returns the collectives by communicator and operation. If several communicators share a name, the id is added to the name.
 func (d *Collectives) Rows() []*Collective {
 	ids := map[string]map[string]bool{} // by the communicator's name
 	for k := range d.by.by {
@@ -425,7 +426,8 @@ func (d *Collectives) Ranks() []*Rank {
 // Links returns the links between ranks, in the order of their numbers.
 func (d *Collectives) Links() []*Link { return d.links.rows(orderLinks) }
 
-// Nodes returns the links between hosts. Their bandwidth is the mean over the links between ranks on them, as far as the host of each rank is known.
+// Nodes returns the links between hosts. The bandwidth of a link is the mean over the links between ranks on the two hosts, as far as the host of each rank is
+// known.
 func (d *Collectives) Nodes() []*Link {
 	hosts := map[string]string{} // by rank; "": not known, or several
 	for k, r := range d.ranks.by {
@@ -477,10 +479,10 @@ func CommunicatorName(v *view.Collective) string {
 	return cmp.Or(name, v.CommID, "-")
 }
 
-// CollectiveDuration is from the first arrival on, s.
+// CollectiveDuration returns the time of a collective from the first arrival on, s.
 func CollectiveDuration(s ptrace.Span, v *view.Collective) float64 {
 	if math.IsNaN(v.Duration) {
-		return length(s)
+		return spanSeconds(s)
 	}
 	return v.Duration
 }

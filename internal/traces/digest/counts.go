@@ -27,9 +27,9 @@ type table[K comparable, V any] struct {
 	Left  int64 // how often a key found no room
 }
 
-// of finds or begins the value of a key. Keys beyond most share the key other, and are counted in Left. begin makes a new value and a copy of the key, whose
-// texts belong to a span. The copy may be another key: cut where the key is too long, or other where another table is full.
-func (t *table[K, V]) of(k, other K, most int, begin func(k K) (K, *V)) *V {
+// findOrMake returns the value of a key. For a new key, begin makes the value and a copy of the key, whose texts belong to a span. Beyond most keys, new keys
+// share the key other, and are counted in Left. The copy may be another key: cut where the key is too long, or other where another table is full.
+func (t *table[K, V]) findOrMake(k, other K, most int, begin func(k K) (K, *V)) *V {
 	if t.last != nil && t.lastK == k {
 		return t.last
 	}
@@ -57,28 +57,28 @@ func (t *table[K, V]) of(k, other K, most int, begin func(k K) (K, *V)) *V {
 	return v
 }
 
-// rows returns the values, in order.
+// rows returns the values, sorted.
 func (t *table[K, V]) rows(order func(a, b *V) int) []*V {
 	return slices.SortedFunc(maps.Values(t.by), order)
 }
 
-// note notes a name, and returns the name to count under: of a new one a copy, cut to a limit, or beyond Most names Other.
-func note(m map[string]bool, name string) string {
+// noteName adds a name to m, and returns the name to count under: for a new name a copy, cut to a limit; beyond Most names, Other.
+func noteName(m map[string]bool, name string) string {
 	if m[name] {
 		return name
 	}
 	if len(m) >= Most {
 		name = Other
 	}
-	name = text(name)
+	name = shortText(name)
 	m[name] = true
 	return name
 }
 
-// text returns a copy of a name, cut to a limit: a reference would keep the whole message alive.
-func text(s string) string { return strings.Clone(s[:min(len(s), textLimit)]) }
+// shortText returns a copy of a name, cut to textLimit. Without the copy, the whole message would stay in memory.
+func shortText(s string) string { return strings.Clone(s[:min(len(s), textLimit)]) }
 
-// ByCount returns the keys, the highest numbers first.
+// ByCount returns the keys, the highest count first.
 func ByCount[N int | int64 | float64](m map[string]N) []string {
 	return slices.SortedFunc(maps.Keys(m), func(a, b string) int { return cmp.Or(cmp.Compare(m[b], m[a]), cmp.Compare(a, b)) })
 }

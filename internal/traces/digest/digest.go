@@ -22,8 +22,8 @@ type Digest struct {
 	Windows     Windows
 	Verdicts    Findings
 
-	places *places // where windows stand in the logs, for their breakdowns; nil: of no interest
-	kept   kept    // the budget of values; of a job unused: Jobs has one for all
+	places *places        // where windows stand in the logs, for their breakdowns; nil: of no interest
+	kept   quantileBudget // the budget of values; of a job unused: Jobs has one for all
 }
 
 // resource is the origin of the current spans, and the place of their record in a log.
@@ -35,14 +35,14 @@ type resource struct {
 	places *places // places of the windows, for a breakdown, which is in no log: see at
 }
 
-// locate reads the place of a span's record in a log. Only the first span of a record has the attributes: for the other spans found is false, and the last
-// place stays.
+// locate reads the place of a record in a log from the attributes of a span. Only the first span of a record has them: for the others found is false, and the
+// last place stays.
 func (r *resource) locate(s ptrace.Span) (found bool) {
 	for name, v := range s.Attributes().All() {
 		switch name {
 		case spans.AttrLogFile:
 			if file := v.Str(); file != r.file {
-				r.file = text(file)
+				r.file = shortText(file)
 			}
 		case spans.AttrLogOffset:
 			r.offset, found = v.Int(), true
@@ -57,10 +57,10 @@ func (d *Digest) Add(s ptrace.Span, kind view.Kind, res *view.Resource) {
 	r.locate(s)
 	d.span(s, kind, &r)
 	d.Collectives.orphans = d.Collectives.orphans[:0] // only Jobs.Batch has the rest of the message
-	d.kept.look(1, d.each)
+	d.kept.count(1, d.each)
 }
 
-// each calls f with every distribution of the digest. A new field of type Values must be added here: kept bounds the memory of those listed.
+// each calls f for every distribution of the digest. A new field of type Values must be added here: quantileBudget limits the memory of those listed.
 func (d *Digest) each(f func(*Values)) {
 	all := func(values ...*Values) {
 		for _, v := range values {
@@ -98,7 +98,7 @@ func (d *Digest) each(f func(*Values)) {
 	}
 }
 
-// Exact reports whether all quantiles are exact.
+// Exact reports whether every quantile is exact.
 func (d *Digest) Exact() bool {
 	exact := true
 	d.each(func(v *Values) { exact = exact && v.Exact() })
@@ -109,33 +109,33 @@ func (d *Digest) Exact() bool {
 func (d *Digest) span(s ptrace.Span, kind view.Kind, res *resource) {
 	switch kind {
 	case view.KindCallPart:
-		d.Passes.part(s, res)
+		d.Passes.addPart(s, res)
 	case view.KindStage:
-		d.stage(s, res)
+		d.addStage(s, res)
 	case view.KindCall:
-		d.call(s, res)
+		d.addCall(s, res)
 	case view.KindRank:
-		if !d.Collectives.rank(s, res) {
+		if !d.Collectives.rankRecord(s, res) {
 			d.Collectives.orphans = append(d.Collectives.orphans, orphan{s, *res})
 		}
 	case view.KindFunction:
-		d.function(s, res)
+		d.addFunction(s, res)
 	case view.KindCollective:
-		d.collective(s, res)
+		d.addCollective(s, res)
 	case view.KindStep:
-		d.step(s, res)
+		d.addStep(s, res)
 	case view.KindPart:
-		d.Steps.part(s, res)
+		d.Steps.addPart(s, res)
 	case view.KindRanks, view.KindEvaluation:
-		d.beside(s, kind, res)
+		d.ranksOrEvaluation(s, kind, res)
 	case view.KindPass, view.KindSession, view.KindCalls:
-		d.group(s, kind, res)
+		d.addGroup(s, kind, res)
 	case view.KindBreakdown:
-		d.breakdown(s, res)
+		d.addBreakdown(s, res)
 	}
 }
 
-// length returns the length of a span, s; 0 for an end before the start.
-func length(s ptrace.Span) float64 {
+// spanSeconds returns the length of a span, s; 0: the end is before the start.
+func spanSeconds(s ptrace.Span) float64 {
 	return float64(max(0, int64(s.EndTimestamp()-s.StartTimestamp()))) / 1e9
 }

@@ -25,8 +25,8 @@ type Ends struct {
 	EventsLeft int64   // number of events beyond mostEvents
 
 	ranks    map[int64]string // the ranks with steps, each with its first log; at most mostStepping
-	latest   latest           // of all logs
-	latestOf map[string]*latest
+	latest   lastSteps        // of all logs
+	latestOf map[string]*lastSteps
 	summary  *summary // the latest; nil: no log has one
 }
 
@@ -37,7 +37,7 @@ type summary struct {
 	madeUp bool
 }
 
-// AddEnd adds a span's evidence of the end of its run: an event, or a later step.
+// AddEnd adds what a span says about the end of its run: an event, a summary, or a later step. Other spans are ignored.
 func (d *Ends) AddEnd(s ptrace.Span, kind view.Kind, res *view.Resource) {
 	if kind != view.KindEvent && kind != view.KindStep && kind != view.KindSummary {
 		return
@@ -47,29 +47,29 @@ func (d *Ends) AddEnd(s ptrace.Span, kind view.Kind, res *view.Resource) {
 	madeUp := res.TimeSource == spans.TimeSynthetic
 	switch kind {
 	case view.KindEvent:
-		d.event(s, &r)
+		d.addEvent(s, &r)
 	case view.KindStep:
-		d.stepped(s, &r, madeUp)
+		d.noteStep(s, &r, madeUp)
 	default:
-		d.summed(s, &r, madeUp)
+		d.noteSummary(s, &r, madeUp)
 	}
 }
 
-// summed takes note of a trainer's record of the whole run.
-func (d *Ends) summed(s ptrace.Span, res *resource, madeUp bool) {
+// noteSummary records the latest summary that a trainer wrote about the whole run. madeUp: its time is not from a clock.
+func (d *Ends) noteSummary(s ptrace.Span, res *resource, madeUp bool) {
 	if end := int64(s.EndTimestamp()); d.summary == nil || end > d.summary.end {
 		d.summary = &summary{res.at(s), end, madeUp}
 	}
 }
 
-// Finished returns the record of the whole run that its trainer logged at the end of training. false: no log has one, or steps came after.
+// Finished returns the place of the summary of the whole run that its trainer logged at the end of training. false: no log has one, or steps came after.
 func (d *Ends) Finished() (at At, ok bool) {
 	if d.summary == nil {
 		return At{}, false
 	}
 	at = d.summary.At
-	if of := d.latestOf[at.File]; of != nil && at.Offset >= 0 { // a document has all its records at one place
-		return at, of.offsets[0] < at.Offset || of.offsets[0] == at.Offset && of.times[0] <= d.summary.end
+	if steps := d.latestOf[at.File]; steps != nil && at.Offset >= 0 { // a document has all its records at one place
+		return at, steps.offsets[0] < at.Offset || steps.offsets[0] == at.Offset && steps.times[0] <= d.summary.end
 	}
 	return at, !d.summary.madeUp && d.latest.times[0] > 0 && d.latest.times[0] <= d.summary.end
 }
@@ -80,8 +80,8 @@ func (d *Ends) Stepped() bool { return d.latest.times[0] > 0 || len(d.latestOf) 
 // mostEvents bounds the events of a job: of 10,000 ranks that die of one cause, each has a few lines.
 const mostEvents = 100_000
 
-// event keeps an event with its place, and its time if that is not made up. Events beyond mostEvents are only counted.
-func (d *Ends) event(s ptrace.Span, res *resource) {
+// addEvent keeps an event with its place, and its time unless made up. Events beyond mostEvents are only counted.
+func (d *Ends) addEvent(s ptrace.Span, res *resource) {
 	if len(d.Events) >= mostEvents {
 		d.EventsLeft++
 		return
@@ -99,14 +99,14 @@ func (d *Ends) event(s ptrace.Span, res *resource) {
 	d.Events = append(d.Events, e)
 }
 
-// goesOn is the number of steps behind an event that prove that the run went on: ranks unaware of an end may finish a step, and log another.
-const goesOn = 3
+// stepsAfterEnd is the number of steps behind an event that prove that the run went on: ranks unaware of an end may finish a step, and log another.
+const stepsAfterEnd = 3
 
-// latest are the places and times of the last steps of a log, the last one first.
-type latest struct{ offsets, times [goesOn]int64 }
+// lastSteps are the places and times of the last steps of a log, the last one first.
+type lastSteps struct{ offsets, times [stepsAfterEnd]int64 }
 
-// note puts a value into a list of the largest.
-func (l *latest) note(list *[goesOn]int64, v int64) {
+// insert puts a value into a list of the largest, in order.
+func (l *lastSteps) insert(list *[stepsAfterEnd]int64, v int64) {
 	for i, old := range list {
 		if v > old { // the others move on by one
 			v, list[i] = old, v
@@ -114,32 +114,32 @@ func (l *latest) note(list *[goesOn]int64, v int64) {
 	}
 }
 
-// stepped takes note of a step: of its time, unless made up, and of its place in its log.
-func (d *Ends) stepped(s ptrace.Span, res *resource, madeUp bool) {
+// noteStep records a step: its time, unless made up, its rank, and its place in its log.
+func (d *Ends) noteStep(s ptrace.Span, res *resource, madeUp bool) {
 	if !madeUp {
-		d.latest.note(&d.latest.times, int64(s.StartTimestamp()))
+		d.latest.insert(&d.latest.times, int64(s.StartTimestamp()))
 	}
 	if res.file == "" || res.offset < 0 {
 		return
 	}
-	d.ranked(s, res)
-	of := d.latestOf[res.file]
-	if of == nil {
+	d.noteRank(s, res)
+	steps := d.latestOf[res.file]
+	if steps == nil {
 		if d.latestOf == nil {
-			d.latestOf = make(map[string]*latest)
+			d.latestOf = make(map[string]*lastSteps)
 		}
-		of = new(latest)
-		d.latestOf[res.file] = of
+		steps = new(lastSteps)
+		d.latestOf[res.file] = steps
 	}
-	of.note(&of.offsets, res.offset)
-	of.note(&of.times, int64(s.StartTimestamp()))
+	steps.insert(&steps.offsets, res.offset)
+	steps.insert(&steps.times, int64(s.StartTimestamp()))
 }
 
 // mostStepping bounds the ranks with steps.
 const mostStepping = 20_000
 
-// ranked takes note of the rank of a step.
-func (d *Ends) ranked(s ptrace.Span, res *resource) {
+// noteRank records the rank of a step, with its log.
+func (d *Ends) noteRank(s ptrace.Span, res *resource) {
 	rank := res.Rank
 	if v, ok := s.Attributes().Get(spans.AttrRank); ok {
 		rank = view.IntOf(v)
@@ -153,10 +153,10 @@ func (d *Ends) ranked(s ptrace.Span, res *resource) {
 	d.ranks[rank.N] = res.file
 }
 
-// Ranks returns the ranks with steps, each with its log; empty: the logs tell no ranks. Not to be changed.
+// Ranks returns the ranks with steps, each with its log; empty: the logs do not name ranks. The caller must not change the map.
 func (d *Ends) Ranks() map[int64]string { return d.ranks }
 
-// Tell notes in a ledger that the job was ended from outside: later steps are of another attempt.
+// Tell records in a ledger that the job was ended from outside: later steps are of another attempt.
 func (d *Ends) Tell(l *account.Ledger) {
 	for i := range d.Events {
 		switch e := &d.Events[i]; events.Class(e.Class) {
@@ -168,10 +168,11 @@ func (d *Ends) Tell(l *account.Ledger) {
 	}
 }
 
-// WentOn reports whether goesOn steps came after an event: by their places where the event's log has as many, else by the times of the steps of all logs.
+// WentOn reports whether stepsAfterEnd steps came after an event: by their offsets, if the log of the event has as many steps, else by the times of the steps
+// of every log.
 func (d *Ends) WentOn(e *Event) bool {
-	if of := d.latestOf[e.File]; of != nil && e.Offset >= 0 && of.offsets[goesOn-1] > 0 {
-		return of.offsets[goesOn-1] > e.Offset
+	if steps := d.latestOf[e.File]; steps != nil && e.Offset >= 0 && steps.offsets[stepsAfterEnd-1] > 0 {
+		return steps.offsets[stepsAfterEnd-1] > e.Offset
 	}
-	return e.Time != 0 && d.latest.times[goesOn-1] > e.Time
+	return e.Time != 0 && d.latest.times[stepsAfterEnd-1] > e.Time
 }

@@ -22,14 +22,14 @@ type FunctionSums struct {
 	Total, Get, Compute, Put float64 // s
 }
 
-// Ratio returns a share of the summed time, as in verl's analyser; NaN if undefined.
+// Ratio returns a time as a share of the total time, as in verl's analyser; NaN: the total is 0.
 func (s *FunctionSums) Ratio(seconds float64) float64 { return seconds / s.Total }
 
-// Mean returns the mean of a summed time, s; NaN where no call is complete.
+// Mean returns the mean of a summed time per call, s; NaN: no call is complete.
 func (s *FunctionSums) Mean(seconds float64) float64 { return seconds / float64(s.Calls) }
 
-// plus adds the sums of another function.
-func (s *FunctionSums) plus(o *FunctionSums) {
+// add adds the sums of another function.
+func (s *FunctionSums) add(o *FunctionSums) {
 	s.Calls, s.Incomplete, s.WithoutID = s.Calls+o.Calls, s.Incomplete+o.Incomplete, s.WithoutID+o.WithoutID
 	s.Total, s.Get, s.Compute, s.Put = s.Total+o.Total, s.Get+o.Get, s.Compute+o.Compute, s.Put+o.Put
 }
@@ -45,7 +45,7 @@ type Function struct {
 	Verdicts
 }
 
-// Sums returns the sums over the calls.
+// Sums returns the sums over the calls of the function.
 func (f *Function) Sums() FunctionSums {
 	return FunctionSums{
 		Name: f.Name, Calls: int(f.Took.Count()), Incomplete: f.Incomplete, WithoutID: f.WithoutID,
@@ -65,7 +65,7 @@ type Operation struct {
 	Verdicts
 }
 
-// Overall returns all bytes by their time, By/s; NaN if no size is known.
+// Overall returns the throughput: bytes by the time of the operations whose size is known, By/s; NaN: no size is known.
 func (o *Operation) Overall() float64 { return o.Size.Sum() / o.moving.value() }
 
 // Functions are the TransferQueue functions.
@@ -73,10 +73,10 @@ type Functions struct {
 	Traces     int64 // with calls; 0 if the places of records are unknown
 	by         table[string, Function]
 	operations map[spans.TQStage]*Operation
-	high       int                   // calls above highOverhead
-	hosts      map[string]bool       // of all calls
-	highHosts  map[string]bool       // of the calls above highOverhead
-	unmeasured map[spanKey]*measured // calls that wait for their stages
+	high       int                         // calls above highOverhead
+	hosts      map[string]bool             // of all calls
+	highHosts  map[string]bool             // of the calls above highOverhead
+	unmeasured map[spanKey]*unmeasuredCall // calls that wait for their stages
 	repeats    repeats
 	v          view.Function // the call read last
 	stage      view.Stage    // the stage read last
@@ -88,8 +88,8 @@ type spanKey struct {
 	span  pcommon.SpanID
 }
 
-// measured is a call without train_perf's shares of all stages: its time is taken from the stages' spans.
-type measured struct {
+// unmeasuredCall is a call without train_perf's shares of all stages: its time is taken from the stages' spans.
+type unmeasuredCall struct {
 	f      *Function
 	host   string
 	took   float64 // s
@@ -101,17 +101,17 @@ type measured struct {
 // mostUnmeasured bounds the calls that wait for their stages.
 const mostUnmeasured = 4096
 
-// function finds or begins a function, by name.
+// function returns a function by name, made if absent.
 func (d *Functions) function(name string) *Function {
-	return d.by.of(name, Other, mostDistributed, func(name string) (string, *Function) {
-		name = text(name)
+	return d.by.findOrMake(name, Other, mostDistributed, func(name string) (string, *Function) {
+		name = shortText(name)
 		return name, &Function{Name: name}
 	})
 }
 
-// function adds the span of a TransferQueue call. The time of the stages is that of train_perf's shares, rounded to ns; a stage without a share is taken from
-// its span, which comes later (measure).
-func (d *Digest) function(s ptrace.Span, res *resource) {
+// addFunction adds the span of a TransferQueue call. The time of a stage is train_perf's share, rounded to ns; for a stage without a share it is taken from the
+// span of the stage, which comes later (measureStage).
+func (d *Digest) addFunction(s ptrace.Span, res *resource) {
 	fs := &d.Functions
 	v := &fs.v
 	v.Read(s)
@@ -127,15 +127,15 @@ func (d *Digest) function(s ptrace.Span, res *resource) {
 	if fs.hosts == nil {
 		fs.hosts, fs.highHosts = map[string]bool{}, map[string]bool{}
 	}
-	host = note(fs.hosts, host)
+	host = noteName(fs.hosts, host)
 	if v.Overhead > highOverhead {
-		fs.isHigh(host)
+		fs.countHigh(host)
 	}
 	if v.Incomplete { // without a time
 		f.Incomplete++
 		return
 	}
-	took := length(s)
+	took := spanSeconds(s)
 	f.Took.Add(took)
 	f.Overhead.Add(v.Overhead)
 	if pid := f.Slowest.add(mostShown, took, s, res); pid != nil {
@@ -149,39 +149,39 @@ func (d *Digest) function(s ptrace.Span, res *resource) {
 		}
 	}
 	if known == [3]bool{true, true, true} {
-		fs.repeats.call(s, v, f.Name, took, res)
+		fs.repeats.addCall(s, v, f.Name, took, res)
 		return
 	}
 	if fs.unmeasured == nil || len(fs.unmeasured) == mostUnmeasured { // full of calls that have their stages by now, or will not get any
-		fs.unmeasured = map[spanKey]*measured{}
+		fs.unmeasured = map[spanKey]*unmeasuredCall{}
 	}
-	m := &measured{f: f, host: host, took: took, known: known, judged: !math.IsNaN(v.Overhead)}
+	m := &unmeasuredCall{f: f, host: host, took: took, known: known, judged: !math.IsNaN(v.Overhead)}
 	fs.unmeasured[spanKey{s.TraceID(), s.SpanID()}] = m
 	for _, stage := range [...]spans.TQStage{spans.TQGet, spans.TQPut} {
 		if known[stage] {
-			fs.queued(m, v.Share[stage]*took)
+			fs.addQueueTime(m, v.Share[stage]*took)
 		}
 	}
 }
 
-// queued adds the time of a get or a put, s, to a call. The call is above highOverhead from the time on that lifts get and put over the limit.
-func (d *Functions) queued(m *measured, took float64) {
+// addQueueTime adds the time of a get or a put, s, to a call. The call counts as above highOverhead when get and put together first exceed the limit.
+func (d *Functions) addQueueTime(m *unmeasuredCall, took float64) {
 	limit := highOverhead * m.took
 	wasHigh := m.queue > limit
 	m.queue += took
 	if !m.judged && !wasHigh && m.queue > limit {
-		d.isHigh(m.host)
+		d.countHigh(m.host)
 	}
 }
 
-// isHigh counts a call above highOverhead.
-func (d *Functions) isHigh(host string) {
+// countHigh counts a call above highOverhead, and its host.
+func (d *Functions) countHigh(host string) {
 	d.high++
-	note(d.highHosts, host)
+	noteName(d.highHosts, host)
 }
 
-// stage adds the span of a stage of a call (get, compute, put), or of a client operation, each kind of which has sums of its own. Other stages have none.
-func (d *Digest) stage(s ptrace.Span, res *resource) {
+// addStage adds the span of a stage of a call (get, compute, put), or of a client operation, with sums for each kind of operation. Other stages are ignored.
+func (d *Digest) addStage(s ptrace.Span, res *resource) {
 	fs := &d.Functions
 	v := &fs.stage
 	v.Read(s)
@@ -191,7 +191,7 @@ func (d *Digest) stage(s ptrace.Span, res *resource) {
 			d.countVerdicts(s, &v.Head, res, &fs.function(v.Function).Verdicts)
 		}
 		if len(fs.unmeasured) > 0 {
-			fs.measure(s, v.Stage)
+			fs.measureStage(s, v.Stage)
 		}
 		return
 	case spans.TQNone, spans.TQFunction:
@@ -206,39 +206,39 @@ func (d *Digest) stage(s ptrace.Span, res *resource) {
 		fs.operations[v.Stage] = o
 	}
 	if v.Verdicts.Len() > 0 {
-		of := []*Verdicts{&o.Verdicts}
-		if f := fs.by.by[v.Function]; f != nil { // the operation's function, if among the known
-			of = append(of, &f.Verdicts)
+		counts := []*Verdicts{&o.Verdicts}
+		if f := fs.by.by[v.Function]; f != nil { // the function of the operation, if known
+			counts = append(counts, &f.Verdicts)
 		}
-		d.countVerdicts(s, &v.Head, res, of...)
+		d.countVerdicts(s, &v.Head, res, counts...)
 	}
 	if v.Incomplete {
 		o.Incomplete++
 		return
 	}
-	took := length(s)
+	took := spanSeconds(s)
 	o.Took.Add(took)
-	fs.repeats.operation(s, v, took, res)
+	fs.repeats.addOperation(s, v, took, res)
 	if !math.IsNaN(v.Size) {
 		o.Size.Add(v.Size)
 		o.moving.add(took)
 	}
 	o.Throughput.Add(v.Throughput)
-	if of := o.Slowest.add(mostShown, took, s, res); of != nil {
-		*of = view.Stage{Stage: v.Stage, Function: text(v.Function), PID: v.PID, BatchSize: v.BatchSize, Size: v.Size, Throughput: v.Throughput}
+	if slowest := o.Slowest.add(mostShown, took, s, res); slowest != nil {
+		*slowest = view.Stage{Stage: v.Stage, Function: shortText(v.Function), PID: v.PID, BatchSize: v.BatchSize, Size: v.Size, Throughput: v.Throughput}
 	}
 }
 
-// measure adds the span of a stage to its call, if the call waits for the stage.
-func (d *Functions) measure(s ptrace.Span, stage spans.TQStage) {
+// measureStage adds the span of a stage to its call, if the call waits for this stage.
+func (d *Functions) measureStage(s ptrace.Span, stage spans.TQStage) {
 	m := d.unmeasured[spanKey{s.TraceID(), s.ParentSpanID()}]
 	if m == nil || m.known[stage] {
 		return
 	}
-	took := length(s)
+	took := spanSeconds(s)
 	m.f.Stages[stage].Add(took)
 	if stage != spans.TQCompute {
-		d.queued(m, took)
+		d.addQueueTime(m, took)
 	}
 }
 
@@ -257,17 +257,17 @@ func (d *Functions) Operations() (out []*Operation) {
 	return out
 }
 
-// Sum is over all functions.
+// Sum returns the sums over every function.
 func (d *Functions) Sum() *FunctionSums {
 	all := new(FunctionSums)
 	for _, f := range d.Rows() {
 		sums := f.Sums()
-		all.plus(&sums)
+		all.add(&sums)
 	}
 	return all
 }
 
-// High returns the number of calls with more than 30 % of their time in TransferQueue, and the host, if one of several had all of them.
+// High returns the number of calls with more than 30 % of their time in TransferQueue, and the host if all of them ran on one of several hosts; else "".
 func (d *Functions) High() (calls int, host string) {
 	if len(d.highHosts) == 1 && len(d.hosts) > 1 {
 		for host = range d.highHosts { // the only one

@@ -20,28 +20,28 @@ type HostTime struct {
 // mostHosts bounds the hosts of a log; further ones are left out.
 const mostHosts = 4096
 
-// host finds or begins the time of a host; nil: its name is not known, or there are too many.
+// host returns the time of a host, made if absent; nil: no name, or beyond mostHosts.
 func (l *Log) host(name string) *HostTime {
 	h := l.hosts[name]
 	if h == nil && name != "" && len(l.hosts) < mostHosts {
 		if l.hosts == nil {
 			l.hosts = map[string]*HostTime{}
 		}
-		h = &HostTime{Host: text(name)}
+		h = &HostTime{Host: shortText(name)}
 		l.hosts[h.Host] = h
 	}
 	return h
 }
 
-// add adds a record; h may be nil.
+// add adds a record with its time, s; h may be nil.
 func (h *HostTime) add(took float64) {
 	if h != nil && stat.Finite(took) {
 		h.Records, h.Took = h.Records+1, h.Took+took
 	}
 }
 
-// part adds a part of the last record; h may be nil.
-func (h *HostTime) part(name string, took float64) {
+// addPart adds the time of a part of the last record, s; h may be nil.
+func (h *HostTime) addPart(name string, took float64) {
 	if h == nil {
 		return
 	}
@@ -64,7 +64,7 @@ type RankTime struct {
 // mostRankTimes bounds the ranks of a log with series of their own; further ones are left out.
 const mostRankTimes = 128
 
-// rank finds or begins the time of the rank that logs a step; nil: not known, or too many.
+// rank returns the time of the rank that logs a step, made if absent; nil: unknown rank, or beyond mostRankTimes.
 func (l *Log) rank(rank view.Int, res *resource) *RankTime {
 	if !rank.OK {
 		return nil
@@ -74,14 +74,14 @@ func (l *Log) rank(rank view.Int, res *resource) *RankTime {
 		if l.ranks == nil {
 			l.ranks = map[int64]*RankTime{}
 		}
-		r = &RankTime{Rank: rank.N, Host: text(res.Host)}
+		r = &RankTime{Rank: rank.N, Host: shortText(res.Host)}
 		l.ranks[rank.N] = r
 	}
 	return r
 }
 
-// part adds a part directly below a step; r may be nil. Parts of one kind are added up.
-func (r *RankTime) part(name string, at int64, took float64) {
+// addPart adds the time of a part directly below step number at, s; r may be nil. Parts of one kind are added up.
+func (r *RankTime) addPart(name string, at int64, took float64) {
 	if r == nil {
 		return
 	}
@@ -94,7 +94,7 @@ func (r *RankTime) part(name string, at int64, took float64) {
 	}
 }
 
-// Ranks returns the times of all ranks with steps of their own, in order.
+// Ranks returns the times of the ranks that log steps, by rank.
 func (l *Log) Ranks() (all []*RankTime) {
 	for _, r := range l.ranks {
 		all = append(all, r)
@@ -103,7 +103,7 @@ func (l *Log) Ranks() (all []*RankTime) {
 	return all
 }
 
-// Hosts returns the times of all hosts, by name.
+// Hosts returns the times of the hosts, by name.
 func (l *Log) Hosts() (all []*HostTime) {
 	for _, h := range l.hosts {
 		all = append(all, h)

@@ -19,9 +19,9 @@ type Jobs struct {
 	mu sync.Mutex
 	by table[jobKey, Job]
 
-	places places // of all jobs
-	kept   kept   // likewise
-	ending bool   // see Ending
+	places places         // of all jobs
+	kept   quantileBudget // likewise
+	ending bool           // see Ending
 }
 
 // Job is a run of a job.
@@ -45,10 +45,10 @@ type Job struct {
 // jobKey is the run, else the service.
 type jobKey struct{ run, service string }
 
-// New sums up nothing yet.
+// New returns empty Jobs.
 func New() *Jobs { return new(Jobs) }
 
-// Ending sums up only the ends of runs and their collectives, for callers without need of figures.
+// Ending returns empty Jobs that sum up only the ends of runs and their collectives, for callers that need no other figures.
 func Ending() *Jobs { return &Jobs{ending: true} }
 
 // Batch adds the spans of a message.
@@ -69,13 +69,13 @@ func (j *Jobs) Batch(td ptrace.Traces) {
 		}
 	}
 	for _, job := range j.by.by {
-		job.Collectives.adopt()
+		job.Collectives.adoptOrphans()
 	}
-	j.kept.look(td.SpanCount(), j.each)
+	j.kept.count(td.SpanCount(), j.each)
 	book.Fit(j.books(), book.MostSteps)
 }
 
-// each calls f with every distribution of all jobs.
+// each calls f for every distribution of every job.
 func (j *Jobs) each(f func(*Values)) {
 	for _, job := range j.by.by {
 		job.each(f)
@@ -91,12 +91,12 @@ func (j *Jobs) each(f func(*Values)) {
 	}
 }
 
-// add adds the spans of a scope. madeUp: their times are not of a clock. ending: see Ending.
+// add adds the spans of a scope. madeUp: their times are not from a clock. ending: see Ending.
 func (j *Job) add(list ptrace.SpanSlice, res *resource, madeUp, ending bool) {
 	n := list.Len()
 	j.Spans += int64(n)
 	res.file, res.offset = "", -1
-	located := true // until a first span lacks a place: then no span has one, and none is looked for. Run spans never have one
+	located := true // false once a span lacks a place: then the other spans lack one, too. Run spans never have one
 	for i := range n {
 		s := list.At(i)
 		kind := view.KindOf(s)
@@ -104,48 +104,49 @@ func (j *Job) add(list ptrace.SpanSlice, res *resource, madeUp, ending bool) {
 			located = false
 		}
 		if kind == view.KindEvent {
-			j.event(s, res)
+			j.addEvent(s, res)
 			continue
 		}
 		switch kind {
 		case view.KindStep:
-			j.stepped(s, res, madeUp)
+			j.noteStep(s, res, madeUp)
 		case view.KindSummary:
-			j.summed(s, res, madeUp)
+			j.noteSummary(s, res, madeUp)
 		}
 		if !ending || kind == view.KindCollective || kind == view.KindRank {
 			j.span(s, kind, res)
 		}
 		if !ending {
-			j.book(s, kind, res)
+			j.addToBook(s, kind, res)
 		}
 		if !madeUp && kind != view.KindRun && kind != view.KindSummary {
-			j.lasted(s)
+			j.extendTime(s)
 		}
 	}
 }
 
-// job finds or begins the job of a resource, by run, else by service, and notes the resource's service and host. Jobs beyond mostJobs are one, Other.
+// job returns the job of a resource, by run, else by service, made if absent, and adds the service and the host of the resource. Jobs beyond mostJobs are one,
+// Other.
 func (j *Jobs) job(res *resource) *Job {
 	k := jobKey{run: res.Run}
 	if k.run == "" {
 		k.service = res.Service
 	}
-	job := j.by.of(k, jobKey{Other, Other}, mostJobs, func(k jobKey) (jobKey, *Job) {
-		k = jobKey{text(k.run), text(k.service)}
+	job := j.by.findOrMake(k, jobKey{Other, Other}, mostJobs, func(k jobKey) (jobKey, *Job) {
+		k = jobKey{shortText(k.run), shortText(k.service)}
 		return k, &Job{Run: k.run, Digest: Digest{places: &j.places}, services: map[string]bool{}, hosts: map[string]bool{}}
 	})
 	if res.Service != "" {
-		note(job.services, res.Service)
+		noteName(job.services, res.Service)
 	}
 	if res.Host != "" {
-		note(job.hosts, res.Host)
+		noteName(job.hosts, res.Host)
 	}
 	return job
 }
 
-// lasted widens the job's time by that of a span.
-func (j *Job) lasted(s ptrace.Span) {
+// extendTime extends the time of the job by that of a span.
+func (j *Job) extendTime(s ptrace.Span) {
 	start, end := int64(s.StartTimestamp()), int64(s.EndTimestamp())
 	if j.First == 0 || start < j.First {
 		j.First = start
@@ -153,14 +154,14 @@ func (j *Job) lasted(s ptrace.Span) {
 	j.Last = max(j.Last, end)
 }
 
-// Left returns how often a resource was of a job beyond the bound: such jobs are one, Other.
+// Left returns how often a resource belonged to a job beyond mostJobs: such jobs are summed up as one, Other.
 func (j *Jobs) Left() int64 { return j.by.Left }
 
-// Rows returns the jobs by start.
+// Rows returns the jobs, by start.
 func (j *Jobs) Rows() []*Job {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.kept.settle(j.each)
+	j.kept.enforce(j.each)
 	for _, job := range j.by.by {
 		job.Services, job.Hosts = slices.Sorted(maps.Keys(job.services)), slices.Sorted(maps.Keys(job.hosts))
 	}

@@ -15,7 +15,7 @@ type Late struct {
 	Sum   float64 // s
 }
 
-// Mean lateness, s; 0 if none.
+// Mean returns the mean lateness, s; 0: no value.
 func (l *Late) Mean() float64 {
 	if l.Count == 0 {
 		return 0
@@ -23,7 +23,7 @@ func (l *Late) Mean() float64 {
 	return l.Sum / float64(l.Count)
 }
 
-// plus adds the lateness of another column.
+// plus adds the values of another column.
 func (l *Late) plus(o Late) {
 	l.Count, l.Max, l.Sum = l.Count+o.Count, max(l.Max, o.Max), l.Sum+o.Sum
 }
@@ -35,28 +35,28 @@ type timeAxis struct {
 	n     int64 // columns
 }
 
-// Columns returns the columns of Rank.Over: the first begins at start, ns since 1970, and each is width ns wide. n is their number.
+// Columns returns the columns of Rank.Over: start of the first, ns since 1970, width of each, ns, and their number n.
 func (d *Collectives) Columns() (start, width int64, n int) {
 	return d.clock.first * d.clock.width, d.clock.width, int(d.clock.n)
 }
 
-// add records in row that its rank was late s late at time at (Unix ns). row must be the Over of one of d.ranks: all rows share their first column, so adding
+// addLate records in row that its rank was late s late at a time, Unix ns. row must be the Over of one of d.ranks: the rows share their first column, so adding
 // columns in front and merging columns change every row.
-func (a *timeAxis) add(d *Collectives, row *Lateness, at int64, late float64) {
+func (a *timeAxis) addLate(d *Collectives, row *Lateness, at int64, late float64) {
 	if a.width == 0 {
 		a.width = 1e6 // 1 ms
-		a.first, a.n = floor(at, a.width), 1
+		a.first, a.n = floorDiv(at, a.width), 1
 	}
-	i := floor(at, a.width)
+	i := floorDiv(at, a.width)
 	// Too many columns from the first to the last: merge them in pairs.
 	for low, high := min(i, a.first), max(i, a.first+a.n-1); high-low >= maxColumns; {
-		first := floor(a.first, 2)
+		first := floorDiv(a.first, 2)
 		for _, r := range d.ranks.by {
-			r.Over.halve(a.first)
+			r.Over.mergePairs(a.first)
 		}
-		a.n = floor(a.first+a.n-1, 2) - first + 1
+		a.n = floorDiv(a.first+a.n-1, 2) - first + 1
 		a.width, a.first = 2*a.width, first
-		i = floor(at, a.width)
+		i = floorDiv(at, a.width)
 		low, high = min(i, a.first), max(i, a.first+a.n-1)
 	}
 	// Before the first column.
@@ -69,7 +69,7 @@ func (a *timeAxis) add(d *Collectives, row *Lateness, at int64, late float64) {
 		}
 		a.first, a.n = i, a.n+int64(more)
 	}
-	// Behind the last column: a row has no columns after its rank's last value.
+	// After the last column: a row has no columns after the last value of its rank.
 	a.n = max(a.n, i-a.first+1)
 	for int64(len(*row)) <= i-a.first {
 		*row = append(*row, Late{})
@@ -77,12 +77,12 @@ func (a *timeAxis) add(d *Collectives, row *Lateness, at int64, late float64) {
 	(*row)[i-a.first].plus(Late{Count: 1, Max: float32(late), Sum: late})
 }
 
-// halve merges columns in pairs; first is the index of the first, in widths: columns 2i and 2i+1 become column i.
-func (l *Lateness) halve(first int64) {
-	from := floor(first, 2)
+// mergePairs merges columns in pairs, 2i and 2i+1 to i; first is the index of the first column, in widths.
+func (l *Lateness) mergePairs(first int64) {
+	from := floorDiv(first, 2)
 	merged := (*l)[:0]
 	for i, c := range *l {
-		if to := int(floor(first+int64(i), 2) - from); to < len(merged) {
+		if to := int(floorDiv(first+int64(i), 2) - from); to < len(merged) {
 			merged[to].plus(c)
 		} else {
 			merged = append(merged, c)
@@ -101,8 +101,8 @@ type recentCollective struct {
 	host         string      // of the last rank
 }
 
-// recent has the last collectives. Their ranks come in the same message, or in one of the next.
-type recent struct {
+// recentCollectives has the last collectives. Their ranks come in the same message, or in one of the next.
+type recentCollectives struct {
 	now, before map[pcommon.SpanID]recentCollective
 }
 
@@ -110,15 +110,15 @@ type recent struct {
 const mostRecent = 8192
 
 // put keeps a collective by the id of its span.
-func (r *recent) put(id pcommon.SpanID, c recentCollective) {
+func (r *recentCollectives) put(id pcommon.SpanID, c recentCollective) {
 	if r.now == nil || len(r.now) == mostRecent {
 		r.now, r.before = make(map[pcommon.SpanID]recentCollective, len(r.now)), r.now
 	}
 	r.now[id] = c
 }
 
-// get returns the collective of a span; false: none, or too long ago.
-func (r *recent) get(id pcommon.SpanID) (recentCollective, bool) {
+// get returns the collective with a span id; false: unknown, or too long ago.
+func (r *recentCollectives) get(id pcommon.SpanID) (recentCollective, bool) {
 	c, ok := r.now[id]
 	if !ok {
 		c, ok = r.before[id]

@@ -29,14 +29,14 @@ type gpuKey struct {
 	rank     view.Int
 }
 
-// GPUs returns the cards, by host and id.
+// GPUs returns the GPUs, by host and id.
 func (j *Job) GPUs() []*GPU {
 	return j.gpus.rows(func(a, b *GPU) int {
 		return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.Rank.Or(-1), b.Rank.Or(-1)), compareNumbers(a.ID, b.ID))
 	})
 }
 
-// Metrics adds the values of logs and drivers: samples of GPUs, and the traffic of links between ranks and hosts.
+// Metrics adds metrics of logs and drivers: samples of GPUs, and the traffic of links between ranks and hosts.
 func (j *Jobs) Metrics(md pmetric.Metrics) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -46,13 +46,13 @@ func (j *Jobs) Metrics(md pmetric.Metrics) {
 		var job *Job // nil for a resource without relevant metrics
 		for _, sm := range rm.ScopeMetrics().All() {
 			for _, m := range sm.Metrics().All() {
-				of := readers[m.Name()] // nil: no metric of interest
+				addPoint := readers[m.Name()] // nil: no metric of interest
 				if g, ok := gpuReaders[m.Name()]; ok {
-					of = g.point
-				} else if of == nil {
-					of = unitReaders[m.Name()]
+					addPoint = g.point
+				} else if addPoint == nil {
+					addPoint = unitReaders[m.Name()]
 				}
-				if of == nil {
+				if addPoint == nil {
 					continue
 				}
 				if job == nil {
@@ -60,18 +60,18 @@ func (j *Jobs) Metrics(md pmetric.Metrics) {
 				}
 				points := spans.Points(m)
 				for _, p := range points.All() {
-					of(job, p, &res)
+					addPoint(job, p, &res)
 				}
-				j.kept.look(points.Len(), j.each)
+				j.kept.count(points.Len(), j.each)
 			}
 		}
 	}
 }
 
-// GPUs adds a log's values of a GPU, like the points of Metrics. Values of no metric of gpuReaders, or of another kind, are left out.
+// GPUs adds values of a GPU from a log, as Metrics adds points. Metrics without an entry in gpuReaders, and values of another kind, are left out.
 func (j *Jobs) GPUs(v *spans.GPUValues) {
-	of, ok := gpuReaders[v.Metric]
-	otherKind := v.Label != "" && v.Label == of.attr && v.Of != of.value // such as the clock of the memory
+	reader, ok := gpuReaders[v.Metric]
+	otherKind := v.Label != "" && v.Label == reader.attr && v.Of != reader.value // such as the clock of the memory
 	if !ok || otherKind || len(v.Values) == 0 {
 		return
 	}
@@ -83,11 +83,11 @@ func (j *Jobs) GPUs(v *spans.GPUValues) {
 	if v.Rank >= 0 {
 		k.rank = view.Int{N: v.Rank, OK: true}
 	}
-	to := of.values(j.job(&res).gpu(k, "", ""))
+	to := reader.values(j.job(&res).gpu(k, "", ""))
 	for _, x := range v.Values {
 		to.Add(x)
 	}
-	j.kept.look(len(v.Values), j.each)
+	j.kept.count(len(v.Values), j.each)
 }
 
 // gpuReader reads the samples of a metric of GPUs: those whose attribute attr is absent, or has the value.
@@ -107,22 +107,22 @@ var gpuReaders = map[string]gpuReader{
 // readers read the points of a metric.
 var readers = map[string]func(j *Job, p pmetric.NumberDataPoint, res *resource){
 	spans.MetricNCCLLinkIO: func(j *Job, p pmetric.NumberDataPoint, _ *resource) {
-		if l := j.Collectives.between(p); l != nil {
-			l.moved(p)
+		if l := j.Collectives.rankLinkOf(p); l != nil {
+			l.setBytes(p)
 		}
 	},
 	spans.MetricNCCLLinkBandwidth: func(j *Job, p pmetric.NumberDataPoint, _ *resource) {
-		if l := j.Collectives.between(p); l != nil && p.Timestamp() >= l.at {
+		if l := j.Collectives.rankLinkOf(p); l != nil && p.Timestamp() >= l.at {
 			l.Bandwidth, l.at = spans.PointNumber(p), p.Timestamp()
 		}
 	},
 	spans.MetricNCCLNodeIO: func(j *Job, p pmetric.NumberDataPoint, _ *resource) {
 		from, to := spans.AttrText(p.Attributes(), spans.AttrNCCLSourceHost), spans.AttrText(p.Attributes(), spans.AttrNCCLDestHost)
-		linkOf(&j.Collectives.nodes, cmp.Or(from, Other), cmp.Or(to, Other)).moved(p)
+		linkOf(&j.Collectives.nodes, cmp.Or(from, Other), cmp.Or(to, Other)).setBytes(p)
 	},
 }
 
-// point adds a data point to its GPU. Points of other values of the reader's attribute, and of hardware other than GPUs, are left out.
+// point adds a data point to its GPU. Points of another value of the reader's attribute, and of hardware other than GPUs, are left out.
 func (r *gpuReader) point(j *Job, p pmetric.NumberDataPoint, res *resource) {
 	k := gpuKey{host: res.Host, rank: res.Rank}
 	name, model := "", ""
@@ -151,16 +151,16 @@ func (r *gpuReader) point(j *Job, p pmetric.NumberDataPoint, res *resource) {
 	r.values(j.gpu(k, name, model)).Add(spans.PointNumber(p))
 }
 
-// gpu returns a GPU; name and model are for a new one.
+// gpu returns the GPU of a key, made if absent with a name and a model.
 func (j *Job) gpu(k gpuKey, name, model string) *GPU {
-	return j.gpus.of(k, gpuKey{id: Other}, mostDistributed, func(k gpuKey) (gpuKey, *GPU) {
-		k.host, k.id = text(k.host), text(k.id)
-		return k, &GPU{Host: k.host, ID: k.id, Rank: k.rank, Name: text(name), Model: text(model)}
+	return j.gpus.findOrMake(k, gpuKey{id: Other}, mostDistributed, func(k gpuKey) (gpuKey, *GPU) {
+		k.host, k.id = shortText(k.host), shortText(k.id)
+		return k, &GPU{Host: k.host, ID: k.id, Rank: k.rank, Name: shortText(name), Model: shortText(model)}
 	})
 }
 
-// between returns the link between a point's ranks; nil for the sum of links without a series of their own, and without ranks.
-func (d *Collectives) between(p pmetric.NumberDataPoint) *Link {
+// rankLinkOf returns the link between the ranks of a point, made if absent; nil: the point has no ranks, as the sum of links without a series of their own.
+func (d *Collectives) rankLinkOf(p pmetric.NumberDataPoint) *Link {
 	from, okFrom := rankIn(p.Attributes(), spans.AttrNCCLSource)
 	to, okTo := rankIn(p.Attributes(), spans.AttrNCCLDestination)
 	if !okFrom || !okTo {
@@ -179,8 +179,8 @@ func rankIn(m pcommon.Map, name string) (string, bool) {
 	return strconv.FormatInt(n.N, 10), n.OK
 }
 
-// moved notes the bytes of a counter: the highest value is the last.
-func (l *Link) moved(p pmetric.NumberDataPoint) {
+// setBytes sets the bytes of a link from a counter: the highest value is the latest.
+func (l *Link) setBytes(p pmetric.NumberDataPoint) {
 	if x := spans.PointNumber(p); !(l.Bytes > x) { // also where Bytes is NaN
 		l.Bytes = x
 	}

@@ -23,8 +23,8 @@ type Pass struct {
 	Throughput                   float64 // By/s
 }
 
-// figures sets the figures of a pass to those of a group's span.
-func (p *Pass) figures(v *view.Group) {
+// setFigures sets the figures of a pass from the span of a group of calls.
+func (p *Pass) setFigures(v *view.Group) {
 	p.Ordinal = math.NaN()
 	if v.Ordinal.OK {
 		p.Ordinal = float64(v.Ordinal.N)
@@ -33,7 +33,7 @@ func (p *Pass) figures(v *view.Group) {
 	p.Serialize, p.Transport, p.Server = RPCShare(v, view.RPCSerialize), RPCShare(v, view.RPCTransport), RPCShare(v, view.RPCServer)
 }
 
-// RPCShare returns the share of a stage in the time of a group's calls: train_perf's if available, else from the durations. NaN: unknown.
+// RPCShare returns the share of a stage in the time of the calls of a group, 0 to 1: train_perf's share if available, else from the durations. NaN: unknown.
 func RPCShare(v *view.Group, stage view.RPCStage) float64 {
 	if !math.IsNaN(v.Share[stage]) {
 		return v.Share[stage]
@@ -57,7 +57,7 @@ type Passes struct {
 	Complete          PassFigures // of the complete passes
 	Calls             Calls       // all of the job
 	newest            []*Pass     // the newest mostSlow passes, and up to as many more
-	whole             wholeLog
+	whole             logSums
 	verdicts          Verdicts // of all passes
 	repeats           repeats
 	logs              table[string, CallLog]
@@ -80,42 +80,42 @@ func (f *PassFigures) add(p *Pass) {
 	f.Throughput.Add(p.Throughput)
 }
 
-// group adds the span of a group of calls: to the sums of the whole log, and a pass to the passes.
-func (d *Digest) group(s ptrace.Span, kind view.Kind, res *resource) {
+// addGroup adds the span of a group of calls to the sums of the log, and a pass also to the passes.
+func (d *Digest) addGroup(s ptrace.Span, kind view.Kind, res *resource) {
 	ps := &d.Passes
 	v := &ps.v
 	v.Read(s, &res.Resource)
 	d.places.note(s, res, view.KindPass, v.Block.N)
 	ps.whole.add(v)
-	var of []*Verdicts
+	var counts []*Verdicts
 	if kind == view.KindPass {
 		p := &Pass{At: res.at(s), Incomplete: v.Incomplete}
-		p.figures(v)
+		p.setFigures(v)
 		for e := range view.Verdicts(s) {
-			p.Told = append(p.Told, text(e.Title()))
+			p.Told = append(p.Told, shortText(e.Title()))
 		}
-		of = append(of, &p.Verdicts, &ps.verdicts)
+		counts = append(counts, &p.Verdicts, &ps.verdicts)
 		if ps.Count++; p.Incomplete {
 			ps.Incomplete++
 		} else {
 			ps.Complete.add(p)
-			ps.repeats.pass(v, p.At)
+			ps.repeats.addPass(v, p.At)
 		}
 		ps.newest = append(ps.newest, p)
 		if len(ps.newest) == 2*mostSlow { // sorted now and then, not for each pass
 			ps.newest = slices.Clone(ps.Newest())
 		}
 	}
-	d.countVerdicts(s, &v.Head, res, of...)
+	d.countVerdicts(s, &v.Head, res, counts...)
 }
 
-// Newest returns the newest thousand passes, by start.
+// Newest returns the newest mostSlow passes, by start.
 func (d *Passes) Newest() []*Pass {
 	slices.SortFunc(d.newest, func(a, b *Pass) int { return a.compare(&b.At) })
 	return d.newest[max(0, len(d.newest)-mostSlow):]
 }
 
-// Middle has the medians of the complete passes.
+// Middle returns the medians of the complete passes, as a pass.
 func (d *Passes) Middle() *Pass {
 	c := &d.Complete
 	return &Pass{
@@ -124,16 +124,16 @@ func (d *Passes) Middle() *Pass {
 	}
 }
 
-// Sum returns how often each verdict was passed on all passes.
+// Sum returns how often each verdict was passed, over the passes.
 func (d *Passes) Sum() Verdicts { return d.verdicts }
 
-// Whole returns the sum of the passes, the set-up and the calls of no pass: the figures that TSQP's analyze_zmq_performance.py prints for a file. Nil: only one
-// of these groups exists.
-func (d *Passes) Whole() *Pass { return d.whole.pass() }
+// Whole returns the sum of the passes, the set-up and the calls of no pass, as a pass: the figures that TSQP's analyze_zmq_performance.py prints for a file.
+// nil: the log has fewer than two groups.
+func (d *Passes) Whole() *Pass { return d.whole.asPass() }
 
-// wholeLog adds up groups of calls. A sum is unknown if any group lacks its value, but for the number of calls and the server's time: groups without are
+// logSums adds up groups of calls. A sum is unknown if any group lacks the value; only for the number of calls and the time of the server are groups without it
 // skipped.
-type wholeLog struct {
+type logSums struct {
 	groups int
 	calls  float64
 	sum    view.Group // of durations and sizes
@@ -141,8 +141,8 @@ type wholeLog struct {
 	has    bool       // a server told
 }
 
-// add adds a group.
-func (w *wholeLog) add(v *view.Group) {
+// add adds a group of calls.
+func (w *logSums) add(v *view.Group) {
 	if w.groups++; w.groups == 1 {
 		w.sum = *v
 		w.sum.Head = view.Head{} // refers to the span
@@ -167,8 +167,8 @@ func (w *wholeLog) add(v *view.Group) {
 	}
 }
 
-// pass has the sums as a pass; nil for less than two groups.
-func (w *wholeLog) pass() *Pass {
+// asPass returns the sums as a pass; nil: fewer than two groups.
+func (w *logSums) asPass() *Pass {
 	if w.groups < 2 {
 		return nil
 	}
@@ -183,6 +183,6 @@ func (w *wholeLog) pass() *Pass {
 		v.Throughput = (v.RequestSize + v.ResponseSize) / v.CallDuration
 	}
 	p := new(Pass)
-	p.figures(&v)
+	p.setFigures(&v)
 	return p
 }

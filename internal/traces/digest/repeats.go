@@ -59,30 +59,30 @@ type repeats struct {
 	n  int // entries
 }
 
-// add adds an entry to a series; nil: no room.
+// add adds an empty entry to the series of a key, made if absent, for the caller to fill; nil: no room.
 func (d *repeats) add(k RepeatKey, parts []string) *RepeatOf {
-	of := d.by[k]
-	if of == nil {
+	series := d.by[k]
+	if series == nil {
 		if len(d.by) >= mostRepeats {
 			return nil
 		}
 		if d.by == nil {
 			d.by = map[RepeatKey]*Repeats{}
 		}
-		k.Name, k.Host, k.File = text(k.Name), text(k.Host), text(k.File)
-		of = &Repeats{RepeatKey: k, Parts: parts}
-		d.by[k] = of
+		k.Name, k.Host, k.File = shortText(k.Name), shortText(k.Host), shortText(k.File)
+		series = &Repeats{RepeatKey: k, Parts: parts}
+		d.by[k] = series
 	}
 	if d.n >= mostEntries {
 		return nil
 	}
 	d.n++
-	of.entries = append(of.entries, RepeatOf{})
-	return &of.entries[len(of.entries)-1]
+	series.entries = append(series.entries, RepeatOf{})
+	return &series.entries[len(series.entries)-1]
 }
 
-// call adds a complete call of a TransferQueue function whose stages are known.
-func (d *repeats) call(s ptrace.Span, v *view.Function, name string, took float64, res *resource) {
+// addCall adds a complete call of a TransferQueue function whose stages are known.
+func (d *repeats) addCall(s ptrace.Span, v *view.Function, name string, took float64, res *resource) {
 	e := d.add(workerOf(name, v.Host, v.PID, res), callParts)
 	if e == nil {
 		return
@@ -96,8 +96,8 @@ func (d *repeats) call(s ptrace.Span, v *view.Function, name string, took float6
 	}
 }
 
-// operation adds a complete operation of the client, a GET or a PUT.
-func (d *repeats) operation(s ptrace.Span, v *view.Stage, took float64, res *resource) {
+// addOperation adds a complete operation of the client; only GET and PUT have a series.
+func (d *repeats) addOperation(s ptrace.Span, v *view.Stage, took float64, res *resource) {
 	k := workerOf(v.Stage.String(), "", v.PID, res)
 	switch v.Stage {
 	case spans.TQClientGet:
@@ -115,7 +115,7 @@ func (d *repeats) operation(s ptrace.Span, v *view.Stage, took float64, res *res
 	}
 }
 
-// workerOf returns the key of a worker's calls.
+// workerOf returns the key for the calls of a worker: by host and process, or, without a process, by the log.
 func workerOf(name, host string, pid view.Int, res *resource) RepeatKey {
 	k := RepeatKey{Name: name, Host: cmp.Or(host, res.Host), PID: pid.Or(res.PID.Or(-1))}
 	if k.PID < 0 {
@@ -124,8 +124,8 @@ func workerOf(name, host string, pid view.Int, res *resource) RepeatKey {
 	return k
 }
 
-// pass adds a complete pass.
-func (d *repeats) pass(v *view.Group, at At) {
+// addPass adds a complete pass.
+func (d *repeats) addPass(v *view.Group, at At) {
 	e := d.add(RepeatKey{PID: -1, File: at.File}, passParts)
 	if e == nil {
 		return

@@ -21,7 +21,7 @@ type Bucket struct {
 	Min, Max, Sum float64
 }
 
-// Mean of the values.
+// Mean returns the mean of the values.
 func (b *Bucket) Mean() float64 { return b.Sum / float64(b.Count) }
 
 // add adds a value.
@@ -45,8 +45,8 @@ func (b *Bucket) Plus(o *Bucket) {
 	}
 }
 
-// Add adds the value x at a number of the axis, but for NaN and infinities. New buckets are put before or behind the others; if there would be too many, all
-// are merged in pairs first.
+// Add adds the value x at a number of the axis; NaN and infinities are ignored. New buckets are added before or after the others; if they would be too many,
+// buckets are merged in pairs first.
 func (s *Series) Add(at int64, x float64) {
 	if !stat.Finite(x) {
 		return
@@ -54,10 +54,10 @@ func (s *Series) Add(at int64, x float64) {
 	if s.Width == 0 {
 		s.Width, s.first, s.buckets = 1, at, make([]Bucket, 1, 16)
 	}
-	i := floor(at, s.Width)
+	i := floorDiv(at, s.Width)
 	for low, high := min(i, s.first), max(i, s.first+int64(len(s.buckets))-1); uint64(high-low) >= buckets; { // unsigned: the difference may overflow
-		s.halve()
-		i = floor(at, s.Width)
+		s.mergePairs()
+		i = floorDiv(at, s.Width)
 		low, high = min(i, s.first), max(i, s.first+int64(len(s.buckets))-1)
 	}
 	if i < s.first {
@@ -70,13 +70,13 @@ func (s *Series) Add(at int64, x float64) {
 	s.buckets[i-s.first].add(x)
 }
 
-// halve merges buckets in pairs: 2i and 2i+1 become i.
-func (s *Series) halve() {
+// mergePairs merges buckets in pairs, 2i and 2i+1 to i, and doubles the width.
+func (s *Series) mergePairs() {
 	s.Width *= 2
-	first := floor(s.first, 2)
+	first := floorDiv(s.first, 2)
 	merged := s.buckets[:0]
 	for i, b := range s.buckets {
-		if to := int(floor(s.first+int64(i), 2) - first); to < len(merged) {
+		if to := int(floorDiv(s.first+int64(i), 2) - first); to < len(merged) {
 			merged[to].Plus(&b)
 		} else {
 			merged = append(merged, b)
@@ -85,8 +85,8 @@ func (s *Series) halve() {
 	s.buckets, s.first = merged, first
 }
 
-// floor divides, towards minus infinity.
-func floor(n, by int64) int64 {
+// floorDiv returns n/by, rounded towards minus infinity.
+func floorDiv(n, by int64) int64 {
 	q := n / by
 	if n%by < 0 {
 		q--
@@ -94,7 +94,7 @@ func floor(n, by int64) int64 {
 	return q
 }
 
-// Buckets returns the buckets that hold values, in order.
+// Buckets returns the buckets that have values, in order.
 func (s *Series) Buckets() []Bucket {
 	var out []Bucket
 	for i, b := range s.buckets {

@@ -49,7 +49,7 @@ type Measure struct {
 	newest Total // values of the last step
 }
 
-// add adds a value at a step, but for NaN and infinities.
+// add adds a value at step number at; NaN and infinities are ignored.
 func (m *Measure) add(at int64, x float64) {
 	if !stat.Finite(x) {
 		return
@@ -64,10 +64,10 @@ func (m *Measure) add(at int64, x float64) {
 	}
 }
 
-// Latest returns the value of the last step: the mean over the ranks that log it. NaN: none.
+// Latest returns the value of the last step: the mean over the ranks that log the step. NaN: no value.
 func (m *Measure) Latest() float64 { return m.newest.Mean() }
 
-// Below returns the buckets of the series with a mean below a limit: with the limit Quantile(0.1), the buckets that the report marks as "below P10".
+// Below returns the buckets of the series with a mean below a limit. With Quantile(0.1) as limit, these are the buckets that the report marks as "below P10".
 func (m *Measure) Below(limit float64) (out []Bucket) {
 	for _, b := range m.Over.Buckets() {
 		if b.Mean() < limit {
@@ -86,7 +86,7 @@ type LossAt struct {
 	record int64
 }
 
-// String returns the loss with four digits, or the text of a non-finite one; "" for nil.
+// String returns the loss with four digits, or the text of a non-finite one; "": nil.
 func (l *LossAt) String() string {
 	if l == nil {
 		return ""
@@ -126,25 +126,25 @@ type writer struct {
 // mostWriters bounds the writers of a log whose steps are counted.
 const mostWriters = 4096
 
-// covers adds the steps of a record to those of its writer, the rank, or the local rank, on its host. Writers beyond mostWriters do not count.
-func (l *Log) covers(steps float64, rank view.Int, s ptrace.Span, res *resource) {
+// countCovered adds the steps of a record to those of its writer: the rank, or the local rank on its host. Writers beyond mostWriters do not count.
+func (l *Log) countCovered(steps float64, rank view.Int, s ptrace.Span, res *resource) {
 	by := writer{rank.Or(-1), -1, res.Host}
 	if v, ok := s.Attributes().Get(spans.AttrLocalRank); ok {
 		by.local = view.IntOf(v).Or(-1)
 	}
 	if l.steps == nil || by != l.by {
-		of := l.covered[by]
-		if of == nil {
+		count := l.covered[by]
+		if count == nil {
 			if len(l.covered) >= mostWriters {
 				return
 			}
 			if l.covered == nil {
 				l.covered = make(map[writer]*float64)
 			}
-			of = new(float64)
-			l.covered[by] = of
+			count = new(float64)
+			l.covered[by] = count
 		}
-		l.by, l.steps = by, of
+		l.by, l.steps = by, count
 	}
 	*l.steps += steps
 	l.Covered = max(l.Covered, *l.steps)
@@ -177,13 +177,13 @@ type messageStep struct {
 // mostOfMessage bounds the steps of a message.
 const mostOfMessage = 1 << 14
 
-// begin begins a message.
+// begin empties the list, for the next message.
 func (r *message) begin() {
 	clear(r.by)
 	r.steps, r.n = r.steps[:0], 0
 }
 
-// add adds a step.
+// add adds a step. Beyond mostOfMessage, the list begins anew.
 func (r *message) add(s messageStep) {
 	if len(r.steps) >= mostOfMessage {
 		r.begin()
@@ -191,8 +191,8 @@ func (r *message) add(s messageStep) {
 	r.steps = append(r.steps, s)
 }
 
-// find returns the step of the message with these ids; nil: none.
-func (r *message) find(k spanKey) *messageStep {
+// stepWithID returns the step of the message with these ids; nil: none.
+func (r *message) stepWithID(k spanKey) *messageStep {
 	if r.by == nil {
 		r.by = map[spanKey]int{}
 	}
@@ -205,10 +205,10 @@ func (r *message) find(k spanKey) *messageStep {
 	return nil
 }
 
-// log finds or begins the log of a format.
+// log returns the log of a format, made if absent.
 func (d *Steps) log(format string) *Log {
-	return d.by.of(format, Other, mostLogs, func(name string) (string, *Log) {
-		name = text(name)
+	return d.by.findOrMake(format, Other, mostLogs, func(name string) (string, *Log) {
+		name = shortText(name)
 		return name, &Log{Name: name}
 	})
 }
@@ -216,8 +216,8 @@ func (d *Steps) log(format string) *Log {
 // mostLogs bounds the kinds of training logs counted separately.
 const mostLogs = 32
 
-// step adds a record of a training step to its log: each figure to its distribution and series.
-func (d *Digest) step(s ptrace.Span, res *resource) {
+// addStep adds a record of a training step to its log: each figure to its distribution and series.
+func (d *Digest) addStep(s ptrace.Span, res *resource) {
 	v := &d.Steps.v
 	v.Read(s, &res.Resource)
 	d.places.note(s, res, view.KindStep, 0)
@@ -228,7 +228,7 @@ func (d *Digest) step(s ptrace.Span, res *resource) {
 	if v, ok := s.Attributes().Get(spans.AttrRank); ok {
 		rank = view.IntOf(v)
 	}
-	l.covers(v.Covered(), rank, s, res)
+	l.countCovered(v.Covered(), rank, s, res)
 	l.World = max(l.World, res.WorldSize.Or(0))
 	if v.Iterations > 0 && v.Iterations < 1<<53 {
 		l.Planned = max(l.Planned, int64(v.Iterations))
@@ -236,7 +236,7 @@ func (d *Digest) step(s ptrace.Span, res *resource) {
 	host := l.host(res.Host)
 	host.add(v.Duration)
 	step := v.Step()
-	at := step.Or(l.Records) // else the ordinal
+	at := step.Or(l.Records) // without a number, the ordinal of the record
 	d.Steps.message.add(messageStep{spanKey{s.TraceID(), s.SpanID()}, at, host, l.rank(rank, res)})
 	for f, x := range [...]float64{
 		StepTime: v.Duration, Loss: v.Loss.Value, LearningRate: v.LearningRate, GradientNorm: v.GradientNorm, ValidationLoss: math.NaN(),
@@ -249,14 +249,14 @@ func (d *Digest) step(s ptrace.Span, res *resource) {
 			l.Measures[f].add(at, x)
 		}
 	}
-	if of := l.Slowest.add(mostShown, v.Duration, s, res); of != nil {
-		*of = step
+	if slowest := l.Slowest.add(mostShown, v.Duration, s, res); slowest != nil {
+		*slowest = step
 	}
-	l.loss(s, v, res)
+	l.noteLoss(s, v, res)
 }
 
-// loss notes a record's loss where it is the first, the last or the lowest so far, by step, whatever the order of records.
-func (l *Log) loss(s ptrace.Span, v *view.Step, res *resource) {
+// noteLoss records the loss of a record if it is the first, the last, the lowest or the first non-finite loss so far, by step, whatever the order of records.
+func (l *Log) noteLoss(s ptrace.Span, v *view.Step, res *resource) {
 	if math.IsNaN(v.Loss.Value) && v.Loss.Text == "" {
 		return
 	}
@@ -264,19 +264,19 @@ func (l *Log) loss(s ptrace.Span, v *view.Step, res *resource) {
 	broken := v.Loss.NotFinite() != ""
 	if broken {
 		l.NotFinite++
-		broken = l.FirstNotFinite == nil || l.FirstNotFinite.after(v, start)
+		broken = l.FirstNotFinite == nil || l.FirstNotFinite.isAfter(v, start)
 	}
 	// Compare before anything is copied: most losses are the last at best.
-	first := l.First == nil || l.First.after(v, start)
-	last := l.Last == nil || !l.Last.after(v, start)
+	first := l.First == nil || l.First.isAfter(v, start)
+	last := l.Last == nil || !l.Last.isAfter(v, start)
 	lowest := false
 	if !math.IsNaN(v.Loss.Value) { // of equal losses the first
-		lowest = l.Lowest == nil || v.Loss.Value < l.Lowest.Value || v.Loss.Value == l.Lowest.Value && l.Lowest.after(v, start)
+		lowest = l.Lowest == nil || v.Loss.Value < l.Lowest.Value || v.Loss.Value == l.Lowest.Value && l.Lowest.isAfter(v, start)
 	}
 	if !first && !last && !lowest && !broken {
 		return
 	}
-	at := LossAt{Step: v.Step(), Value: v.Loss.Value, Text: text(v.Loss.Text), At: res.at(s), record: v.Record.N}
+	at := LossAt{Step: v.Step(), Value: v.Loss.Value, Text: shortText(v.Loss.Text), At: res.at(s), record: v.Record.N}
 	for _, of := range [...]struct {
 		is bool
 		to **LossAt
@@ -290,46 +290,48 @@ func (l *Log) loss(s ptrace.Span, v *view.Step, res *resource) {
 	}
 }
 
-// after reports whether a loss is later than another record's: by step if known, then by time, then by place in the log.
-func (l *LossAt) after(v *view.Step, start int64) bool {
+// isAfter reports whether the loss is later than that of another record: by step if known, then by time (start of the other, Unix ns), then by place in the
+// log.
+func (l *LossAt) isAfter(v *view.Step, start int64) bool {
 	return cmp.Or(cmp.Compare(l.Step.Or(math.MaxInt64), v.Step().Or(math.MaxInt64)), cmp.Compare(l.Start, start), cmp.Compare(l.record, v.Record.N)) > 0
 }
 
-// part adds the time of a named part of a step to the part's distribution and, if the step is in the message, series. Beyond mostDistributed names, further
-// ones count as Other.
-func (d *Steps) part(s ptrace.Span, res *resource) {
+// addPart adds the time of a named part of a step to the distribution of the part and, if the step is in the same message, to the series. Beyond
+// mostDistributed names, further ones count as Other.
+func (d *Steps) addPart(s ptrace.Span, res *resource) {
 	v := &d.parts
 	v.Read(s, &res.Resource)
 	l := d.log(v.Format)
-	of := l.Parts[v.Name]
-	if of == nil {
+	part := l.Parts[v.Name]
+	if part == nil {
 		if l.Parts == nil {
 			l.Parts = map[string]*Measure{}
 		}
-		name := text(v.Name)
+		name := shortText(v.Name)
 		if len(l.Parts) >= mostDistributed {
 			name = Other
 		}
-		of = l.Parts[name]
-		if of == nil {
-			of = new(Measure)
-			l.Parts[name] = of
+		part = l.Parts[name]
+		if part == nil {
+			part = new(Measure)
+			l.Parts[name] = part
 		}
 	}
-	took := length(s)
-	of.Add(took)
-	if step := d.message.find(spanKey{s.TraceID(), s.ParentSpanID()}); step != nil {
-		step.host.part(v.Name, took)
+	took := spanSeconds(s)
+	part.Add(took)
+	if step := d.message.stepWithID(spanKey{s.TraceID(), s.ParentSpanID()}); step != nil {
+		step.host.addPart(v.Name, took)
 		if v.DurationMin <= took && trainers.Together(v.Name) {
 			took = v.DurationMin // more is waiting for the rank that came last
 		}
-		of.Over.Add(step.at, took)
-		step.rank.part(v.Name, step.at, took)
+		part.Over.Add(step.at, took)
+		step.rank.addPart(v.Name, step.at, took)
 	}
 }
 
-// beside adds what spans beside the steps of a log have: of KindRanks (the values of each rank) the verdicts, of KindEvaluation the verdicts and the loss.
-func (d *Digest) beside(s ptrace.Span, kind view.Kind, res *resource) {
+// ranksOrEvaluation adds spans beside the steps of a log: of KindRanks (a report on the values of each rank) the clocks and verdicts, of KindEvaluation the
+// verdicts and the loss.
+func (d *Digest) ranksOrEvaluation(s ptrace.Span, kind view.Kind, res *resource) {
 	if kind == view.KindRanks {
 		var v view.Ranks
 		d.Steps.Clocks.add(s, res)

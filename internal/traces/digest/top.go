@@ -21,12 +21,12 @@ type At struct {
 	Offset int64  // By, of the first line of its record in the file; -1: unknown
 }
 
-// compare orders by start, then by id.
+// compare orders by start, then by ids.
 func (a *At) compare(b *At) int {
 	return cmp.Or(cmp.Compare(a.Start, b.Start), slices.Compare(a.Trace[:], b.Trace[:]), slices.Compare(a.Span[:], b.Span[:]))
 }
 
-// at returns the place of a span. The place of a breakdown is looked up by its window, for few of them.
+// at returns the place of a span. For a breakdown, which is in no log, the place of its window is looked up; this is done for few breakdowns only.
 func (r *resource) at(s ptrace.Span) At {
 	at := At{Trace: s.TraceID(), Span: s.SpanID(), Start: int64(s.StartTimestamp()), File: r.file, Offset: r.offset}
 	if window, ok := r.places.find(at.Trace, view.KindStep, view.KindFunction, view.KindPass); ok {
@@ -45,8 +45,8 @@ type Ranked[T any] struct {
 	Of T
 }
 
-// add adds a span among the n largest, and returns its details to fill in; nil if the span is not among them, is there already, or has no weight
-// (NaN).
+// add adds a span if it is among the n with the largest weights, and returns its details for the caller to fill. nil: not among them, already there, or no
+// weight (NaN).
 func (t *Top[T]) add(n int, weight float64, s ptrace.Span, r *resource) *T {
 	list := *t
 	if math.IsNaN(weight) || len(list) == n && weight < list[n-1].Weight { // the usual case, before the place is looked up

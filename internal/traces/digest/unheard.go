@@ -11,7 +11,7 @@ type Unheard struct {
 	Early []*Rank // ranks whose records end early
 }
 
-// Ended returns the ranks whose records end early, and the number of collectives that the first of them missed.
+// Ended returns the ranks whose records end early, and the largest number of collectives that one of them missed.
 func (u *Unheard) Ended() (ranks []int64, missed int64) {
 	for _, r := range u.Early {
 		ranks, missed = append(ranks, r.Rank), max(missed, r.Missed)
@@ -19,10 +19,10 @@ func (u *Unheard) Ended() (ranks []int64, missed int64) {
 	return ranks, missed
 }
 
-// early is the number of missed collectives that make a log end early: the record of the last one may be unwritten.
-const early = 2
+// earlyMissed is the number of missed collectives that make a log end early: the record of the last one may be unwritten.
+const earlyMissed = 2
 
-// Unheard returns the communicators with missing logs, the largest first.
+// Unheard returns the communicators with missing logs, or with logs that end early, the largest first.
 func (d *Collectives) Unheard() (out []Unheard) {
 	if d.ranks.Left > 0 {
 		return nil // the ranks with logs are not all known
@@ -39,13 +39,13 @@ func (d *Collectives) Unheard() (out []Unheard) {
 				continue
 			}
 			withLogs[r.Rank] = true
-			if r.Missed >= early {
+			if r.Missed >= earlyMissed {
 				u.Early = append(u.Early, r)
 			}
 		}
 		u.Heard = int64(len(withLogs))
 		allHeard := u.Heard >= c.Size && len(u.Early) == 0
-		if u.Heard == 0 || allHeard { // without any rank's record there is no telling
+		if u.Heard == 0 || allHeard { // without a record of any rank nothing is known
 			continue
 		}
 		for n := range c.Size {

@@ -29,17 +29,17 @@ func (j *Job) Units() []*Unit {
 	})
 }
 
-// unit finds or begins a unit.
+// unit returns the unit of a key, made if absent.
 func (j *Job) unit(k unitKey) *Unit {
-	return j.units.of(k, unitKey{k.metric, Other, k.operation}, mostDistributed, func(k unitKey) (unitKey, *Unit) {
-		k.name, k.operation = text(k.name), text(k.operation)
+	return j.units.findOrMake(k, unitKey{k.metric, Other, k.operation}, mostDistributed, func(k unitKey) (unitKey, *Unit) {
+		k.name, k.operation = shortText(k.name), shortText(k.operation)
 		return k, &Unit{Metric: k.metric, Name: k.name, Operation: k.operation}
 	})
 }
 
-// nic returns the unit of a NIC with a point.
-func (j *Job) nic(of pcommon.Map) *Unit {
-	return j.unit(unitKey{metric: spans.MetricNCCLDeviceBandwidth, name: path.Base(spans.AttrText(of, spans.AttrLogFile))})
+// nic returns the unit of the NIC that a point is about, by the attributes of the point.
+func (j *Job) nic(attrs pcommon.Map) *Unit {
+	return j.unit(unitKey{metric: spans.MetricNCCLDeviceBandwidth, name: path.Base(spans.AttrText(attrs, spans.AttrLogFile))})
 }
 
 // unitReaders read the points of units.

@@ -41,7 +41,7 @@ type Total struct {
 	min, max float64
 }
 
-// Add adds a number, but for NaN and infinities.
+// Add adds a number; NaN and infinities are ignored.
 func (t *Total) Add(x float64) {
 	if !stat.Finite(x) {
 		return
@@ -57,20 +57,20 @@ func (t *Total) Add(x float64) {
 // Count returns the number of values.
 func (t *Total) Count() int64 { return t.n }
 
-// Sum is 0 without numbers.
+// Sum returns the sum of the numbers; 0 without numbers.
 func (t *Total) Sum() float64 { return t.sum.value() }
 
-// Mean is NaN without numbers.
+// Mean returns the mean of the numbers; NaN without numbers.
 func (t *Total) Mean() float64 { return t.Sum() / float64(t.n) }
 
-// Min is NaN without numbers.
-func (t *Total) Min() float64 { return t.known(t.min) }
+// Min returns the lowest number; NaN without numbers.
+func (t *Total) Min() float64 { return t.orNaN(t.min) }
 
-// Max is NaN without numbers.
-func (t *Total) Max() float64 { return t.known(t.max) }
+// Max returns the highest number; NaN without numbers.
+func (t *Total) Max() float64 { return t.orNaN(t.max) }
 
-// known is x, or NaN without numbers.
-func (t *Total) known(x float64) float64 {
+// orNaN returns x, or NaN without numbers.
+func (t *Total) orNaN(x float64) float64 {
 	if t.n == 0 {
 		return math.NaN()
 	}
@@ -88,7 +88,7 @@ type Values struct {
 	sketch   *ddsketch.DDSketch
 }
 
-// Add adds a number, but for NaN and infinities.
+// Add adds a number; NaN and infinities are ignored.
 func (v *Values) Add(x float64) {
 	if !stat.Finite(x) {
 		return
@@ -101,38 +101,38 @@ func (v *Values) Add(x float64) {
 		v.exact, v.sorted = append(v.exact, x), false
 		return
 	}
-	v.summarize()
-	v.put(x)
+	v.makeSketch()
+	v.addToSketch(x)
 }
 
-// summarize makes a sketch of the values.
-func (v *Values) summarize() {
+// makeSketch replaces the stored values by a sketch.
+func (v *Values) makeSketch() {
 	if v.sketch != nil {
 		return
 	}
 	v.sketch = ddsketch.NewDDSketch(indices, store.NewCollapsingLowestDenseStore(bins), store.NewCollapsingLowestDenseStore(bins))
 	for _, x := range v.exact {
-		v.put(x)
+		v.addToSketch(x)
 	}
 	v.exact = nil
 }
 
-// kept bounds the stored values, of all kinds of a digest. The zero value has seen none.
-type kept struct {
+// quantileBudget bounds the stored values, of all kinds of a digest. The zero value has seen none.
+type quantileBudget struct {
 	most  int64 // of one kind; 0: mostKept
 	spans int   // since the budget was looked at
 }
 
-// look counts spans, and checks the budget now and then: if the values of all kinds exceed it, the bound per kind is halved. The final bound depends on the
-// number of values of each kind, not on their order: a kind that has become a sketch counts as full.
-func (k *kept) look(spans int, each func(func(*Values))) {
+// count counts spans, and checks the budget from time to time: if the values of all kinds exceed it, the limit per kind is halved. The final limit depends on
+// the number of values of each kind, not on their order: a kind that has become a sketch counts as full.
+func (k *quantileBudget) count(spans int, each func(func(*Values))) {
 	if k.spans += spans; k.spans >= lookEvery {
-		k.settle(each)
+		k.enforce(each)
 	}
 }
 
-// settle halves the bound per kind, down to leastKept, until the values of all kinds fit into the budget, and makes sketches of the kinds beyond.
-func (k *kept) settle(each func(func(*Values))) {
+// enforce halves the limit per kind, down to leastKept, until the values of all kinds fit into the budget, and makes sketches of the kinds above the limit.
+func (k *quantileBudget) enforce(each func(func(*Values))) {
 	k.spans, k.most = 0, cmp.Or(k.most, mostKept)
 	for ; k.most > leastKept; k.most = max(k.most/2, leastKept) {
 		all := int64(0)
@@ -143,16 +143,16 @@ func (k *kept) settle(each func(func(*Values))) {
 	}
 	each(func(v *Values) {
 		if v.n > k.most {
-			v.summarize()
+			v.makeSketch()
 		}
 	})
 }
 
-// put adds to the sketch, which refuses values beyond ±10³⁰⁰: they count, without a quantile.
-func (v *Values) put(x float64) { _ = v.sketch.Add(x) }
+// addToSketch adds a number to the sketch. The sketch refuses numbers beyond ±10³⁰⁰, which then are in no quantile.
+func (v *Values) addToSketch(x float64) { _ = v.sketch.Add(x) }
 
-// Std returns the standard deviation of the numbers (numpy.std), NaN without numbers.
-func (v *Values) Std() float64 { return v.known(math.Sqrt(v.m2 / float64(v.n))) }
+// Std returns the standard deviation of the numbers, as numpy.std; NaN without numbers.
+func (v *Values) Std() float64 { return v.orNaN(math.Sqrt(v.m2 / float64(v.n))) }
 
 // Exact reports whether quantiles are exact.
 func (v *Values) Exact() bool { return v.sketch == nil }
@@ -189,7 +189,7 @@ func (v *Values) Quantile(q float64) float64 {
 // sum adds with the error of each addition kept (Neumaier): the result is independent of the order of the numbers, but for the last digit.
 type sum struct{ s, err float64 }
 
-// add adds x to the sum, and what the addition has rounded off, of the smaller addend, to err.
+// add adds x to the sum, and the rounding error of the addition to err.
 func (t *sum) add(x float64) {
 	s := t.s + x
 	if math.Abs(t.s) >= math.Abs(x) {
@@ -200,4 +200,5 @@ func (t *sum) add(x float64) {
 	t.s = s
 }
 
+// value returns the sum, corrected by the rounding errors.
 func (t *sum) value() float64 { return t.s + t.err }

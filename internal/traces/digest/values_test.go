@@ -102,12 +102,12 @@ func TestBudget(t *testing.T) {
 				f(&all[i])
 			}
 		}
-		var k kept
+		var k quantileBudget
 		for n, i := range order {
 			all[i].Add(float64(n))
-			k.look(1, each)
+			k.count(1, each)
 		}
-		k.settle(each)
+		k.enforce(each)
 		for i := range all {
 			assert.Equal(t, int64(100*i), all[i].Count())
 			assert.Equal(t, i <= 125, all[i].Exact(), "%d: with 25,000 of each they are 4,362,500, with 12,500 they are 2,962,500", i)

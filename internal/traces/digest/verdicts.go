@@ -13,7 +13,7 @@ import (
 // Verdicts are how often each verdict was passed, by title.
 type Verdicts map[string]int
 
-// Shown returns the counts, not nil.
+// Shown returns the counts, never nil.
 func (v Verdicts) Shown() map[string]int {
 	if v == nil {
 		return map[string]int{}
@@ -44,19 +44,19 @@ func (d *Findings) Rows() []*Finding {
 	})
 }
 
-// countVerdicts counts the verdicts of a span, by title also in the counts of, and keeps the worst of each verdict as examples.
-func (d *Digest) countVerdicts(s ptrace.Span, head *view.Head, res *resource, of ...*Verdicts) {
+// countVerdicts counts the verdicts of a span: each verdict as a Finding, with the worst spans as examples, and its title in each of the given counts.
+func (d *Digest) countVerdicts(s ptrace.Span, head *view.Head, res *resource, counters ...*Verdicts) {
 	if head.Verdicts.Len() == 0 {
 		return
 	}
 	for v := range head.Told(s) {
-		f := d.Verdicts.by.of(v.Said, view.Said{Name: Other}, mostDistributed, func(said view.Said) (view.Said, *Finding) {
-			said = view.Said{Name: text(said.Name), Severity: text(said.Severity), Cause: text(said.Cause), Stage: text(said.Stage)}
+		f := d.Verdicts.by.findOrMake(v.Said, view.Said{Name: Other}, mostDistributed, func(said view.Said) (view.Said, *Finding) {
+			said = view.Said{Name: shortText(said.Name), Severity: shortText(said.Severity), Cause: shortText(said.Cause), Stage: shortText(said.Stage)}
 			return said, &Finding{Said: said}
 		})
 		f.Count++
 		title := f.Title()
-		for _, counts := range of {
+		for _, counts := range counters {
 			if *counts == nil {
 				*counts = Verdicts{}
 			}
@@ -65,14 +65,14 @@ func (d *Digest) countVerdicts(s ptrace.Span, head *view.Head, res *resource, of
 		if v.Reason == "" && math.IsNaN(v.Value) {
 			continue // without an explaining event
 		}
-		if worst := f.Worst.add(mostShown, excess(&v), s, res); worst != nil {
-			*worst = view.Verdict{Said: f.Said, Reason: text(v.Reason), Value: v.Value, Threshold: v.Threshold}
+		if worst := f.Worst.add(mostShown, excessRatio(&v), s, res); worst != nil {
+			*worst = view.Verdict{Said: f.Said, Reason: shortText(v.Reason), Value: v.Value, Threshold: v.Threshold}
 		}
 	}
 }
 
-// excess returns how far a value is beyond its limit, in either direction; 0 if unknown.
-func excess(v *view.Verdict) float64 {
+// excessRatio returns how far a value is beyond its limit, in either direction, as a ratio of at least 1; 0: unknown.
+func excessRatio(v *view.Verdict) float64 {
 	r := math.Abs(v.Value / v.Threshold)
 	r = max(r, 1/r)
 	if math.IsNaN(r) {

@@ -31,7 +31,7 @@ type Window struct {
 	Verdicts
 }
 
-// Files is in how many logs windows are, by a sample of them.
+// Files returns in how many logs the windows are, by a sample of the windows.
 func (w *Window) Files() int {
 	files := map[string]bool{}
 	for i := range w.sample {
@@ -65,7 +65,7 @@ type sampled struct {
 
 const mostSampled = 512
 
-// SlowOf returns a breakdown's verdict on its window; false if not slow.
+// SlowOf returns the verdict that the window of a breakdown was slow; false: not slow.
 func SlowOf(s ptrace.Span) (Slow, bool) {
 	for v := range view.Verdicts(s) {
 		if v.Name == spans.VerdictStepSlow {
@@ -81,26 +81,26 @@ type Windows struct {
 	b  view.Breakdown
 }
 
-// breakdown adds the breakdown of a window: step_join's span with the window's time by part and, if the window was slow, why.
-func (d *Digest) breakdown(s ptrace.Span, res *resource) {
+// addBreakdown adds the breakdown of a window: a span of step_join with the time of the window by part and, if the window was slow, the causes.
+func (d *Digest) addBreakdown(s ptrace.Span, res *resource) {
 	b := &d.Windows.b
 	b.Read(s)
-	res.places = d.places // from here on Top.add finds the place of the window itself
-	w := d.Windows.by.of(b.Window, Other, mostLogs, func(name string) (string, *Window) {
-		name = text(name)
+	res.places = d.places // until the end of the function, Top.add looks up the place of the window
+	w := d.Windows.by.findOrMake(b.Window, Other, mostLogs, func(name string) (string, *Window) {
+		name = shortText(name)
 		return name, &Window{Of: name, Parts: map[string]*Part{}}
 	})
 	d.countVerdicts(s, &b.Head, res, &w.Verdicts)
 	took := b.Length()
 	w.Took.Add(took)
-	at := b.Iteration.Or(w.Took.Count()) // else the ordinal
+	at := b.Iteration.Or(w.Took.Count()) // without a number, the ordinal
 	w.Over.Add(at, took)
-	if of := w.Longest.add(mostShown, took, s, res); of != nil {
-		*of = b.Iteration
+	if longest := w.Longest.add(mostShown, took, s, res); longest != nil {
+		*longest = b.Iteration
 	}
 	id := s.TraceID() // a hash: the lowest are a random sample
-	if of := w.sample.add(mostSampled, -float64(binary.BigEndian.Uint32(id[8:])), s, res); of != nil {
-		*of = sampled{b.Iteration, took}
+	if candidate := w.sample.add(mostSampled, -float64(binary.BigEndian.Uint32(id[8:])), s, res); candidate != nil {
+		*candidate = sampled{b.Iteration, took}
 	}
 	slow, isSlow := SlowOf(s)
 	if !math.IsNaN(b.Usual) {
@@ -112,17 +112,17 @@ func (d *Digest) breakdown(s ptrace.Span, res *resource) {
 		w.Excess.Add(b.Excess)
 		w.Devices.Add(b.Excess * float64(b.WorldSize.Or(0)))
 		w.SlowTook.Add(slow.Took)
-		if of := w.Slow.add(mostSlow, slow.Over, s, res); of != nil {
-			slow.Iteration, slow.Usual, slow.Reason = b.Iteration, b.Usual, text(slow.Reason)
-			*of = slow
+		if entry := w.Slow.add(mostSlow, slow.Over, s, res); entry != nil {
+			slow.Iteration, slow.Usual, slow.Reason = b.Iteration, b.Usual, shortText(slow.Reason)
+			*entry = slow
 		}
-		if of := w.Worst.add(1, slow.Over, s, res); of != nil {
-			*of = slices.Clone(b.Times)
-			for i := range *of {
-				(*of)[i].Part = text((*of)[i].Part)
+		if times := w.Worst.add(1, slow.Over, s, res); times != nil {
+			*times = slices.Clone(b.Times)
+			for i := range *times {
+				(*times)[i].Part = shortText((*times)[i].Part)
 			}
 		}
-		w.causes(s, b, res)
+		w.addCauses(s, b, res)
 	}
 	// The time by part.
 	for _, p := range b.Times {
@@ -137,12 +137,12 @@ func (d *Digest) breakdown(s ptrace.Span, res *resource) {
 	res.places = nil
 }
 
-// part finds or begins a part. Beyond mostDistributed names, further ones count as Other.
+// part returns a part by name, made if absent. Beyond mostDistributed names, further ones count as Other.
 func (w *Window) part(name string) *Part {
 	if part := w.Parts[name]; part != nil {
 		return part
 	}
-	name = text(name)
+	name = shortText(name)
 	if len(w.Parts) >= mostDistributed {
 		name = Other
 	}
@@ -154,13 +154,13 @@ func (w *Window) part(name string) *Part {
 	return part
 }
 
-// order is the order of kinds of windows, enclosing ones first.
-var order = map[string]int{spans.WindowStep: -3, spans.WindowBatch: -2, spans.WindowPass: -1}
+// windowOrder is the order of kinds of windows, enclosing ones first.
+var windowOrder = map[string]int{spans.WindowStep: -3, spans.WindowBatch: -2, spans.WindowPass: -1}
 
 // Rows returns the kinds of windows, enclosing ones first.
 func (d *Windows) Rows() []*Window {
 	return d.by.rows(func(a, b *Window) int {
-		return cmp.Or(cmp.Compare(order[a.Of], order[b.Of]), cmp.Compare(a.Of, b.Of))
+		return cmp.Or(cmp.Compare(windowOrder[a.Of], windowOrder[b.Of]), cmp.Compare(a.Of, b.Of))
 	})
 }
 
@@ -184,7 +184,7 @@ func (w *Window) ByTime() []*Part {
 	return all
 }
 
-// Share returns how much of the time of all windows a part took.
+// Share returns which share of the time of the windows a part took, 0 to 1; NaN: no time.
 func (w *Window) Share(p *Part) float64 {
 	if w.Took.Sum() == 0 {
 		return math.NaN()
@@ -192,7 +192,7 @@ func (w *Window) Share(p *Part) float64 {
 	return p.All.Sum() / w.Took.Sum()
 }
 
-// Typical returns a window of about median length: of 512 drawn by id, the closest. False: none.
+// Typical returns the place and the iteration of a window of about median length: of mostSampled windows chosen by id, the closest. false: no window.
 func (w *Window) Typical() (at At, iteration view.Int, ok bool) {
 	middle, closest := w.Took.Quantile(0.5), math.Inf(1)
 	for i := range w.sample {
@@ -203,7 +203,7 @@ func (w *Window) Typical() (at At, iteration view.Int, ok bool) {
 	return at, iteration, ok
 }
 
-// orZero is v, or 0 for an absent value, NaN.
+// orZero returns v, or 0 for NaN.
 func orZero(v float64) float64 {
 	if math.IsNaN(v) {
 		return 0
