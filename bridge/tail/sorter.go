@@ -57,25 +57,25 @@ type Sorter struct {
 
 // kind is the state of a file. It must be small: a hundred thousand files may be unassigned.
 type kind struct {
-	path   string
-	id     fingerprint.ID
-	owner  *Tailer   // nil: not known
-	readers     []*Tailer // the possible readers; shared between files with the same readers
-	size   int64     // at the last stat
-	seen   int64     // the size at the last complete look; -1: incomplete
-	off    int64     // the line at which the next look begins
-	lines  int64     // looked at
-	wrote  int64     // modification time, ns
-	rank   int64     // in its heap: the smallest is next
-	place  int       // index in its heap
-	heap   *kindHeap // nil: in none
-	grown  time.Time // when the size was last seen to change
-	asked  time.Time // last request of a Tailer
-	whole  bool      // a last line without an ending was looked at, too
-	early  bool      // present at the Tailer's start, and the content of that time was not sniffed whole
-	last   *Tailer   // owner of last resort
-	detect []Detect  // of the Tailers of of, under Sorter.looking; nil: the next look begins at the beginning of the file
-	dull   *dull     // repetitive lines, as long as detect is set
+	path    string
+	id      fingerprint.ID
+	owner   *Tailer   // nil: not known
+	readers []*Tailer // the possible readers; shared between files with the same readers
+	size    int64     // at the last stat
+	seen    int64     // the size at the last complete look; -1: incomplete
+	off     int64     // the line at which the next look begins
+	lines   int64     // looked at
+	wrote   int64     // modification time, ns
+	rank    int64     // in its heap: the smallest is next
+	place   int       // index in its heap
+	heap    *kindHeap // nil: in none
+	grown   time.Time // when the size was last seen to change
+	asked   time.Time // last request of a Tailer
+	whole   bool      // a last line without an ending was looked at, too
+	early   bool      // present at the Tailer's start, and the content of that time was not sniffed whole
+	last    *Tailer   // owner of last resort
+	detect  []Detect  // of the Tailers of of, under Sorter.looking; nil: the next look begins at the beginning of the file
+	dull    *dull     // repetitive lines, as long as detect is set
 }
 
 // join adds a Tailer, before its Start.

@@ -16,8 +16,8 @@ import (
 const (
 	chunkBytes   = 256 << 10 // bytes of a read, unless a line is longer
 	minRead      = 1 << 10   // the least bytes of a read
-	maxBatchCost = 1 << 20 // the most budget of a batch, up to a line
-	bombBytes    = 1 << 30 // a file may always decompress to this size
+	maxBatchCost = 1 << 20   // the most budget of a batch, up to a line
+	bombBytes    = 1 << 30   // a file may always decompress to this size
 	reasonEmpty  = "empty"
 	reasonLong   = "too_long"
 	maxReasons   = 64 // reasons in the counts; further reasons count as reasonOther
@@ -25,10 +25,10 @@ const (
 	reasonOther  = "other"
 	// reasonDamaged is a record of a binary file whose checksum or form is wrong.
 	reasonDamaged = "damaged"
-	damagedShown  = 64 // logged bytes of a damaged record
+	damagedShown  = 64               // logged bytes of a damaged record
 	sampleBytes   = 200              // of a line, in a warning
 	liveWithin    = 10 * time.Second // a line is live (Line.Live) if read within this time after the file was last fully read
-	minBatchCost  = 512 // the least budget of a batch
+	minBatchCost  = 512              // the least budget of a batch
 	// A record downstream (a span with attributes, and OTLP bytes) takes some 2 KB, for any length of the line: short lines must not fill the memory at little
 	// budget.
 	minRecordCost = 2 << 10

@@ -52,10 +52,10 @@ type Texter interface {
 	Texts() (onSpans, onPoints bool)
 }
 
-// From says of which record the spans added next are made: a refused span is traced back to the lines of its record.
+// From is called by Traces before the spans of a record, with the record's place: by the place a refused span is traced back to the lines of its record.
 type From func(tail.Place)
 
-// Deliver makes the tail.Delivery of a batch, for a handler's Cut to return. bridge/tail sends the Delivery later, perhaps joined with others.
+// Deliver returns a batch as a tail.Delivery, for a handler's Cut to return. bridge/tail sends the Delivery later, perhaps joined with others.
 func (r *Receiver) Deliver(b Batch) tail.Delivery { return &delivery{r: r, batches: []Batch{b}} }
 
 // HasTraces reports whether there is a traces pipeline.
@@ -75,7 +75,7 @@ type delivery struct {
 	batches []Batch
 	traces  progress
 	metrics progress
-	opens   []spans.RunSpan // the spans of runs that go with the first message (open)
+	opens   []spans.RunSpan // the spans of runs that go with the first message (messagesToSend)
 
 	// While a refused message is sifted (perhaps over several tries): sifting, and Receiver.accepted at the beginning. An equal count later means that the backend
 	// has accepted nothing since then. The next try begins at span siftFrom, behind the spans refused by the last one.
@@ -96,10 +96,11 @@ type progress struct {
 	done     bool
 }
 
-// originOf numbers a record within the delivery, for spans.Batch.From: the batch's number in the upper 32 bits, the record's place in the lower ones.
+// originOf returns the number of a record within the delivery, for spans.Batch.From: the batch's number in the upper 32 bits, the record's place in the lower
+// ones.
 func originOf(batch int, p tail.Place) int64 { return int64(batch)<<32 | int64(p) }
 
-// recordOf returns the reverse of originOf.
+// recordOf returns the batch and the place of a number made by originOf.
 func recordOf(origin int64) (batch int, p tail.Place) {
 	return int(origin >> 32), tail.Place(uint32(origin))
 }
@@ -146,10 +147,10 @@ func (d *delivery) Send(ctx context.Context) error {
 	return nil
 }
 
-// sendTraces builds the messages of spans and sends the messages that earlier tries have not delivered, one by one. Refused spans are noted in d.refused, and
-// sending goes on. An error means that the backend cannot be reached or refuses everything: the caller tries again later.
+// sendTraces builds the messages of spans and sends the messages that earlier tries have not delivered, one by one. Refused spans are recorded in d.refused,
+// and sending goes on. An error means that the backend cannot be reached or refuses everything: the caller tries again later.
 func (d *delivery) sendTraces(ctx context.Context) error {
-	messages, release, err := d.open(ctx)
+	messages, release, err := d.messagesToSend(ctx)
 	if err != nil {
 		return err
 	}
@@ -173,7 +174,8 @@ func (d *delivery) sendTraces(ctx context.Context) error {
 	return nil
 }
 
-// sendMessage sends the message of spans that is next (progress). total is the number of spans of the delivery.
+// sendMessage sends td, the next message of spans (number d.traces.messages). Refused spans are recorded in d.refused. An error asks for another try of the
+// message. total is the number of spans of the delivery.
 func (d *delivery) sendMessage(ctx context.Context, td ptrace.Traces, total int) error {
 	n := td.SpanCount() // before a consumer takes the data
 	err := d.r.sendTraces(ctx, td)
@@ -182,10 +184,10 @@ func (d *delivery) sendMessage(ctx context.Context, td ptrace.Traces, total int)
 	case err == nil:
 		d.r.accepted.Add(1)
 	case isPartial && partial.Rejected >= int64(n): // all of the message: the records are known
-		d.refuse(d.build(ctx, true)[d.traces.messages], all(n), err)
+		d.refuse(d.build(ctx, true)[d.traces.messages], upTo(n), err)
 	case isPartial:
 		d.r.accepted.Add(1)
-		d.partly(partial, total)
+		d.countPartial(partial, total)
 	case !refusal.OfData(err):
 		return err
 	default: // Somewhere in the message is bad data. The message is built again, now with the records of the spans.
@@ -194,15 +196,16 @@ func (d *delivery) sendMessage(ctx context.Context, td ptrace.Traces, total int)
 	return nil
 }
 
-// open builds the messages of spans, the first with the owed spans of their runs (runs.due). Messages that were sent in part stay as they are.
-func (d *delivery) open(ctx context.Context) (messages []spans.Message, release func(), err error) {
+// messagesToSend builds the messages of spans. Until the first message is accepted, the spans of runs not sent yet (runs.takeOwed) are added to the first
+// message. A message already sent in part stays as it is. The caller calls release after the first message.
+func (d *delivery) messagesToSend(ctx context.Context) (messages []spans.Message, release func(), err error) {
 	release = func() {}
 	if d.traces.messages > 0 || d.sifting {
 		return d.build(ctx, false), release, nil
 	}
 	d.opens = nil
 	messages = d.build(ctx, false)
-	d.opens, release, err = d.r.runs.due(ctx, d.r, messages)
+	d.opens, release, err = d.r.runs.takeOwed(ctx, d.r, messages)
 	turns.Of(ctx).Pass(d.r.runs)
 	if len(d.opens) > 0 {
 		messages = d.build(ctx, false)
@@ -252,8 +255,8 @@ func (d *delivery) build(ctx context.Context, origins bool) []spans.Message {
 	return messages
 }
 
-// locate writes the position in the log (file, offset) of each record on the record's first span. A new origin begins a record, and a new trace too: two
-// records of one line have the same origin, and a trace each.
+// locate writes the position in the log (file, offset) of each record on the record's first span in a message. A new origin begins a record, and a new trace
+// too: two records of one line have the same origin, and a trace each.
 func (d *delivery) locate(m spans.Message) {
 	for i, origins := range m.Origins {
 		list := m.Traces.ResourceSpans().At(i).ScopeSpans().At(0).Spans()
@@ -294,6 +297,7 @@ func hasLabels(b Batch) bool {
 	return onPoints
 }
 
+// spanCount returns the number of spans in all messages.
 func spanCount(messages []spans.Message) (n int) {
 	for _, m := range messages {
 		n += m.Traces.SpanCount()
@@ -301,15 +305,15 @@ func spanCount(messages []spans.Message) (n int) {
 	return n
 }
 
-// partly counts the rejected spans of a message that the backend accepted otherwise. The backend states only their number: the records are refused as a share
-// of the delivery's total spans.
-func (d *delivery) partly(p *refusal.Partial, total int) {
+// countPartial counts the rejected spans of a message accepted otherwise. The backend states only their number, so they count as a share of the delivery's
+// total spans.
+func (d *delivery) countPartial(p *refusal.Partial, total int) {
 	d.refused.Share += float64(p.Rejected) / float64(max(total, 1))
 	d.refused.Err = errors.Join(d.refused.Err, p)
 }
 
-// refuse notes that the spans bad (numbers within the message m) were refused for good: their records go into d.refused, and tail counts the records. Spans
-// made of no record are left out.
+// refuse records in d.refused that the spans with the numbers bad, within the message m, were refused for good: tail counts their records. Spans made of no
+// record are left out.
 func (d *delivery) refuse(m spans.Message, bad []int, cause error) {
 	if len(bad) == 0 {
 		return
@@ -332,8 +336,8 @@ func (d *delivery) refuse(m spans.Message, bad []int, cause error) {
 	d.refused.Err = errors.Join(d.refused.Err, cause)
 }
 
-// all returns the numbers 0 to n-1.
-func all(n int) []int {
+// upTo returns the numbers 0 to n-1.
+func upTo(n int) []int {
 	out := make([]int, n)
 	for i := range out {
 		out[i] = i
@@ -341,13 +345,14 @@ func all(n int) []int {
 	return out
 }
 
-// unanimous is the number of single spans that must be refused, with none accepted, before the rest is left to the next try.
+// unanimous is the number of single spans that are refused, with none accepted, before the rest of the message is left to the next try: the backend then seems
+// to refuse everything, and a call for each further span would be wasted.
 const unanimous = 16
 
-// sift finds the bad spans of a message that the backend refused with the error cause: sift sends the message in halves, and each refused half in halves again,
+// sift finds the bad spans of a message that the backend refused with the error cause. It sends the message in halves, and each refused half in halves again,
 // down to single spans. Spans are counted as refused only after something else was accepted, of this message or of another: a wrong tenant or a proxy's error
-// page refuses everything, and is retried like an unreachable backend. total is the number of spans of the delivery. After an error the whole message is tried
-// again, from siftFrom on: the message may begin with many bad spans.
+// page refuses everything, and is retried like an unreachable backend. total is the number of spans of the delivery. After an error the caller tries the whole
+// message again; sift then begins at siftFrom, because the message may begin with many bad spans.
 func (d *delivery) sift(ctx context.Context, m spans.Message, total int, cause error) error {
 	n := m.Traces.SpanCount()
 	if !d.sifting {
@@ -386,33 +391,32 @@ func (d *delivery) sift(ctx context.Context, m spans.Message, total int, cause e
 			bad = append(bad, p.from)
 			if len(bad) >= unanimous && d.r.accepted.Load() == d.acceptedBefore {
 				d.siftFrom = p.to % n
-				return nothing(cause) // not worth a call for each further span
+				return allRefused(cause) // not worth a call for each further span
 			}
 		default:
 			parts = slices.Insert(parts, 0, p.halves(begins)...)
 		}
 	}
 	if d.r.accepted.Load() == d.acceptedBefore {
-		return nothing(cause)
+		return allRefused(cause)
 	}
 	for _, partial := range partials {
-		d.partly(partial, total)
+		d.countPartial(partial, total)
 	}
 	d.refuse(m, bad, cause)
 	return nil
 }
 
-// nothing returns the error of a try without any accepted record.
-func nothing(cause error) error {
-	// Not wrapped: the error must not look like an error of the data.
+// allRefused returns the error of a try in which no record was accepted. The error does not wrap cause, so as not to look like an error of the data.
+func allRefused(cause error) error {
 	return fmt.Errorf("every record is refused, so it is not the records: %v", cause) //nolint:errorlint // see above
 }
 
 // spanRange is a part of a message: the spans with the numbers from (included) to to (excluded), counted over all resources.
 type spanRange struct{ from, to int }
 
-// beginnings says of each span of the message whether a call begins there: a call's span comes first, followed by the spans of its stages. So a span of another
-// trace, or whose parent is not among the call's spans so far, begins another call.
+// beginnings returns, for each span of the message, whether a call begins there. A call's span comes first, followed by the spans of its stages; so a span of
+// another trace, or whose parent is not among the call's spans so far, begins another call.
 func beginnings(td ptrace.Traces) (begins []bool) {
 	callTrace, callSpans := pcommon.TraceID{}, map[pcommon.SpanID]bool{}
 	for _, rs := range td.ResourceSpans().All() {
@@ -475,7 +479,7 @@ func (p spanRange) of(td ptrace.Traces) ptrace.Traces {
 // Receiver.gpus, a Valued batch sends no points: its values go to gpus.
 func (d *delivery) sendMetrics(ctx context.Context) error {
 	for d.metrics.batches < len(d.batches) {
-		if b, ok := d.forGPUs(d.batches[d.metrics.batches]); ok {
+		if b, ok := d.gpuBatch(d.batches[d.metrics.batches]); ok {
 			d.passGPUs(b)
 			d.metrics.batches++
 			continue
@@ -508,8 +512,9 @@ func (d *delivery) sendMetrics(ctx context.Context) error {
 	return nil
 }
 
-// forGPUs returns the batch with GPU values, b itself or the batch that b surrounds with events, if the values go to Receiver.gpus in place of points.
-func (d *delivery) forGPUs(b Batch) (v Valued, ok bool) {
+// gpuBatch returns a batch as one with GPU values, and true if the values go to Receiver.gpus in place of points. Of a batch surrounded with events, the inner
+// batch is returned.
+func (d *delivery) gpuBatch(b Batch) (v Valued, ok bool) {
 	if d.r.gpus == nil {
 		return nil, false
 	}
@@ -520,7 +525,7 @@ func (d *delivery) forGPUs(b Batch) (v Valued, ok bool) {
 	return v, ok
 }
 
-// passGPUs gives the GPU values of a batch to Receiver.gpus, with the host's name redacted. Each value gets its host back, because the batch keeps the value.
+// passGPUs gives the GPU values of a batch to Receiver.gpus, with the host's name redacted for the call: the batch keeps the value with its host.
 func (d *delivery) passGPUs(b Valued) {
 	host, redactedHost := "", "" // of the value before: mostly the same
 	b.GPUs(func(v *spans.GPUValues) {
@@ -533,13 +538,13 @@ func (d *delivery) passGPUs(b Valued) {
 	})
 }
 
-// joinPoints returns the redacted points of the batches from first up to end (excluded): batches are added until there are maxPoints, or more by the last batch
-// (the caller cuts the points, cutPoints), or until a batch passes its GPU values.
+// joinPoints returns the redacted points of the batches from first up to end (excluded), and the number of redacted texts. Batches are added up to maxPoints
+// points, or more by the last batch (the caller cuts them, cutPoints), or until a batch passes its GPU values.
 func (d *delivery) joinPoints(first int) (md pmetric.Metrics, end int, redacted redact.Counts) {
 	md = pmetric.NewMetrics()
 	points := 0
 	for end = first; end < len(d.batches) && points < maxPoints; end++ {
-		if _, ok := d.forGPUs(d.batches[end]); ok {
+		if _, ok := d.gpuBatch(d.batches[end]); ok {
 			break
 		}
 		own := d.batches[end].Metrics()
@@ -593,8 +598,7 @@ func cutPoints(md pmetric.Metrics) (out []pmetric.Metrics) {
 // perPointRoom is bytes for the field tag and the length before a point in its message.
 const perPointRoom = 8
 
-// likeMetric fills own with the resource, the scope and the metric m, without the metric's points, and returns the new metric's empty points for the caller to
-// fill.
+// likeMetric fills own with the resource, the scope and the metric m, without the metric's points, and returns the new metric's empty list of points.
 func likeMetric(own, rm pmetric.ResourceMetrics, sm pmetric.ScopeMetrics, m pmetric.Metric) pmetric.NumberDataPointSlice {
 	rm.Resource().CopyTo(own.Resource())
 	scope := own.ScopeMetrics().AppendEmpty()
@@ -624,8 +628,8 @@ func (r *Receiver) sendTraces(ctx context.Context, td ptrace.Traces) error {
 	return err
 }
 
-// withRun writes the run into the metadata of a message whose spans are all of one run: kafka's exporter can use the run as message key
-// (message_key_from_metadata_key), which keeps a run's messages together, and whole. Spans of several runs: ctx as is.
+// withRun returns ctx with the run in its metadata, if the spans of a message are all of one run: kafka's exporter can use the run as message key
+// (message_key_from_metadata_key), which keeps a run's messages together, and whole. For spans of several runs ctx is returned as it is.
 func withRun(ctx context.Context, td ptrace.Traces) context.Context {
 	run := ""
 	for i, rs := range td.ResourceSpans().All() {
@@ -673,7 +677,7 @@ func newRedacted(set receiver.Settings) (redacted, error) {
 	return redacted{inst, by("key"), by("value"), by("host")}, err
 }
 
-// add adds the texts of a batch, for each reason.
+// add adds the numbers of replaced texts to the counter, for each reason.
 func (c *redacted) add(ctx context.Context, n redact.Counts) {
 	for _, x := range [...]struct {
 		n  int64
@@ -705,7 +709,7 @@ func (p *Pool[T]) Get() *T {
 	return v
 }
 
-// Put keeps a value, unless most are kept already.
+// Put keeps a value for Get, unless most values are kept already.
 func (p *Pool[T]) Put(v *T, most int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

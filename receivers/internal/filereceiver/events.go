@@ -19,8 +19,8 @@ import (
 // A line that is no record of its log is offered to bridge/events: the lines about the end of a run (a traceback, a timeout of NCCL, a process killed) stand
 // between the records of any log. Each such event becomes a span.
 
-// withEvents wraps the handlers of a receiver in eventful ones. Documents, which are rewritten whole, have no lines between records. The wrapper has the same
-// optional interfaces as the handler, because tail asks for them by type.
+// withEvents returns newHandler with its handlers wrapped in eventful ones. Handlers of documents, which are rewritten whole and have no lines between records,
+// stay as they are. The wrapper has the same optional interfaces as the handler, because tail asks for them by type.
 func (r *Receiver) withEvents(newHandler tail.NewHandler) tail.NewHandler {
 	return func(s *tail.Stream) tail.Handler {
 		h := newHandler(s)
@@ -77,8 +77,8 @@ type eventful struct {
 	records int64 // since the last event
 
 	// Of the last line that came while an event waited for more lines: when it came, and its writing, for events that no line ends.
-	last    time.Time
-	lastWas writing
+	last        time.Time
+	lastWriting writing
 
 	// The first line of an event that waits is held, so that the stream keeps the handler and expires the event: the words of a dying process are often the
 	// last of the log.
@@ -102,7 +102,7 @@ type writing struct {
 	live bool  // the line was read as it was written: at is the time of reading
 }
 
-// writingOf returns the writing of a line.
+// writingOf returns when a line was written.
 func writingOf(l *tail.Line) writing {
 	if l.Live {
 		return writing{l.Observed.UnixNano(), true}
@@ -123,9 +123,9 @@ const (
 
 var seed = maphash.MakeSeed()
 
-// Line passes the line to the wrapped handler. A line without a record, and text glued behind a record without a line end, goes to the scanner of events. A
-// line that completes an event is a record if the log's records are events (Parts.Events), else an ignored line with the reason "event", or "event_repeated"
-// for one that take leaves out. A warning changes no verdict, nor does text behind a record.
+// Line passes the line to the wrapped handler. A line without a record, and text glued after a record without a line end, goes to the scanner of events. A line
+// that completes an event is a record if the log's records are events (Parts.Events), else an ignored line with the reason "event", or "event_repeated" for an
+// event that take leaves out. A warning changes no verdict, nor does text after a record.
 func (h *eventful) Line(l *tail.Line) (tail.Verdict, string) {
 	v, reason := h.Handler.Line(l)
 	if h.scan == nil {
@@ -146,11 +146,11 @@ func (h *eventful) Line(l *tail.Line) (tail.Verdict, string) {
 		h.release()
 	}
 	if h.scan.Busy() { // the line may belong to an event that ends later, in need of this place
-		h.last, h.lastWas = l.Observed, writingOf(l)
+		h.last, h.lastWriting = l.Observed, writingOf(l)
 		if !h.holds && v != tail.Record && !h.stream.Holds() { // a line that the wrapped handler holds is its to release, and records are its to hold
 			h.held, h.heldLine, h.holds = h.stream.Hold(), h.scan.Lines(), true
 		} else {
-			h.place(h.scan.Lines())
+			h.notePlace(h.scan.Lines())
 		}
 	}
 	if len(found) == 0 {
@@ -169,15 +169,15 @@ func (h *eventful) Line(l *tail.Line) (tail.Verdict, string) {
 	return v, reason
 }
 
-// release gives the held line to the batch, and notes its place.
+// release puts the held line into the batch, and keeps its place for the event.
 func (h *eventful) release() {
 	h.stream.Release(h.held)
 	h.holds = false
-	h.place(h.heldLine)
+	h.notePlace(h.heldLine)
 }
 
-// place notes the place of a line of an event that is not complete yet.
-func (h *eventful) place(line int64) {
+// notePlace keeps the place of a line of an event that is not complete yet, by the line's number.
+func (h *eventful) notePlace(line int64) {
 	if h.places == nil {
 		h.places = make(map[int64]tail.Place)
 	}
@@ -185,7 +185,7 @@ func (h *eventful) place(line int64) {
 }
 
 // take keeps the new events for the next batch, and returns their number. Warnings, events already seen and events beyond mostOfForm are left out. l is the
-// line just read, nil where events end without one (Expire).
+// line just read, nil where events end without a line (Expire).
 func (h *eventful) take(found []events.Event, l *tail.Line) (n int) {
 	for i := range found {
 		e := &found[i]
@@ -193,7 +193,7 @@ func (h *eventful) take(found []events.Event, l *tail.Line) (n int) {
 			continue
 		}
 		if h.records >= goesOn {
-			h.goOn(false)
+			h.beginRound(false)
 		}
 		h.records = 0
 		// Equal text of another rank, or with another stamp on the line itself, is another event.
@@ -211,7 +211,7 @@ func (h *eventful) take(found []events.Event, l *tail.Line) (n int) {
 			h.seen[key] = true
 		}
 		h.counts[e.Form]++
-		ev := event{Event: *e, writing: h.lastWas}
+		ev := event{Event: *e, writing: h.lastWriting}
 		if l != nil {
 			ev.writing = writingOf(l)
 		}
@@ -224,14 +224,15 @@ func (h *eventful) take(found []events.Event, l *tail.Line) (n int) {
 		h.found = append(h.found, ev)
 		n++
 		if e.Class == events.ClassBegan {
-			h.goOn(true)
+			h.beginRound(true)
 		}
 	}
 	return n
 }
 
-// goOn begins a round in which events seen before are events again; in a new attempt, forms with many events too.
-func (h *eventful) goOn(attempt bool) {
+// beginRound begins a round in which events seen before count as new events. In a new attempt of the run, the number of events of each form is counted anew,
+// too.
+func (h *eventful) beginRound(attempt bool) {
 	if len(h.seen) == 0 || h.round >= mostRounds {
 		return
 	}
@@ -242,7 +243,7 @@ func (h *eventful) goOn(attempt bool) {
 	}
 }
 
-// Expire passes the call to the wrapped handler, and ends events whose remaining lines did not come since before.
+// Expire passes the call to the wrapped handler, and ends an unfinished event if no line came since before.
 func (h *eventful) Expire(before time.Time) {
 	h.Handler.Expire(before)
 	if h.scan != nil && h.scan.Busy() && h.last.Before(before) {
@@ -253,7 +254,7 @@ func (h *eventful) Expire(before time.Time) {
 	}
 }
 
-// Cut returns the wrapped handler's batch with the found events, or a batch of the events alone.
+// Cut returns the wrapped handler's batch with the found events, or a batch of the events alone; nil without both.
 func (h *eventful) Cut() tail.Delivery {
 	d := h.Handler.Cut()
 	clear(h.places)
@@ -278,7 +279,7 @@ type eventBatch struct {
 	found []event
 }
 
-// Texts implements Texter: the spans of events have lines of the log, the points are those of the records.
+// Texts implements Texter: the spans of events have texts of the log; the points are those of the records.
 func (b *eventBatch) Texts() (onSpans, onPoints bool) {
 	return true, b.Batch != nil && hasLabels(b.Batch)
 }
@@ -291,7 +292,7 @@ func (b *eventBatch) Places(n tail.Place) []tail.Place {
 	return []tail.Place{n}
 }
 
-// Done is as in Batch.
+// Done implements Batch.
 func (b *eventBatch) Done() {
 	if b.Batch != nil {
 		b.Batch.Done()
@@ -309,7 +310,7 @@ func (b *eventBatch) Metrics() pmetric.Metrics {
 // eventLength is the length of an event's span, ns: a line has no length, and stores keep microseconds.
 const eventLength = int64(time.Millisecond)
 
-// Traces adds the spans of the records and of the events.
+// Traces implements Batch: it adds the spans of the records and of the events.
 func (b *eventBatch) Traces(out *spans.Batch, from From) {
 	if b.Batch != nil {
 		b.Batch.Traces(out, from)
@@ -346,12 +347,12 @@ func (b *eventBatch) events(out *spans.Batch, from From) {
 			Trace: trace, ID: id, Name: spans.SpanEvent, Is: spans.KindEvent, Kind: ptrace.SpanKindInternal, Start: at,
 			End: at + eventLength, Source: source, Attributes: 8,
 		})
-		put(s, &e.Event)
+		putEvent(s, &e.Event)
 	}
 }
 
 // stampKey returns the part of a span's id for the event's time. The time of an event without a stamp on its own line may differ at the next reading: then the
-// part is the event's round, nil for the first.
+// part is the event's round, nil in the first round.
 func stampKey(e *event) []byte {
 	switch {
 	case e.Own:
@@ -362,8 +363,9 @@ func stampKey(e *event) []byte {
 	return nil
 }
 
-// put writes the event's attributes on its span: class, form and text always, the rest as far as the line tells. A fatal event makes the span an error.
-func put(s ptrace.Span, e *events.Event) {
+// putEvent writes the event's attributes on its span: class, form and text always, the rest as far as the line states them. A fatal event makes the span an
+// error.
+func putEvent(s ptrace.Span, e *events.Event) {
 	m := s.Attributes()
 	m.PutStr(spans.AttrEventClass, string(e.Class))
 	m.PutStr(spans.AttrEventForm, e.Form.Name)

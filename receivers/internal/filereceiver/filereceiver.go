@@ -95,8 +95,8 @@ type Receiver struct {
 	err         error  // of Start, for the second call
 }
 
-// NewFactory makes the factory of a kind of receiver, for traces and metrics. Both pipelines of one configured receiver get the same Receiver, so each file is
-// read once. mk turns the receiver's configuration into its Parts.
+// NewFactory returns the factory of a kind of receiver, for traces and metrics. Both pipelines of one configured receiver get the same Receiver, so each file
+// is read once. mk turns the receiver's configuration into its Parts.
 func NewFactory(typ component.Type, defaults component.CreateDefaultConfigFunc, traces, metrics component.StabilityLevel, mk Make) receiver.Factory {
 	// The collector asks once per signal, with the same configuration: the configuration's pointer finds the instance.
 	var mu sync.Mutex
@@ -153,7 +153,7 @@ type factory struct {
 
 // Once makes a receiver that reads its files once, to their end, for the offline commands (trainbridge report, show); scope is the receiver's name in the data.
 //
-// The caller calls release after the reading, and gets the beginnings of the runs: no log alone knows the first record of its run, so the caller, who reads all
+// The caller calls release after the reading, and gets the first span of each run: no log alone knows the first record of its run, so the caller, who reads all
 // logs, sends the spans. A consumer may be nil. Of settings, Sorter, Pace and Watch are used. With locate, each record's first span has the position of the
 // record in its log. With gpus, the GPU values of training logs go to gpus, and metrics gets nothing of training logs.
 func (f *factory) Once(
@@ -175,8 +175,8 @@ func (f *factory) Once(
 	}, err
 }
 
-// Prepare makes a Receiver without the tailer that reads the files: the first step of NewFactory, Once and ReadAll, and alone enough for tests of a handler. A
-// consumer may be nil.
+// Prepare returns a Receiver without the tailer that reads the files: the first step of NewFactory, Once and ReadAll, and alone enough for tests of a handler.
+// A consumer may be nil.
 func Prepare(set receiver.Settings, cfg component.Config, mk Make, traces consumer.Traces, metrics consumer.Metrics) (*Receiver, error) {
 	obs, err := receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{ReceiverID: set.ID, Transport: "file", ReceiverCreateSettings: set})
 	if err != nil {
@@ -245,7 +245,7 @@ func (r *Receiver) Start(ctx context.Context, host component.Host) error {
 		// What earlier processes sent is known before the first line is read.
 		if id := r.parts.Tail.Storage; id != nil {
 			if e, ok := host.GetExtensions()[*id].(storage.Extension); ok { // else the tailer reports the error
-				r.err = r.runs.remember(ctx, e, r)
+				r.err = r.runs.loadKnown(ctx, e, r)
 				if r.err != nil {
 					return
 				}
@@ -296,7 +296,7 @@ func (r *Receiver) Shutdown(ctx context.Context) error {
 	return err
 }
 
-// release frees what Start and Make took: the runs, the stored answers, the resources of the parts.
+// release frees what Start and Make have opened: the runs, the stored answers, the resources of the parts.
 func (r *Receiver) release(ctx context.Context) error {
 	err := r.runs.release(ctx, r)
 	if r.answers != nil {

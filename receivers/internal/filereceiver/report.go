@@ -68,7 +68,7 @@ type member struct {
 	upToDate bool      // the accounts were logged, and no backlog since
 }
 
-// newMember makes the reporter's view of a receiver.
+// newMember returns the reporter's view of a receiver.
 func newMember(r *Receiver) *member {
 	return &member{
 		id: r.Set.ID.String(), log: r.Set.Logger, status: r.tail.Status, counts: r.tail.Counts,
@@ -146,7 +146,7 @@ func (t *reporter) report(now time.Time) {
 			return
 		}
 		t.looked = true
-		t.first(all)
+		t.logFirst(all)
 	}
 	var read []string
 	for i, m := range t.members {
@@ -161,12 +161,12 @@ func (t *reporter) report(now time.Time) {
 		}
 		t.members[0].log.Info(what + strings.Join(read, "; "))
 	}
-	t.aliens(now)
+	t.logUnsorted(now)
 }
 
-// first logs the files found at the start, the globs without files, and the files passed over, each in one line for all receivers: all are the states of the
-// members.
-func (t *reporter) first(all []tail.Status) {
+// logFirst logs the files found at the start, the globs without files, and the files passed over by name, each in one line for all receivers. all has the state
+// of each member.
+func (t *reporter) logFirst(all []tail.Status) {
 	log := t.members[0].log
 	var parts []string                // "tq_trace 12": files of each receiver
 	files, finished, going := 0, 0, 0 // going: files read in part by an earlier process
@@ -241,7 +241,7 @@ func anyMatched(st tail.Status) bool {
 	return slices.ContainsFunc(st.Globs, func(g tail.GlobStatus) bool { return g.Matched })
 }
 
-// missing lists the globs without a match, each with its receivers: "/data/*.log (tq_trace, nccl)". A glob that names a directory comes with advice. Beyond
+// missing returns the globs without a match, each with its receivers: "/data/*.log (tq_trace, nccl)". A glob that names a directory comes with advice. Beyond
 // maxNamed globs only the number is stated.
 func (t *reporter) missing(all []tail.Status) (out []string) {
 	var globs []string                                          // in the order of the receivers
@@ -271,8 +271,8 @@ func (t *reporter) missing(all []tail.Status) (out []string) {
 	return out
 }
 
-// report logs the news of one receiver: new files, a backlog, files without a record. When the receiver has just read everything, the result is its accounts
-// ("tq_trace 90 lines, 80 with records, 10 not for us"), for a line of all receivers; else "".
+// report logs the news of one receiver: new files, a backlog, files without a record. When the receiver has just read everything, it returns the receiver's
+// accounts ("tq_trace 90 lines, 80 with records, 10 not for us"), for a line of all receivers; else "".
 func (m *member) report(st *tail.Status, now time.Time) (read string) {
 	if n := st.Files - m.files; n > 0 && now.Sub(m.foundAt) >= foundEvery {
 		m.log.Info(fmt.Sprintf("%s: %s found, such as %s", m.id, plural(n, "new file"), st.Newest))
@@ -281,13 +281,13 @@ func (m *member) report(st *tail.Status, now time.Time) (read string) {
 	m.files = min(m.files, st.Files) // otherwise files that left would hide as many new ones
 	read = m.progress(st, now)
 	if st.MuteFiles > m.mute && (m.muteAt.IsZero() || now.Sub(m.muteAt) >= muteEvery) {
-		m.silent(st, now)
+		m.logMute(st, now)
 	}
 	return read
 }
 
-// progress logs, of a backlog that has lasted for progressEvery, how much is read: every progressEvery. When everything is read, for the first time or after
-// such a backlog, the result is the accounts of the receiver, once; else "".
+// progress logs how much is read of a backlog that has lasted for progressEvery, once in progressEvery. When everything is read, for the first time or after
+// such a backlog, it returns the accounts of the receiver; else "".
 func (m *member) progress(st *tail.Status, now time.Time) (read string) {
 	switch {
 	case st.Lag == 0:
@@ -325,10 +325,10 @@ func account(c tail.Counts) string {
 	return text
 }
 
-// silent logs, with the number of files without any record (st.MuteFiles), one of these files as an example, its first line, and the receiver that the file
-// looks like a log for. A file that this receiver itself understands by its first lines is no example: its records were read before, or are those of a copy.
-// Without an example nothing is logged.
-func (m *member) silent(st *tail.Status, now time.Time) {
+// logMute logs the number of files without any record (st.MuteFiles), with one of these files as an example, its first line, and the receiver that understands
+// the file, if any. A file understood by this receiver itself is no example: its records were read before, or are those of a copy. Without an example nothing
+// is logged.
+func (m *member) logMute(st *tail.Status, now time.Time) {
 	m.mute = st.MuteFiles
 	for _, f := range st.Mute {
 		reader, first := m.head(f.Path)
@@ -350,9 +350,9 @@ func (m *member) silent(st *tail.Status, now time.Time) {
 	}
 }
 
-// aliens logs the number of files that include_by_content matches and no receiver understands, with one as an example: when the number has grown since it was
-// logged, and every muteEvery at most, unless tenfold.
-func (t *reporter) aliens(now time.Time) {
+// logUnsorted logs the number of files that include_by_content matches and no receiver understands, with one as an example: when the number has grown since it
+// was logged, and every muteEvery at most, unless tenfold.
+func (t *reporter) logUnsorted(now time.Time) {
 	some, files, lines := t.unsorted(now)
 	if files != t.alienWas { // still growing, while files are looked at: one line shall count them all
 		t.alienWas = files
@@ -372,7 +372,7 @@ func (t *reporter) aliens(now time.Time) {
 	m.log.Info(what + "; first line: " + first)
 }
 
-// plural has no groups of digits: the lines of the collector's log are also read by programs.
+// plural returns a number with its noun, such as "3 files". Digits are not grouped: the lines of the collector's log are also read by programs.
 func plural[N int | int64](n N, what string) string {
 	if n == 1 {
 		return "1 " + what
@@ -380,7 +380,7 @@ func plural[N int | int64](n N, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// pronoun stands for n files in a sentence.
+// pronoun returns the word for n files in a sentence, "it" or "them".
 func pronoun(n int) string {
 	if n == 1 {
 		return "it"

@@ -17,16 +17,16 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// OpenRun is called by a handler before the delivery of a log's first record, with the train.run span for the log's run. Of a run that is new in this process
-// the span, or the span that an earlier process sent for the run, because a repeated span must be equal, goes before the run's first record, whichever of the
-// receivers that have called OpenRun sends the record (runs.due): step_join takes a run whose steps come first for one that another gateway has begun to read.
-// A receiver that reads its files once (factory.Once) sends none: its caller sends the spans at the end.
+// OpenRun is called by a handler before the delivery of a log's first record, with the train.run span of the log's run. The span of a run that is new in this
+// process is sent before the run's first record, whichever of the receivers that have called OpenRun sends the record (runs.takeOwed): step_join takes a run
+// whose steps come first for one that another gateway has begun to read. If an earlier process has sent a span for the run, the same span is sent again,
+// because a repeated span must be equal. A receiver that reads its files once (factory.Once) sends none: its caller sends the spans at the end.
 func (r *Receiver) OpenRun(span spans.RunSpan) {
 	isNew, others := r.runs.open(span, r)
 	if !isNew {
 		return
 	}
-	// The reader is told of ids that are only a guess (RunSpan.By: where the id comes from; "": the log's directory).
+	// Ids that are only a guess are logged (RunSpan.By: where the id comes from; "": the log's directory).
 	switch {
 	case span.By == "" && others != "":
 		r.runs.once.Do(func() {
@@ -57,10 +57,10 @@ type runs struct {
 	once  sync.Once                // for the line about two directories
 	began map[string]spans.RunSpan // earliest beginnings where all logs are read before the spans are sent; nil: spans are sent at once
 
-	store storage.Client     // keeps known; nil: no storage is configured
-	of    storage.Extension  // where store is from
-	users map[*Receiver]bool // the receivers configured with the extension of; store is closed with the last of them
-	known []spans.RunSpan    // stored spans, the oldest first
+	store   storage.Client     // keeps known; nil: no storage is configured
+	storeOf storage.Extension  // where store is from
+	users   map[*Receiver]bool // the receivers configured with the extension of; store is closed with the last of them
+	known   []spans.RunSpan    // stored spans, the oldest first
 }
 
 const (
@@ -69,8 +69,8 @@ const (
 	storeTimeout = 5 * time.Second
 )
 
-// open notes a run. isNew: this process has not met the run before, and owes its span, which is not sent at the end (began). For a run that is named by the
-// directory of its logs, others is the first run named so, "" if there is none: the two may be one job.
+// open records a run, met by a receiver. isNew: this process has not met the run before, and has to send its span; false if the spans are sent at the end
+// (began). For a new run that is named by the directory of its logs, others is the first run named so, "" if there is none: the two may be one job.
 func (r *runs) open(span spans.RunSpan, by *Receiver) (isNew bool, others string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -118,11 +118,12 @@ func (r *runs) open(span spans.RunSpan, by *Receiver) (isNew bool, others string
 	return true, others
 }
 
-// due returns the owed spans of the runs of messages, which go with the first of the messages: one delivery at a time sends owed spans, so that a span goes
-// once, and before all else of the run. Messages of a receiver that has not met a run (nccl with join: remote) may go elsewhere, and take no span. The caller
-// calls release when the first message was accepted (paid) or has failed. Without an owed span nobody waits. An error is that of ctx.
-func (r *runs) due(ctx context.Context, by *Receiver, messages []spans.Message) (owed []spans.RunSpan, release func(), err error) {
-	if len(r.owes(by, messages)) == 0 {
+// takeOwed returns the train.run spans of the runs of messages, as far as not sent yet; they go with the first of the messages. One delivery at a time sends
+// such spans, so each goes once, and before all else of the run: takeOwed waits for its turn, and the caller calls release when the first message was accepted
+// (paid) or has failed. Without such a span nobody waits. Messages of a receiver unknown to the run (nccl with join: remote) may go elsewhere, and take no
+// span. An error is that of ctx.
+func (r *runs) takeOwed(ctx context.Context, by *Receiver, messages []spans.Message) (owed []spans.RunSpan, release func(), err error) {
+	if len(r.owedTo(by, messages)) == 0 {
 		return nil, func() {}, nil
 	}
 	turns.Of(ctx).Wait(ctx, r) // else an earlier delivery of the log would wait here, and this delivery, with the turn, for the earlier to be judged
@@ -132,15 +133,15 @@ func (r *runs) due(ctx context.Context, by *Receiver, messages []spans.Message) 
 		return nil, nil, ctx.Err()
 	}
 	release = sync.OnceFunc(func() { <-r.turn })
-	owed = r.owes(by, messages)
+	owed = r.owedTo(by, messages)
 	if len(owed) == 0 { // another delivery has sent all meanwhile
 		release()
 	}
 	return owed, release, nil
 }
 
-// owes returns the owed spans of the runs of a receiver's messages, in their order.
-func (r *runs) owes(by *Receiver, messages []spans.Message) (owed []spans.RunSpan) {
+// owedTo returns the unsent train.run spans of the runs of a receiver's messages, in the order of the runs in the messages.
+func (r *runs) owedTo(by *Receiver, messages []spans.Message) (owed []spans.RunSpan) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.owed) == 0 {
@@ -159,7 +160,7 @@ func (r *runs) owes(by *Receiver, messages []spans.Message) (owed []spans.RunSpa
 	return owed
 }
 
-// paid notes that a message with the spans of runs was accepted.
+// paid records that a message with the spans of runs was accepted: they are not sent again.
 func (r *runs) paid(sent []spans.RunSpan) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -168,9 +169,9 @@ func (r *runs) paid(sent []spans.RunSpan) {
 	}
 }
 
-// remember reads the spans that earlier processes sent, at the start of a receiver with 'storage'. All receivers share the storage extension of the receiver
+// loadKnown reads the spans that earlier processes sent, at the start of a receiver with 'storage'. All receivers share the storage extension of the receiver
 // that starts first, a receiver with another extension too; but only receivers with the same extension keep the client open.
-func (r *runs) remember(ctx context.Context, from storage.Extension, by *Receiver) error {
+func (r *runs) loadKnown(ctx context.Context, from storage.Extension, by *Receiver) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.store == nil {
@@ -182,16 +183,16 @@ func (r *runs) remember(ctx context.Context, from storage.Extension, by *Receive
 		if err != nil || json.Unmarshal(text, &r.known) != nil { // nothing was stored, or the content is unusable
 			r.known = nil
 		}
-		r.store, r.of, r.users = store, from, make(map[*Receiver]bool)
+		r.store, r.storeOf, r.users = store, from, make(map[*Receiver]bool)
 	}
-	if r.of == from {
+	if r.storeOf == from {
 		r.users[by] = true
 	}
 	return nil
 }
 
 // release forgets the runs that no receiver but a stopping one has met: a collector that loads a new configuration starts anew in the same process. The last
-// receiver closes the storage.
+// receiver with the storage closes the client, and returns its error.
 func (r *runs) release(ctx context.Context, by *Receiver) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -213,6 +214,6 @@ func (r *runs) release(ctx context.Context, by *Receiver) error {
 		return nil
 	}
 	store := r.store
-	r.store, r.of, r.known = nil, nil, nil
+	r.store, r.storeOf, r.known = nil, nil, nil
 	return store.Close(ctx)
 }

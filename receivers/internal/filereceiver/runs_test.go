@@ -72,7 +72,7 @@ func opens(t *testing.T, r *Receiver, span spans.RunSpan) []spans.RunSpan {
 	r.OpenRun(span)
 	message := spans.Message{Traces: ptrace.NewTraces()}
 	message.Traces.ResourceSpans().AppendEmpty().Resource().Attributes().PutStr(spans.AttrRunID, span.Run)
-	owed, release, err := r.runs.due(t.Context(), r, []spans.Message{message})
+	owed, release, err := r.runs.takeOwed(t.Context(), r, []spans.Message{message})
 	require.NoError(t, err)
 	r.runs.paid(owed)
 	release()
@@ -101,8 +101,8 @@ func TestRunsSayTheSameAfterARestart(t *testing.T) {
 	var first runs
 	a, _ := of(&first, "a")
 	b, _ := of(&first, "b")
-	require.NoError(t, first.remember(t.Context(), state, a))
-	require.NoError(t, first.remember(t.Context(), state, b))
+	require.NoError(t, first.loadKnown(t.Context(), state, a))
+	require.NoError(t, first.loadKnown(t.Context(), state, b))
 	assert.Equal(t, 1, state.open, "receivers share a storage")
 	want := opening("x", 1)
 	a.OpenRun(want)
@@ -113,7 +113,7 @@ func TestRunsSayTheSameAfterARestart(t *testing.T) {
 
 	var second runs
 	b, _ = of(&second, "b")
-	require.NoError(t, second.remember(t.Context(), state, b))
+	require.NoError(t, second.loadKnown(t.Context(), state, b))
 	assert.Equal(t, []spans.RunSpan{want}, opens(t, b, opening("x", 2)))
 	assert.Equal(t, 1, state.writes, "it is owed where it fails, so that positions wait for it")
 	for i := range maxKnown {
@@ -122,7 +122,7 @@ func TestRunsSayTheSameAfterARestart(t *testing.T) {
 	require.NoError(t, b.release(t.Context()))
 
 	var third runs
-	require.NoError(t, third.remember(t.Context(), state, b))
+	require.NoError(t, third.loadKnown(t.Context(), state, b))
 	assert.Len(t, third.known, maxKnown, "the oldest is forgotten")
 	b.runs = &third
 	later := opening("x", 3)
@@ -133,7 +133,7 @@ func TestRunsSayTheSameAfterARestart(t *testing.T) {
 	state.err = errors.New("full")
 	var fourth runs
 	c, said := of(&fourth, "c")
-	require.NoError(t, fourth.remember(t.Context(), state, c))
+	require.NoError(t, fourth.loadKnown(t.Context(), state, c))
 	assert.Equal(t, []spans.RunSpan{later}, opens(t, c, later), "what was damaged is no use")
 	c.OpenRun(want)
 	assert.Equal(t, 1, said.FilterMessageSnippet("could not be stored: full").Len())

@@ -35,7 +35,7 @@ var (
 	errCardinality = errors.New("'cardinality_limit' must be at least 1, such as 400")
 )
 
-// Validate names the wrong key.
+// Validate returns an error that names the wrong key.
 func (c *SeriesConfig) Validate() error {
 	if c.CardinalityLimit < 1 {
 		return errCardinality
@@ -77,8 +77,8 @@ func newSeries(limit int, set receiver.Settings) (*series, error) {
 	}, nil
 }
 
-// trim removes the points of series beyond the limit, and returns their number: the caller counts the points once they are gone for good (count). trim also
-// cuts labels that are too long. Without a limit trim does nothing.
+// trim removes the points of series beyond the limit from md, and returns their number: the caller counts the points (count) once they are not sent again. It
+// also cuts labels that are too long. Without a limit trim does nothing.
 func (s *series) trim(md pmetric.Metrics) (dropped int64) {
 	if s.limit == 0 {
 		return 0
@@ -119,7 +119,7 @@ func (s *series) trim(md pmetric.Metrics) (dropped int64) {
 	return dropped
 }
 
-// count counts points removed by trim, once they are removed for good.
+// count adds points removed by trim to the counter, once they are not sent again.
 func (s *series) count(ctx context.Context, dropped int64) {
 	if dropped > 0 {
 		s.dropped.Add(context.WithoutCancel(ctx), dropped, s.id)
@@ -161,7 +161,8 @@ type labels struct {
 	}
 }
 
-// same reports whether a point has the kept labels, in the same order. Without kept labels, or with a label that is neither text nor integer, the answer is no.
+// same reports whether a point has the kept labels, in the same order. Without kept labels, or with a label that is neither text nor integer, the answer is
+// false.
 func (l *labels) same(attrs pcommon.Map) bool {
 	if l.n == 0 || attrs.Len() != l.n {
 		return false
@@ -186,8 +187,8 @@ func (l *labels) same(attrs pcommon.Map) bool {
 	return true
 }
 
-// keep remembers the labels of a point. More labels than list has room for, or a label that is neither text nor integer: nothing is remembered, and same says
-// no.
+// keep remembers the labels of a point. If there are more labels than list has room for, or one is neither text nor integer, nothing is remembered, and same
+// returns false.
 func (l *labels) keep(attrs pcommon.Map) {
 	l.n = attrs.Len()
 	if l.n > len(l.list) {
@@ -211,8 +212,8 @@ func (l *labels) keep(attrs pcommon.Map) {
 	}
 }
 
-// key hashes a metric's key and a point's labels to the key of the series, after cutting long labels in the point. A receiver writes the labels of a series in
-// the same order each time.
+// key returns the key of a point's series: the metric's key, mixed with the point's labels. Long labels are cut in the point first. A receiver writes the
+// labels of a series in the same order each time.
 func (s *series) key(key uint64, attrs pcommon.Map) uint64 {
 	for name, v := range attrs.All() {
 		key = s.text(key, name)
@@ -231,8 +232,9 @@ func (s *series) key(key uint64, attrs pcommon.Map) uint64 {
 	return key
 }
 
-// text mixes a text into a key.
+// text returns a key with a text mixed into it.
 func (s *series) text(key uint64, text string) uint64 { return mix(key, maphash.String(s.seed, text)) }
 
-// mix combines two hashes. The rotation makes the order count; the constant is 2^64 divided by the golden ratio, which spreads the bits (as in FxHash).
+// mix returns the combination of two hashes. The rotation makes the order count; the constant is 2^64 divided by the golden ratio, which spreads the bits (as
+// in FxHash).
 func mix(key, more uint64) uint64 { return (bits.RotateLeft64(key, 5) ^ more) * 0x9e3779b97f4a7c15 }

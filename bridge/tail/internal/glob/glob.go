@@ -41,7 +41,7 @@ func one(pattern string) Glob {
 
 const meta = `*?[]{}\`
 
-// plain returns the path that a pattern names, without its escapes. It returns false if the pattern has meta characters that are not escaped.
+// plain returns the path named by a pattern, without escapes. It returns false if the pattern has unescaped meta characters.
 func plain(pattern string) (path string, ok bool) {
 	if !strings.ContainsAny(pattern, meta) {
 		return pattern, true
@@ -142,7 +142,7 @@ func (g *Glob) matches(path string) bool {
 	return ok && err == nil
 }
 
-// nonLog returns the part of a path for which it is excluded as no log, such as ".git"; "": not excluded.
+// nonLog returns the part of a path, such as ".git", for which the path is excluded as no log; "": not excluded.
 func (g *Glob) nonLog(path string, isDir bool) string {
 	if !g.sifts || len(path) <= len(g.Base) {
 		return ""
@@ -151,7 +151,8 @@ func (g *Glob) nonLog(path string, isDir bool) string {
 	return name
 }
 
-// PassedOver returns the part of a path's name for which a file or directory is excluded that a glob would otherwise match, or hold a match in; "": none.
+// PassedOver returns the part of a path's name for which a file or directory is excluded although a glob would match the path, or hold a match in the
+// directory; "": none.
 func (l List) PassedOver(path string, isDir bool) string {
 	for _, i := range l.others {
 		g := &l.Globs[i]
