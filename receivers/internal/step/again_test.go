@@ -55,7 +55,7 @@ func TestReadAgain(t *testing.T) {
 			s.at = i
 			h.Line(&tail.Line{Text: []byte(lines[i]), Observed: written, ModTime: written})
 		}
-		h.leave()
+		h.flushPending()
 		require.NoError(t, h.Cut().Send(context.Background()))
 		content := make(map[pcommon.SpanID]any)
 		for _, td := range res.traces.AllTraces() {

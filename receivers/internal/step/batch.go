@@ -16,8 +16,8 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// stepBatch is the records that are sent together, packed: a record has few of the possible fields, so the values of all records stand one behind the other in
-// common lists, and each item has its range of each list.
+// stepBatch is the records that are sent together, packed: a record has few of the possible fields, so the values of all records are in common lists, one
+// record after the other, and each item has its range of each list.
 type stepBatch struct {
 	pool   *filereceiver.Pool[stepBatch]
 	set    *Settings
@@ -97,8 +97,8 @@ type shared struct {
 	stated spans.Stated
 }
 
-// exact reports whether the span's length equals the stated seconds of a step, times the steps covered, to the nanosecond per step: then the attribute for the
-// duration would say nothing new.
+// exact reports whether the span's length equals the stated seconds of a step, times the steps covered, to the nanosecond per step: then an attribute for the
+// duration is not needed.
 func (it *item) exact(seconds float64) bool {
 	steps := max(it.covered, 1)
 	length := it.end - it.start
@@ -114,8 +114,8 @@ type value struct {
 	v     float64
 }
 
-// stands reports whether the value stands on the resource already, and so not on the span.
-func (v value) stands(on *spans.Resource) bool {
+// isOnResource reports whether a resource has the value already, so that the span need not repeat it.
+func (v value) isOnResource(on *spans.Resource) bool {
 	number := fieldInfos[v.field].stated
 	return number > 0 && on.Stated.Is(number-1, v.v)
 }
@@ -149,7 +149,7 @@ func (h *handler) newBatch() *stepBatch {
 	return b
 }
 
-// Done is as in filereceiver.Batch: the batch's memory may be used again, unless a large batch has grown it.
+// Done implements filereceiver.Batch: the batch's memory is used again, unless the batch was large.
 func (b *stepBatch) Done() {
 	clear(b.items)
 	clear(b.shared)
@@ -175,7 +175,8 @@ func (b *stepBatch) Texts() (onSpans, onPoints bool) {
 	return b.texts || b.hosts || len(b.stages)+len(b.extras) > 0, b.hosts
 }
 
-// add packs a placed record into the batch: its values, stages, extras and GPU values go to the batch's lists, and it becomes the item with the ranges of them.
+// add packs a placed record into the batch: its values, stages, extras and GPU values are appended to the batch's lists, and an item with their ranges is
+// added.
 func (b *stepBatch) add(h *handler, it *placed, rec *record.Record) {
 	if it.kind == record.Step {
 		b.steps++
@@ -212,9 +213,9 @@ func (b *stepBatch) ends() (values, stages, extras, gpus uint32) {
 	return uint32(len(b.values)), uint32(len(b.stages)), uint32(len(b.extras)), uint32(len(b.gpus))
 }
 
-// addFacts finds the shared part of a record: the values that the log repeats in each record, such as the global batch size, stand on the resource. A step has
-// a resource with only the numbers that the step itself states. Other records have the resource of the step before. A shared part equal to one of the batch's
-// last maxMixed is not added again.
+// addFacts sets the shared part of a record: the values that the log repeats in each record, such as the global batch size, go to the resource. The resource of
+// a step has only numbers that the step itself states. Other records have the resource of the step before. A shared part equal to one of the batch's last
+// maxMixed is not added again.
 func (b *stepBatch) addFacts(h *handler, it *placed, rec *record.Record) {
 	t := h.track(who{it.source, it.rank})
 	t.Units.add(rec)
@@ -259,8 +260,8 @@ type unitTexts struct {
 	own    string                        // the text of the last record alone, if other
 }
 
-// add notes the units of a record: a field's first unit other than the base unit goes into the common text. A record that contradicts earlier units gets a text
-// of its own (other, own).
+// add records the units of a record: a field's first unit other than the base unit goes into the common text. A record that contradicts earlier units gets a
+// text of its own (other, own).
 func (u *unitTexts) add(rec *record.Record) {
 	layout := rec.Layout()
 	if layout == u.layout {
@@ -289,7 +290,7 @@ func (u *unitTexts) add(rec *record.Record) {
 	}
 }
 
-// textOf lists the attributes of the fields with a unit other than the base unit, each with its unit: "name=ms name=TFLOP/s".
+// textOf returns the text of units: the attribute of each field with a unit other than the base unit, "name=ms name=TFLOP/s".
 func textOf(units *[record.NumFields]record.Unit) string {
 	var text strings.Builder
 	for f, unit := range units {
@@ -304,7 +305,7 @@ func textOf(units *[record.NumFields]record.Unit) string {
 	return text.String()
 }
 
-// Traces is as in filereceiver.Batch: each record becomes a span, below which its parts are. A Side becomes only parts, of the step before.
+// Traces implements filereceiver.Batch: each record becomes a span, with its parts below. A Side becomes only parts, below the step before.
 func (b *stepBatch) Traces(out *spans.Batch, from filereceiver.From) {
 	runTrace, runSpan := spans.RunIDs(b.run)
 	for i := range b.items {
@@ -328,7 +329,7 @@ func (b *stepBatch) Traces(out *spans.Batch, from filereceiver.From) {
 	}
 }
 
-// first returns the earliest record of a batch that has one.
+// first returns the earliest record of a batch; the batch has one.
 func (b *stepBatch) first() *item {
 	first := &b.items[0]
 	for i := range b.items {
@@ -352,18 +353,19 @@ func (b *stepBatch) resource(it *item) spans.Resource {
 	}
 }
 
-// ofParts returns the resource of the parts of a record: the log has their durations, not their times.
-func (b *stepBatch) ofParts(it *item) spans.Resource {
+// partResource returns the resource of the parts of a record: the log has their durations, not their times.
+func (b *stepBatch) partResource(it *item) spans.Resource {
 	r := b.resource(it)
 	r.Time = spans.TimeSynthetic
 	return r
 }
 
-// room returns how many attributes a span will have, at its source and in train_perf, without the few on its ranks: growing the list later would cost a copy.
-func (b *stepBatch) room(it *item, res *spans.Resource, ownCovered bool) int {
+// attributeCount returns how many attributes a span will have, those of train_perf included, without the few about its ranks: growing the list later would cost
+// a copy. ownCovered: the number of steps covered is an attribute of the span.
+func (b *stepBatch) attributeCount(it *item, res *spans.Resource, ownCovered bool) int {
 	n := int(it.extrasTo - it.extrasFrom)
 	for _, v := range b.values[it.valuesFrom:it.valuesTo] {
-		if !v.stands(res) {
+		if !v.isOnResource(res) {
 			n++
 		}
 	}
@@ -386,11 +388,11 @@ func (b *stepBatch) room(it *item, res *spans.Resource, ownCovered bool) int {
 // addedWithoutModel is the number of attributes that train_perf adds to most steps of an unknown model: samples, tokens and a rate.
 const addedWithoutModel = 3
 
-// span adds the span of a record, with the record's values as attributes: those that are not on the resource.
+// span adds the span of a record, and returns it. The record's values become attributes, except those on the resource.
 func (b *stepBatch) span(out *spans.Batch, it *item) ptrace.Span {
 	res := b.resource(it)
 	ownCovered := it.covered > 1 && !res.Stated.Is(spans.StatedStepsCovered, float64(it.covered)) // not on the resource
-	n := b.room(it, &res, ownCovered)
+	n := b.attributeCount(it, &res, ownCovered)
 	s := out.Add(res, spans.Span{
 		Trace: it.trace, ID: it.id, Parent: it.parent, Name: roles[it.kind], Is: kinds[it.kind], Kind: ptrace.SpanKindInternal, Start: it.start, End: it.end,
 		Source: res.Time, Attributes: n,
@@ -407,7 +409,7 @@ func (b *stepBatch) span(out *spans.Batch, it *item) ptrace.Span {
 		m.PutInt(spans.AttrStepsCovered, it.covered)
 	}
 	for _, v := range b.values[it.valuesFrom:it.valuesTo] {
-		if !v.stands(&res) {
+		if !v.isOnResource(&res) {
 			v.put(m)
 		}
 	}
@@ -428,7 +430,7 @@ func (b *stepBatch) span(out *spans.Batch, it *item) ptrace.Span {
 		}
 	}
 	if it.kind == record.Ranks {
-		m.PutStr(spans.AttrSummary, b.about(it))
+		m.PutStr(spans.AttrSummary, b.rankSummary(it))
 	}
 	if it.slow != nil {
 		it.slow.put(m)
@@ -442,7 +444,7 @@ func (b *stepBatch) span(out *spans.Batch, it *item) ptrace.Span {
 	return s
 }
 
-// put writes the value as an attribute. An integer field is an integer if a float64 has it exactly.
+// put writes the value as an attribute: as an integer, if the field is an integer and a float64 holds the value exactly.
 func (v value) put(m pcommon.Map) {
 	info := &fieldInfos[v.field]
 	if n := int64(v.v); info.integer && float64(n) == v.v && n < 1<<53 && n > -1<<53 {
@@ -463,7 +465,7 @@ func putRank(m pcommon.Map, rank int64, local bool) {
 	}
 }
 
-// putNumber writes numbers that JSON lacks as text: otherwise Jaeger's API fails for the whole trace.
+// putNumber writes a number as an attribute. Numbers that JSON lacks, such as NaN, become texts: otherwise Jaeger's API fails for the whole trace.
 func putNumber(m pcommon.Map, name string, v float64) {
 	switch {
 	case math.IsNaN(v):
@@ -512,8 +514,8 @@ func (b *stepBatch) labels(it *item) labels {
 	return labels{of.source, of.host, it.rank, it.local}
 }
 
-// of returns what is known of the series with the labels, made at their first point. nil: all points are made, and nothing need be known.
-func (g *gauges) of(l labels) *latest {
+// latestOf returns which series with these labels have their last point already. nil: all points are made, and nothing need be known.
+func (g *gauges) latestOf(l labels) *latest {
 	if g.latest == nil {
 		return nil
 	}
@@ -529,8 +531,8 @@ func (g *gauges) of(l labels) *latest {
 	return seen
 }
 
-// passed reports whether the field's series has its last point already, and notes that it has one now. nil: never.
-func (l *latest) passed(field record.Field) bool {
+// seenField reports whether the field's series has its last point already, and records that it has one now. On nil it returns false.
+func (l *latest) seenField(field record.Field) bool {
 	if l == nil {
 		return false
 	}
@@ -539,8 +541,8 @@ func (l *latest) passed(field record.Field) bool {
 	return was
 }
 
-// passedExtra is as passed, for the gauge of an extra.
-func (l *latest) passedExtra(e *extra) bool {
+// seenExtra is seenField for the gauge of an extra.
+func (l *latest) seenExtra(e *extra) bool {
 	if l == nil {
 		return false
 	}
@@ -552,7 +554,7 @@ func (l *latest) passedExtra(e *extra) bool {
 	return was
 }
 
-// firstGPU is as passed, for the utilization of a record's n GPUs: the GPUs from first on need a point.
+// firstGPU is seenField for the utilization of a record's n GPUs: it returns the number of the first GPU whose series has no point yet, or n.
 func (l *latest) firstGPU(n int) (first int) {
 	if l == nil {
 		return 0
@@ -575,12 +577,12 @@ func (b *stepBatch) Metrics() pmetric.Metrics {
 		}
 		it := &b.items[i]
 		l := b.labels(it)
-		seen := g.of(l)
+		seen := g.latestOf(l)
 		for _, v := range b.values[it.valuesFrom:it.valuesTo] {
 			info := &fieldInfos[v.field]
 			// A summary is about the whole run, and the iteration of other records is that of a step before.
 			hasPoint := info.gauge != nil && it.kind != record.Summary && (v.field != record.Iteration || it.kind == record.Step)
-			if !hasPoint || seen.passed(v.field) {
+			if !hasPoint || seen.seenField(v.field) {
 				continue
 			}
 			if !g.have[v.field] {
@@ -600,7 +602,7 @@ func (b *stepBatch) Metrics() pmetric.Metrics {
 		}
 		for j := it.extrasFrom; j < it.extrasTo; j++ {
 			e := &b.extras[j]
-			if e.metric == "" || e.isText || seen.passedExtra(e) {
+			if e.metric == "" || e.isText || seen.seenExtra(e) {
 				continue
 			}
 			dp := g.point(g.other(md, &spans.Metric{Name: e.metric, Unit: e.unit, Description: "As the log states it."}), l, it.end)
@@ -617,7 +619,7 @@ func (b *stepBatch) Metrics() pmetric.Metrics {
 // gpuUtilization is the metric of the semantic conventions, with nvml's description.
 var gpuUtilization = spans.Metric{Name: spans.AttrGPUUtilization, Unit: spans.UnitOne, Description: "Share of the time in which the device was busy."}
 
-// other returns the points of a gauge that is none of a field's, declared at the first call.
+// other returns the points of the gauge d, which belongs to no field; the gauge is declared at the first call.
 func (g *gauges) other(md pmetric.Metrics, d *spans.Metric) pmetric.NumberDataPointSlice {
 	s, ok := g.others[d.Name]
 	if !ok {
@@ -665,7 +667,7 @@ func (g *gauges) point(points pmetric.NumberDataPointSlice, l labels, at int64) 
 	return dp
 }
 
-// index returns the decimal text of a device's index, without allocating for the usual ones.
+// index returns the decimal text of a device's index, without an allocation below 16.
 func index(i int) string {
 	const digits = "0123456789101112131415" // all indexes below 16 in a row, of one digit, then of two
 	switch {

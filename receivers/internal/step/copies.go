@@ -43,10 +43,10 @@ const maxSaid = 1024
 
 var seed = maphash.MakeSeed()
 
-// of reports whether a record is a copy of another rank's record. If not, owner is the rank to which the record counts: once copies were found, all records of
-// the job count to one rank (Lead), whichever rank wrote first. rank is that of the line's prefix. A record that states a rank, is not the job's (ofJob), or is
-// incomplete (Unnumbered, Join) is no copy, and stays with rank; so do all records once the ranks differ.
-func (c *copies) of(rec *record.Record, rank int64) (isCopy bool, owner int64) {
+// check reports whether a record is a copy of another rank's record. If not, owner is the rank to which the record counts: once copies were found, all records
+// of the job count to one rank (Lead), whichever rank wrote first. rank is the line prefix's. A record that states a rank, is not the job's (ofJob), or is
+// incomplete (Unnumbered, Join) is no copy, and its owner is rank, as for all records once the ranks differ.
+func (c *copies) check(rec *record.Record, rank int64) (isCopy bool, owner int64) {
 	if c.Differ || rec.HasRank || rec.Unnumbered || rec.Join || !ofJob(rec) {
 		return false, rank
 	}
@@ -90,8 +90,8 @@ func ofJob(rec *record.Record) bool {
 	return len(rec.Extra) > 0
 }
 
-// settled returns the part that survives a restart: the owner of the records, once a copy was found. Before, the first record after the restart decides the
-// owner.
+// settled returns the part of the state that survives a restart: the owner of the records, once a copy was found. Before, the first record after the restart
+// decides the owner.
 func (c *copies) settled() copies {
 	if !c.Found {
 		return copies{Differ: c.Differ}

@@ -32,7 +32,7 @@ func TestCopies(t *testing.T) {
 				rank = (rank + 1) % 8
 			}
 			at[rank]++
-			if is, owner := c.of(lossOf(at[rank], 3-float64(at[rank])/40), int64(rank)); !is {
+			if is, owner := c.check(lossOf(at[rank], 3-float64(at[rank])/40), int64(rank)); !is {
 				kept++
 				owners[owner]++
 			}
@@ -46,7 +46,7 @@ func TestCopiesDiffer(t *testing.T) {
 	var c copies
 	var got []string
 	say := func(step int, loss float64, rank int64) {
-		is, owner := c.of(lossOf(step, loss), rank)
+		is, owner := c.check(lossOf(step, loss), rank)
 		got = append(got, fmt.Sprint(is, owner))
 	}
 	say(1, 2.5, 3) // rank 3 leads
@@ -76,7 +76,7 @@ func TestCopiesDiffer(t *testing.T) {
 	own.HasRank = true
 	c = copies{}
 	for rank := range int64(2) {
-		is, owner := c.of(own, rank)
+		is, owner := c.check(own, rank)
 		assert.False(t, is)
 		assert.Equal(t, rank, owner)
 	}
@@ -85,11 +85,11 @@ func TestCopiesDiffer(t *testing.T) {
 func TestCopiesBounded(t *testing.T) {
 	var c copies
 	for i := range 10 * maxSaid {
-		c.of(lossOf(i, 1), 0)
+		c.check(lossOf(i, 1), 0)
 	}
 	assert.Len(t, c.said, maxSaid)
 	assert.Len(t, c.ring, maxSaid)
-	assert.Zero(t, testing.AllocsPerRun(100, func() { c.of(lossOfSteady, 0) }))
+	assert.Zero(t, testing.AllocsPerRun(100, func() { c.check(lossOfSteady, 0) }))
 }
 
 var lossOfSteady = lossOf(1, 1)

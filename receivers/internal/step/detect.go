@@ -10,8 +10,8 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Detect makes the detector of a format for tail.Settings.Detect: parse says of a line's text, without prefixes, whether the format reads the line, and its
-// records are thrown away. A comment proves nothing: programs quote records in their comments.
+// Detect returns the detector of a format, for tail.Settings.Detect. parse returns how far the format reads a line's text, without prefixes; its records are
+// dropped. A comment proves nothing: programs quote records in their comments.
 func Detect(parse func(text []byte, out Out) tail.Reads) tail.Detect {
 	var peeler envelope.Peeler
 	out := &sink{}

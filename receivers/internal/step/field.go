@@ -19,13 +19,13 @@ func gaugeOf(name string) fieldInfo {
 	return fieldInfo{name: name, gauge: &m}
 }
 
-// stated makes f a field that a log repeats in each record, and that stands on the resource: number is its number in spans.Stated.
+// stated returns f as a field that a log repeats in each record, and that goes to the resource: number is its number in spans.Stated.
 func stated(number int, f fieldInfo) fieldInfo {
 	f.stated = number + 1
 	return f
 }
 
-// whole makes f an integer field.
+// whole returns f as an integer field.
 func whole(f fieldInfo) fieldInfo {
 	f.integer = true
 	return f
@@ -71,7 +71,7 @@ var fieldInfos = [record.NumFields]fieldInfo{
 	record.DevicePower:           gaugeOf(spans.AttrDevicePower),
 }
 
-// FieldNamed returns the field of an attribute's and gauge's name.
+// FieldNamed returns the field with an attribute or gauge of this name; false: none.
 func FieldNamed(name string) (record.Field, bool) {
 	for f := range record.NumFields {
 		if fieldInfos[f].name == name {

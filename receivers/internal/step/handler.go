@@ -35,9 +35,9 @@ type Out interface {
 	Model(*spans.Model)
 	// Prefix is the prefix of the line.
 	Prefix() *line.Prefix
-	// Restarted says that the job restarted: iterations count from the next record.
+	// Restarted is called where the log shows that the job restarted: iterations count anew from the next record.
 	Restarted()
-	// Retold says that the file is rewritten from its beginning: the same records have the same ids.
+	// Retold is called where the file is rewritten from its beginning: the same records come again, and get the same ids.
 	Retold()
 }
 
@@ -69,7 +69,7 @@ type Settings struct {
 	NewParser func(path string, whole bool) Parser
 }
 
-// NewHandlers returns the maker of handlers. Handlers share the memory of records, to find a record of two files.
+// NewHandlers returns the function that makes the handler of a stream. All its handlers share the memory of records (seen), which finds a record in two files.
 func NewHandlers(set Settings) tail.NewHandler {
 	known, batches := &seen{}, &filereceiver.Pool[stepBatch]{}
 	return func(s *tail.Stream) tail.Handler { return newHandler(&set, known, batches, s) }
@@ -116,11 +116,11 @@ type handler struct {
 	lastTrack *track
 	model     *spans.Model // nil: unknown
 
-	pending pending // the record that waits for further lines
-	emitted int     // number of records of the current line
-	known   int     // repeated ones among emitted
-	apart   int     // times of ranks without a step, among emitted
-	copied  int     // copies of another rank's records, among emitted
+	pending     pending // the record that waits for further lines
+	emitted     int     // number of records of the current line
+	duplicates  int     // repeated ones among emitted
+	withoutStep int     // times of ranks without a step, among emitted
+	copied      int     // copies of another rank's records, among emitted
 
 	batch *stepBatch // nil between Cut and the next line, so that idle files keep no memory
 	began int64      // ns: the first start of all batches
@@ -147,7 +147,7 @@ type who struct {
 	rank   int64
 }
 
-// MarshalText makes a JSON key.
+// MarshalText returns the JSON key of a writer: rank and source.
 func (w who) MarshalText() ([]byte, error) {
 	return append(strconv.AppendInt(nil, w.rank, 10), " "+w.source...), nil
 }
@@ -195,8 +195,8 @@ const (
 	savedTracks = 64
 )
 
-// attemptOf returns the attempt in torchrun's directory of a log: <log_dir>/<run_id>_<random>/attempt_<restarts>/<local rank>/stdout.log (PyTorch,
-// torch/distributed/elastic/multiprocessing/api.py). FlagScale keeps the logs below its own directories.
+// attemptOf returns the number of the attempt in torchrun's directory of a log, 0 without one: <log_dir>/<run_id>_<random>/attempt_<restarts>/<local
+// rank>/stdout.log (PyTorch, torch/distributed/elastic/multiprocessing/api.py). FlagScale keeps the logs below its own directories.
 func attemptOf(path string) int64 {
 	for dir := filepath.Dir(path); len(dir) > 1; dir = filepath.Dir(dir) {
 		if text, ok := strings.CutPrefix(filepath.Base(dir), "attempt_"); ok {
@@ -229,7 +229,7 @@ func (h *handler) Line(l *tail.Line) (tail.Verdict, string) {
 		h.batch = h.newBatch()
 	}
 	h.line, h.text = l, l.Text
-	h.emitted, h.known, h.apart, h.copied = 0, 0, 0, 0
+	h.emitted, h.duplicates, h.withoutStep, h.copied = 0, 0, 0, 0
 	if h.whole {
 		h.prefix = line.Prefix{}
 		h.forget() // a document is read from its beginning each time: that is no going back of the job
@@ -241,10 +241,10 @@ func (h *handler) Line(l *tail.Line) (tail.Verdict, string) {
 		h.text = h.peeler.Peel(whole, &h.prefix)
 	}
 	verdict, reason := h.parse()
-	if verdict == tail.Record && h.emitted > 0 && h.known == h.emitted {
+	if verdict == tail.Record && h.emitted > 0 && h.duplicates == h.emitted {
 		return tail.Ignored, "duplicate"
 	}
-	if verdict == tail.Record && h.emitted > 0 && h.apart == h.emitted {
+	if verdict == tail.Record && h.emitted > 0 && h.withoutStep == h.emitted {
 		return tail.Ignored, "no_step"
 	}
 	if verdict == tail.Record && h.emitted > 0 && h.copied == h.emitted {
@@ -278,24 +278,24 @@ func (h *handler) parse() (tail.Verdict, string) {
 	return verdict, reason
 }
 
-// Record returns the record to fill.
+// Record implements Out: it returns the record to fill, emptied.
 func (h *handler) Record() *record.Record {
 	h.rec.Reset()
 	return h.rec
 }
 
-// Prefix returns the prefix of the line.
+// Prefix implements Out: it returns the prefix of the line.
 func (h *handler) Prefix() *line.Prefix { return &h.prefix }
 
-// Model sets the model trained by the log's job.
+// Model implements Out: it sets the model trained by the log's job.
 func (h *handler) Model(m *spans.Model) {
 	c := *m
 	h.model, h.state.Model = &c, &c
 }
 
-// Restarted begins the next attempt: iterations count anew. Without a step since the last restart, nothing has restarted.
+// Restarted implements Out: it begins the next attempt, in which iterations count anew. Without a step since the last restart, nothing has restarted.
 func (h *handler) Restarted() {
-	h.leave()
+	h.flushPending()
 	if !h.state.Trained {
 		return
 	}
@@ -306,9 +306,9 @@ func (h *handler) Restarted() {
 	}
 }
 
-// Retold forgets the positions of the records, as for a new file.
+// Retold implements Out: it forgets the positions of the records, as for a new file.
 func (h *handler) Retold() {
-	h.leave()
+	h.flushPending()
 	h.state.Restarts, h.state.Trained = 0, false
 	h.forget()
 }
@@ -320,7 +320,7 @@ func (h *handler) Emit(rec *record.Record) {
 	h.emitted++
 	// The same record by another rank into the same stream.
 	if h.prefix.HasRank {
-		isCopy, owner := h.state.Copies.of(rec, h.prefix.Rank)
+		isCopy, owner := h.state.Copies.check(rec, h.prefix.Rank)
 		if isCopy {
 			h.copied++
 			return
@@ -331,26 +331,26 @@ func (h *handler) Emit(rec *record.Record) {
 	if rec.Unix > 0 || rec.Kind == record.Sample {
 		h.batch.sample(h, rec, h.clocked(rec))
 	}
-	if rec.Kind == record.Sample || h.join(rec) {
+	if rec.Kind == record.Sample || h.joinPending(rec) {
 		return
 	}
 	if rec.Kind == record.Side && len(rec.Stages) > 0 && rec.Stages[0].HasRank {
-		h.apart++ // of setting up, loading, saving: a span per rank of each would say little
+		h.withoutStep++ // of setting up, loading, saving: a span per rank of each would say little
 		return
 	}
 	if h.pending.unplaced && rec.Kind != record.Side { // places go in the order of the log
-		h.leave()
+		h.flushPending()
 	}
 	it := &h.it
 	if rec.Unnumbered {
-		h.leave()
-		h.pending.wait(h, rec)
+		h.flushPending()
+		h.pending.setUnplaced(h, rec)
 		return
 	}
 	// A record that waits is read again after a restart: the checkpoint has the state before.
 	var before earlier
 	if rec.Open {
-		before = h.before(who{rec.Source, h.rank(rec)})
+		before = h.stateBefore(who{rec.Source, h.rank(rec)})
 	}
 	h.place(rec, it)
 	if rec.Unix == 0 {
@@ -361,13 +361,13 @@ func (h *handler) Emit(rec *record.Record) {
 		return
 	}
 	// A duplicate does not end the waiting record: the duplicate may be its copy.
-	if rec.Dedup && h.seen.before(it.id, h.setOf(it)) {
-		h.known++
+	if rec.Dedup && h.seen.checkAndAdd(it.id, h.setOf(it)) {
+		h.duplicates++
 		h.set.Duplicate()
 		return
 	}
 	held := h.absorb(rec)
-	h.leave()
+	h.flushPending()
 	if rec.Open {
 		h.pending.set(h, it, rec)
 		h.pending.held = append(h.pending.held, held...)
@@ -377,7 +377,8 @@ func (h *handler) Emit(rec *record.Record) {
 	h.batch.add(h, it, rec)
 }
 
-// setOf returns the set of a record in seen. Runs and ranks are scattered; the iterations of each follow one another, which keeps the processor's cache warm.
+// setOf returns the number of a record's set in seen. Runs and ranks have sets far apart; successive iterations have successive sets, which keeps the
+// processor's cache warm.
 func (h *handler) setOf(it *placed) uint64 {
 	if !it.hasIteration {
 		return binary.BigEndian.Uint64(it.id[:])
@@ -420,7 +421,8 @@ func (h *handler) clocked(rec *record.Record) int64 {
 	return ns
 }
 
-// track returns the track of a writer. A new one begins with the restarts so far. When there are too many writers, all are forgotten.
+// track returns the track of a writer, made if new: it begins with the number of restarts so far. Where a file has more than maxTracks writers, all tracks are
+// forgotten.
 func (h *handler) track(w who) *track {
 	if h.lastTrack != nil && w == h.lastWho {
 		return h.lastTrack
@@ -440,8 +442,9 @@ func (h *handler) track(w who) *track {
 	return t
 }
 
-// logged returns the track of the format's writer with the latest step, or an empty track. A report on ranks may be logged by a rank that logs no steps.
-func (h *handler) logged(source string) *track {
+// latestTrack returns the track with the latest step among the format's writers, or an empty track. A report on ranks may be logged by a rank that logs no
+// steps.
+func (h *handler) latestTrack(source string) *track {
 	last := &track{}
 	for w, t := range h.state.Tracks {
 		if w.source == source && t.Known && t.End > last.End {
@@ -457,8 +460,8 @@ func (h *handler) forget() {
 	h.lastTrack = nil
 }
 
-// place fills it with the time, the steps covered, the trace and the span of a record, and moves the track of its writer on. Records must be placed in the
-// order of the log.
+// place sets in it the time, the steps covered, the trace and the span of a record, and moves the track of the record's writer on. Records must be placed in
+// the order of the log.
 func (h *handler) place(rec *record.Record, it *placed) {
 	*it = placed{
 		item{kind: rec.Kind, rank: h.rank(rec), local: !rec.HasRank && h.prefix.Local},
@@ -467,7 +470,7 @@ func (h *handler) place(rec *record.Record, it *placed) {
 	it.host = h.hostOf(rec)
 	t := h.track(who{rec.Source, it.rank})
 	lastEnd, lastSource := t.End, t.Source
-	raw := h.when(rec, t, it)
+	raw := h.findEnd(rec, t, it)
 
 	if n := rec.Get(record.Iteration); n >= 0 && n < 1<<53 { // beyond, a float64 skips integers
 		it.iteration, it.hasIteration = int64(n), true
@@ -476,9 +479,9 @@ func (h *handler) place(rec *record.Record, it *placed) {
 	}
 	if rec.Kind == record.Step {
 		h.state.Trained = true
-		h.epoch(rec, it, t)
+		h.noteEpoch(rec, it, t)
 		before := t.Attempt
-		h.count(rec, it, t)
+		h.countSteps(rec, it, t)
 		if t.Attempt != before { // the process is another
 			t.Own = 0
 		}
@@ -490,7 +493,7 @@ func (h *handler) place(rec *record.Record, it *placed) {
 	if rec.Kind != record.Step && rec.Kind != record.Summary && !it.hasIteration {
 		h.ofLastStep(rec, it, t)
 	}
-	begin(rec, it, t, lastEnd, lastSource)
+	findStart(rec, it, t, lastEnd, lastSource)
 	if rec.Kind == record.Step && it.kindOfDuration == spans.DurationStep && trainers.Single(rec.Source) && !addEvaluation(rec, it, t) {
 		t.Own = rec.Get(record.Duration)
 	}
@@ -503,7 +506,7 @@ func (h *handler) place(rec *record.Record, it *placed) {
 	case record.Step:
 		t.End, t.Source, t.Aside = it.end, it.time, 0
 		if room := it.start - lastEnd; lastEnd > 0 && room > 0 && lastSource == it.time && !it.point {
-			early := min(between(rec, it), room)
+			early := min(besideStep(rec, it), room)
 			it.start, it.end = it.start-early, it.end-early
 		}
 	case record.Evaluation:
@@ -531,8 +534,8 @@ func (h *handler) place(rec *record.Record, it *placed) {
 	}
 }
 
-// addEvaluation gives a step whose time holds an evaluation of unknown length, as nanoGPT's does, the evaluation as a part: what the step took longer than the
-// logged step before. A checkpoint that follows the evaluation is within. false: no such step.
+// addEvaluation adds an evaluation of unknown length as a part to the step whose time includes the evaluation, as nanoGPT's does: the part is what the step
+// took longer than the logged step before, with a checkpoint after the evaluation. It returns false if the record is no such step.
 func addEvaluation(rec *record.Record, it *placed, t *track) bool {
 	of := trainers.Of(rec.Source, it.kindOfDuration)
 	more := rec.Get(record.Duration) - t.Own
@@ -546,10 +549,10 @@ func addEvaluation(rec *record.Record, it *placed, t *track) bool {
 var evaluation = []byte(spans.PartEvaluation)
 
 // ofLastStep gives a record without an iteration (a validation result, parts on separate lines, a report on ranks) the iteration of the step that its writer
-// logged last, or that step's ordinal if it has no iteration. A report on ranks by a writer without steps is of the format's latest step.
+// logged last, or that step's ordinal if it has no iteration. A report on ranks by a writer without steps belongs to the format's latest step.
 func (h *handler) ofLastStep(rec *record.Record, it *placed, t *track) {
 	if rec.Kind == record.Ranks && !t.Known {
-		t = h.logged(rec.Source) // by another rank
+		t = h.latestTrack(rec.Source) // by another rank
 		it.attempt = h.first + t.Attempt
 	}
 	if rec.Kind == record.Ranks && it.end <= t.End && t.End-it.end < 1e9 {
@@ -562,9 +565,10 @@ func (h *handler) ofLastStep(rec *record.Record, it *placed, t *track) {
 	}
 }
 
-// begin finds the start of a record with a known end: the stated start, else the end minus the stated duration of the steps covered, else, for a step, the end
-// of the step before (lastEnd, from lastSource) plus the time of evaluations and checkpoints since (aside). Without any, the record is a point in time.
-func begin(rec *record.Record, it *placed, t *track, lastEnd int64, lastSource spans.TimeSource) {
+// findStart sets the start of a record with a known end: the stated start, else the end minus the stated duration of the steps covered, else, for a step, the
+// end of the step before (lastEnd, from lastSource) plus the time of evaluations and checkpoints since (track.Aside). Without any, the record is a point in
+// time.
+func findStart(rec *record.Record, it *placed, t *track, lastEnd int64, lastSource spans.TimeSource) {
 	steps, aside := max(it.covered, 1), t.Aside
 	duration := rec.Get(record.Duration)
 	if duration*float64(steps) >= maxSeconds { // a corrupt iteration, useless for times
@@ -579,7 +583,7 @@ func begin(rec *record.Record, it *placed, t *track, lastEnd int64, lastSource s
 		it.start = rec.Start
 	case duration >= 0 && duration < maxSeconds:
 		it.kindOfDuration = durationKinds[rec.Of]
-		it.start = it.end - t.time(duration, steps)
+		it.start = it.end - t.stepsTime(duration, steps)
 	case rec.Kind == record.Step && lastEnd > 0 && lastEnd+aside < it.end && sameClock && !buffered && stepsKnown:
 		it.start, it.kindOfDuration = lastEnd+aside, spans.DurationInterval
 		rec.Set(record.Duration, float64(it.end-it.start)/1e9/float64(steps))
@@ -588,9 +592,9 @@ func begin(rec *record.Record, it *placed, t *track, lastEnd int64, lastSource s
 	}
 }
 
-// between returns the time, in ns, from the end of a step to its line: of checkpoints and evaluations in its record that do not fit in the step. Only of
-// trainers whose code leaves the place open.
-func between(rec *record.Record, it *placed) int64 {
+// besideStep returns the time between the end of a step and its line, in ns: the time of checkpoints and evaluations in the step's record that do not fit in
+// the step. 0, unless the trainer's code leaves open where they are.
+func besideStep(rec *record.Record, it *placed) int64 {
 	loop := trainers.Of(rec.Source, it.kindOfDuration)
 	others, beside := 0.0, 0.0
 	for i := range rec.Stages {
@@ -614,10 +618,10 @@ var durationKinds = [...]string{record.OneStep: spans.DurationStep, record.Mean:
 // maxSeconds bounds a plausible duration: a year.
 const maxSeconds = 366 * 24 * 3600
 
-// when finds the end of the record (it.end, it.time), and returns the text of the time in the log, nil without one: the text is part of the span's id. The best
-// source counts: the record's own clock or stamp, the stamp of the line or of its container; for a Side the time of the step before; the time of reading; for
-// an evaluation the time of the step before; the file's modification time.
-func (h *handler) when(rec *record.Record, t *track, it *placed) []byte {
+// findEnd sets the end of the record (it.end, it.time), and returns the text of the time in the log, nil without one; the text is part of the span's id. The
+// first of these sources is taken: the record's own clock or stamp, the stamp of the line or of its container; for a Side the time of the step before; the time
+// of reading; for an evaluation the time of the step before; the file's modification time.
+func (h *handler) findEnd(rec *record.Record, t *track, it *placed) []byte {
 	if rec.Unix > 0 {
 		it.end, it.time = rec.Unix, spans.TimeDerived
 		return rec.RawUnix
@@ -661,8 +665,8 @@ func (h *handler) when(rec *record.Record, t *track, it *placed) []byte {
 	return nil
 }
 
-// madeTime returns how much later, ns, a record without a clock is than the record before: its stated duration, for each step covered; without a duration a
-// step is 1 ns later, to keep the order of the log. A Side and a Summary take no time of their own.
+// madeTime returns how much later, in ns, a record without a clock is than the record before: the record's stated duration, for each step covered; without a
+// duration 1 ns for a step, to keep the order of the log, else 0. A Side and a Summary take no time of their own.
 func madeTime(rec *record.Record, t *track) int64 {
 	duration := rec.Get(record.Duration)
 	if duration > 0 && duration < maxSeconds && rec.Kind != record.Side && rec.Kind != record.Summary {
@@ -677,7 +681,7 @@ func madeTime(rec *record.Record, t *track) int64 {
 		if duration*float64(steps) >= maxSeconds { // a corrupt iteration
 			steps = 1
 		}
-		return t.time(duration, steps)
+		return t.stepsTime(duration, steps)
 	}
 	if rec.Kind == record.Step {
 		return 1
@@ -685,9 +689,9 @@ func madeTime(rec *record.Record, t *track) int64 {
 	return 0
 }
 
-// time returns the time, in ns, of the steps of a record with a stated duration, in s. Where the log states the time of the logged step alone, an evaluation or
-// a stall within is no part of the steps between, which are taken to be as long as the logged step before.
-func (t *track) time(duration float64, steps int64) int64 {
+// stepsTime returns the time, in ns, of the steps covered by a record with a stated duration, in s. Where the log states the time of the logged step alone, and
+// that step took long because of an evaluation or a stall, the steps between are taken to be as long as the logged step before.
+func (t *track) stepsTime(duration float64, steps int64) int64 {
 	others := duration
 	if t.Own > 0 && duration > 2*t.Own {
 		others = t.Own
@@ -695,9 +699,9 @@ func (t *track) time(duration float64, steps int64) int64 {
 	return nanos(duration) + nanos(others)*(steps-1)
 }
 
-// epoch notes the epoch of a step. Iterations that do not grow at a new epoch are counted per epoch by the log, and the job did not go back: count must not
-// compare them (t.Known). Where the log counts per epoch, an earlier epoch means that the job went back to a checkpoint.
-func (h *handler) epoch(rec *record.Record, it *placed, t *track) {
+// noteEpoch records the epoch of a step. If iterations do not grow at a new epoch, the log counts them per epoch, and the job did not go back: t.Known is
+// cleared, so that countSteps does not compare them. Where the log counts per epoch, an earlier epoch means that the job went back to a checkpoint.
+func (h *handler) noteEpoch(rec *record.Record, it *placed, t *track) {
 	x := rec.Get(record.Epoch)
 	if !(x >= 0 && x < 1<<53) { // NaN: not stated
 		return
@@ -714,11 +718,11 @@ func (h *handler) epoch(rec *record.Record, it *placed, t *track) {
 	t.Epoch = epoch
 }
 
-// count moves the track on to a step, and finds how many steps the record covers: the difference to the iteration before, unless the log says. An iteration
-// below the one before means that the job went back to a checkpoint, and begins another attempt. A step without an iteration is numbered instead (ordinal).
-// Where the log does not say, the number is unknown (0) at the first iteration of a log, after going back, and at a repeated iteration; but iteration 1, first
-// or repeated, covers one step. Of a step without an iteration the number is always unknown.
-func (h *handler) count(rec *record.Record, it *placed, t *track) {
+// countSteps moves the track on to a step, and sets how many steps the record covers: the difference to the iteration before, unless the log states the number.
+// An iteration below the one before means that the job went back to a checkpoint, and begins another attempt. A step without an iteration is numbered instead
+// (ordinal). The number is unknown (0) for a step without an iteration and, unless stated, at the first iteration of a log, after going back, and at a repeated
+// iteration; but iteration 1, first or repeated, covers one step.
+func (h *handler) countSteps(rec *record.Record, it *placed, t *track) {
 	if !it.hasIteration {
 		t.Record++
 		it.ordinal = t.Record
@@ -739,8 +743,8 @@ func (h *handler) count(rec *record.Record, it *placed, t *track) {
 	t.Iteration, t.Known = it.iteration, true
 }
 
-// carried finds the trace that an id in the log decides: an id of the record, or of the step that the record is about. false: no id decides.
-func (h *handler) carried(rec *record.Record, it *placed, t *track) bool {
+// traceByID sets the trace that an id in the log decides: an id of the record, or of the step that the record is about. It returns false if no id decides.
+func (h *handler) traceByID(rec *record.Record, it *placed, t *track) bool {
 	if trace, parent, ok := spans.Carried(h.run, &rec.IDs); ok {
 		it.trace, it.parent = trace, parent
 		return true
@@ -752,14 +756,14 @@ func (h *handler) carried(rec *record.Record, it *placed, t *track) bool {
 	return true
 }
 
-// identify makes the ids of a record's trace and span, equal whenever the same log is read. An iteration has one trace in a run, whichever log it comes from,
-// or one in each epoch if the log counts per epoch. A span's id follows from the record's natural key: its time as printed (raw), with its text (or rec.Key)
-// where several records may have one time; without a time its text and the attempt.
+// identify sets the ids of a record's trace and span, equal whenever the same log is read. An iteration has one trace in a run, whichever log it comes from, or
+// one in each epoch if the log counts per epoch. A span's id follows from the record's natural key: its time as printed (raw), with its text (or rec.Key) where
+// several records may have one time; without a time its text and the attempt.
 func (h *handler) identify(rec *record.Record, it *placed, t *track, raw []byte) {
 	var number [20]byte
 	source := []byte(rec.Source)
 	switch {
-	case (rec.IDs.Any() || !t.Trace.IsEmpty()) && h.carried(rec, it, t): // the first condition spares the call: most logs have no ids
+	case (rec.IDs.Any() || !t.Trace.IsEmpty()) && h.traceByID(rec, it, t): // the first condition spares the call: most logs have no ids
 		it.byID = true
 	case rec.Kind == record.Summary:
 		it.trace, _ = spans.RunIDs(h.run)
@@ -805,14 +809,14 @@ var kinds = [...]string{
 	record.Step: "", record.Evaluation: spans.KindEvaluation, record.Summary: spans.KindSummary, record.Ranks: spans.KindRanks,
 }
 
-// Expire is as in tail.Handler: the waiting record goes into the batch if its first line was read before the given time. Within HoldTimeout a logger may still
-// be writing the record's lines.
+// Expire implements tail.Handler: the waiting record goes into the batch if its first line was read before the given time. Within HoldTimeout a logger may
+// still be writing the record's lines.
 func (h *handler) Expire(before time.Time) {
 	if h.batch == nil {
 		h.batch = h.newBatch()
 	}
 	if h.pending.since < before.UnixNano() {
-		h.leave()
+		h.flushPending()
 	}
 }
 
@@ -838,11 +842,11 @@ func (h *handler) Cut() tail.Delivery {
 	return h.set.Receiver.Deliver(b)
 }
 
-// InOrder: attempts are counted, and a step may begin at the end of the one before.
+// InOrder implements tail.InOrder: attempts are counted, and a step may begin at the end of the one before.
 func (h *handler) InOrder() {}
 
-// Save returns the position of each writer's iterations, of any savedTracks writers at most, the model and the parser's state. A waiting record is read again:
-// the saved state is that before the record.
+// Save implements tail.Handler: it returns the state of the writers, savedTracks of them at most, the model and the parser's state. A waiting record is read
+// again, so the state is that before the record. nil: there is nothing to save.
 func (h *handler) Save() []byte {
 	s := h.state
 	if h.pending.open && !h.pending.unplaced { // an unplaced record has changed nothing yet
@@ -871,7 +875,7 @@ func (h *handler) Save() []byte {
 	return b
 }
 
-// Restore is as in tail.Handler: the state of Save is taken up. An unreadable state changes nothing.
+// Restore implements tail.Handler: it takes over a state from Save. An unreadable state changes nothing.
 func (h *handler) Restore(saved []byte) {
 	var s state
 	if json.Unmarshal(saved, &s) != nil {

@@ -33,9 +33,9 @@ const (
 	slack = (2*maxPlaced + maxRanks) * tick
 )
 
-// parts adds the spans of a record's stages. Logs have the durations of parts, not their times: each part stands below its enclosing part, end to end with its
-// neighbours, in the order of the trainer's code. Parts that the code does not show start at the beginning of the step, a tick apart; in a Side, whose
-// beginning is unknown, they end with the Side. No part starts too late to end within its enclosing part.
+// parts adds the spans of a record's stages. Logs have the durations of parts, not their times: each part is drawn below its enclosing part, end to end with
+// its neighbours, in the order of the trainer's code. Parts unknown to the code start at the beginning of the step, a tick apart; in a Side, whose beginning is
+// unknown, they end with the Side. No part starts too late to end within its enclosing part.
 func (b *stepBatch) parts(out *spans.Batch, it *item) {
 	if it.stagesFrom == it.stagesTo {
 		return
@@ -47,16 +47,16 @@ func (b *stepBatch) parts(out *spans.Batch, it *item) {
 		ps = append(ps, part{stage: st, ns: nanos(st.seconds), above: ofStep, order: spans.OrderUnknown})
 	}
 	// In the order of the code; parts unknown to the code come after, as logged. An enclosing part so comes before its parts.
-	slices.SortStableFunc(ps, func(a, b part) int { return cmp.Compare(a.code(), b.code()) })
+	slices.SortStableFunc(ps, func(a, b part) int { return cmp.Compare(a.codeOrder(), b.codeOrder()) })
 	placed := 0 // the parts before this index have a place
 	for placed < min(len(ps), maxPlaced) && ps[placed].place != nil {
 		p := &ps[placed]
-		p.above, p.order = above(ps[:placed], p.place), spans.OrderTrainer
+		p.above, p.order = enclosing(ps[:placed], p.place), spans.OrderTrainer
 		placed++
 	}
 	for i := range ps {
 		if ps[i].above == ofStep && i < placed {
-			total += ps[i].takes()
+			total += ps[i].untilNext()
 		}
 	}
 	total = max(0, total-tick) // the last part has no next one
@@ -91,15 +91,15 @@ func (b *stepBatch) parts(out *spans.Batch, it *item) {
 		}
 		// The ranks come before the parts below.
 		p.next = p.start + int64(min(p.ranksTo-p.ranksFrom, maxRanks))*tick
-		whole.next = max(whole.next, p.start+p.takes())
+		whole.next = max(whole.next, p.start+p.untilNext())
 		b.part(out, it, ps, p)
 	}
 	clear(ps)
 	b.laid = ps[:0]
 }
 
-// takes returns the time from the start of a part to the start of the next.
-func (p *part) takes() int64 {
+// untilNext returns the time from the start of a part to the start of the next, ns.
+func (p *part) untilNext() int64 {
 	if p.ns < tick {
 		return tick
 	}
@@ -114,16 +114,16 @@ func nanos(seconds float64) int64 {
 	return 0
 }
 
-// code returns the position of a part in the trainer's code, after all others if unknown.
-func (p *part) code() int {
+// codeOrder returns the position of a part in the trainer's code, a large number if unknown.
+func (p *part) codeOrder() int {
 	if p.place == nil {
 		return 1 << 30
 	}
 	return p.place.Order
 }
 
-// above returns the index in ps of the innermost logged part around a place; ofStep: none.
-func above(ps []part, place *record.Place) int {
+// enclosing returns the index in ps of the innermost logged part around a place; ofStep: none.
+func enclosing(ps []part, place *record.Place) int {
 	for u := place.Under; u != nil; u = u.Under {
 		if i := slices.IndexFunc(ps, func(p part) bool { return p.place == u }); i >= 0 {
 			return i
@@ -132,7 +132,7 @@ func above(ps []part, place *record.Place) int {
 	return ofStep
 }
 
-// part adds the span of the part p, one of ps, below its enclosing part or the step, with the spans of its ranks. A part of a Side, which has no span, stands
+// part adds the span of p, one of the parts ps, below its enclosing part or the step, with the spans of p's ranks. A part of a Side, which has no span, is put
 // below the step that the Side belongs to.
 func (b *stepBatch) part(out *spans.Batch, it *item, ps []part, p *part) {
 	parent := it.id
@@ -142,7 +142,7 @@ func (b *stepBatch) part(out *spans.Batch, it *item, ps []part, p *part) {
 	case it.kind == record.Side: // no span
 		parent = it.parent
 	}
-	s := out.Add(b.ofParts(it), spans.Span{
+	s := out.Add(b.partResource(it), spans.Span{
 		Trace: it.trace, ID: b.partID(it, p.name), Parent: parent, Name: p.name,
 		Is: spans.KindPart, Kind: ptrace.SpanKindInternal, Start: p.start, End: p.start + p.ns, Source: spans.TimeSynthetic, Attributes: 8,
 	})

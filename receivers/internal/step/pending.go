@@ -20,8 +20,8 @@ type earlier struct {
 	trained bool  // state.Trained
 }
 
-// before returns the state before a record of w.
-func (h *handler) before(w who) earlier {
+// stateBefore returns the state before a record of writer w is placed.
+func (h *handler) stateBefore(w who) earlier {
 	e := earlier{who: w, trained: h.state.Trained}
 	if t := h.state.Tracks[w]; t != nil {
 		e.track, e.known = *t, true
@@ -29,7 +29,7 @@ func (h *handler) before(w who) earlier {
 	return e
 }
 
-// restore undoes in s, a copy of the handler's state, the changes by the record. The map of tracks is cloned, as the handler goes on with its own.
+// restore undoes in s, a copy of the handler's state, the changes by the waiting record. The map of tracks is cloned, as the handler goes on with its own.
 func (e *earlier) restore(s *state) {
 	s.Trained, s.Tracks = e.trained, maps.Clone(s.Tracks)
 	delete(s.Tracks, e.who)
@@ -60,7 +60,7 @@ type pending struct {
 // fewParts is the number of parts up to which a record is searched linearly for each new part. Timers log about as many; a line may have 100,000.
 const fewParts = 64
 
-// set lets a placed record wait. The line is held until the record leaves.
+// set makes a placed record wait for further lines. The current line is held until the record leaves.
 func (p *pending) set(h *handler, it *placed, rec *record.Record) {
 	p.open, p.unplaced, p.it, p.since = true, false, *it, h.line.Observed.UnixNano()
 	p.keep, p.byName, p.indexed = p.keep[:0], nil, 0
@@ -73,50 +73,50 @@ func (p *pending) set(h *handler, it *placed, rec *record.Record) {
 	p.rec, h.rec = rec, next
 	next.Stages, rec.Stages = rec.Stages, next.Stages[:0]
 	next.Extra, rec.Extra = rec.Extra, next.Extra[:0]
-	p.take(next)
+	p.addParts(next)
 	p.held = append(p.held[:0], h.stream.Hold())
 }
 
-// wait keeps a record that has no place until its iteration is known.
-func (p *pending) wait(h *handler, rec *record.Record) {
+// setUnplaced makes a record wait that cannot be placed before a further line states its iteration.
+func (p *pending) setUnplaced(h *handler, rec *record.Record) {
 	p.set(h, &placed{item: item{rank: h.rank(rec)}}, rec)
 	p.unplaced, p.prefix, p.line = true, h.prefix, *h.line
 	for _, text := range [...]*[]byte{&p.rec.Stamp, &p.rec.RawUnix, &p.rec.Key, &p.prefix.Stamp, &p.prefix.Container, &p.prefix.IP} {
 		if *text != nil {
-			*text = p.own(*text)
+			*text = p.copyText(*text)
 		}
 	}
-	p.rec.IDs.Own(p.own)
+	p.rec.IDs.Own(p.copyText)
 }
 
-// take adds the stages and extras of a record, a line's, to the waiting record, and copies their texts. A stage that came before is the same work of another
-// microbatch: its times are added up. A stage of a rank stands behind the same stage of other ranks.
-func (p *pending) take(rec *record.Record) {
+// addParts adds the stages and extras of a record to the waiting record, and copies their texts out of the line. A stage with a name that came before is the
+// same work of another microbatch: its times are added up. A stage of a rank is put after the same stage of other ranks.
+func (p *pending) addParts(rec *record.Record) {
 	for _, s := range rec.Stages {
 		if last := len(p.rec.Stages) - 1; s.HasRank && last >= 0 && bytes.Equal(s.Name, p.rec.Stages[last].Name) {
 			s.Name = p.rec.Stages[last].Name // a line per rank: the name is copied already
 			p.rec.Stages = append(p.rec.Stages, s)
 			continue
 		}
-		if i := p.part(s.Name); i >= 0 {
+		if i := p.partIndex(s.Name); i >= 0 {
 			p.rec.Stages[i].Seconds += s.Seconds
 			p.rec.Stages[i].Min += s.Min
 			continue
 		}
-		s.Name = p.own(s.Name)
+		s.Name = p.copyText(s.Name)
 		p.rec.Stages = append(p.rec.Stages, s)
 	}
 	for _, e := range rec.Extra {
-		e.Name = p.own(e.Name)
+		e.Name = p.copyText(e.Name)
 		if e.Text != nil {
-			e.Text = p.own(e.Text)
+			e.Text = p.copyText(e.Text)
 		}
 		p.rec.AddExtra(e)
 	}
 }
 
-// part returns the index of a part in the waiting record by its name; -1: none. Beyond fewParts the names are indexed in a map.
-func (p *pending) part(name []byte) int {
+// partIndex returns the index in rec.Stages of the part with a name; -1: none. Beyond fewParts the names are indexed in a map.
+func (p *pending) partIndex(name []byte) int {
 	if len(p.rec.Stages) <= fewParts {
 		return slices.IndexFunc(p.rec.Stages, func(s record.Stage) bool { return bytes.Equal(s.Name, name) })
 	}
@@ -132,8 +132,8 @@ func (p *pending) part(name []byte) int {
 	return -1
 }
 
-// own copies bytes into keep. A full keep is replaced, and earlier copies stay valid in the old memory.
-func (p *pending) own(b []byte) []byte {
+// copyText returns a copy of b in keep. A full keep is replaced, and earlier copies stay valid in the old memory.
+func (p *pending) copyText(b []byte) []byte {
 	if len(p.keep)+len(b) > cap(p.keep) {
 		p.keep = make([]byte, 0, max(1024, 2*len(b)))
 	}
@@ -142,9 +142,9 @@ func (p *pending) own(b []byte) []byte {
 	return p.keep[n:len(p.keep):len(p.keep)]
 }
 
-// join adds a record to the waiting record, if the two are of the same step and rank. true: the record is dealt with, as a part of the waiting record or as its
-// repetition.
-func (h *handler) join(rec *record.Record) bool {
+// joinPending adds a record to the waiting record, if the two are of the same step and rank. It returns true if the record was added, or is a repetition of a
+// part, which is left out.
+func (h *handler) joinPending(rec *record.Record) bool {
 	p := &h.pending
 	if p.unplaced {
 		return h.joinUnplaced(rec)
@@ -163,7 +163,7 @@ func (h *handler) join(rec *record.Record) bool {
 			return false
 		}
 	}
-	if rec.Dedup && h.again(rec) {
+	if rec.Dedup && h.isRepeated(rec) {
 		return true
 	}
 	if rec.Has(record.Duration) && (p.it.point || p.it.kindOfDuration == spans.DurationInterval) { // the log states the duration after all
@@ -177,13 +177,13 @@ func (h *handler) join(rec *record.Record) bool {
 		p.it.start = p.it.end - ns
 	}
 	p.rec.Merge(rec)
-	p.take(rec)
+	p.addParts(rec)
 	p.held = append(p.held, h.stream.Hold())
 	return true
 }
 
-// joinUnplaced adds the record of the line with the iteration to the waiting record, which so far lacks an iteration (pending.unplaced). false: rec is not that
-// record.
+// joinUnplaced adds the record of the line with the iteration to the waiting record, which so far lacks an iteration (pending.unplaced). It returns false if
+// rec is another record.
 func (h *handler) joinUnplaced(rec *record.Record) bool {
 	p := &h.pending
 	if rec.Kind != record.Side || p.it.rank != h.rank(rec) || rec.Source != p.rec.Source {
@@ -200,25 +200,25 @@ func (h *handler) joinUnplaced(rec *record.Record) bool {
 	return true
 }
 
-// again reports whether rec, a part of the waiting record, came before from another file, and counts the duplicate. A part that is new is remembered by the id
-// that it would have as a record of its own.
-func (h *handler) again(rec *record.Record) bool {
+// isRepeated reports whether rec, a part of the waiting record, came before from another file, and counts the duplicate. A new part is remembered by the id of
+// a record of its own.
+func (h *handler) isRepeated(rec *record.Record) bool {
 	raw := rec.RawUnix
 	if raw == nil {
 		raw = rec.Stamp
 	}
 	it := h.pending.it
 	h.identify(rec, &it, h.track(who{rec.Source, it.rank}), raw)
-	if !h.seen.before(it.id, h.setOf(&it)) {
+	if !h.seen.checkAndAdd(it.id, h.setOf(&it)) {
 		return false
 	}
-	h.known++
+	h.duplicates++
 	h.set.Duplicate()
 	return true
 }
 
-// leave puts the waiting record, if any, into the batch, and releases its lines.
-func (h *handler) leave() {
+// flushPending puts the waiting record, if any, into the batch, and releases its lines.
+func (h *handler) flushPending() {
 	p := &h.pending
 	if !p.open {
 		return

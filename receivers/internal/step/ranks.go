@@ -45,8 +45,8 @@ func (b *stepBatch) addStage(h *handler, it *item, s *record.Stage) {
 	b.stages = append(b.stages, stage{name: h.names.Text(s.Name), seconds: s.Seconds, min: s.Seconds, hasMin: true, place: s.Place, ranksFrom: n, ranksTo: n + 1})
 }
 
-// rankParts describes the times of a part's ranks in the part's attributes m, and adds a span for each rank below the part (id), the slowest first. Of more
-// than maxRanks ranks only fewRanks get spans: the slowest ones, the median and the fastest. After maxPlaced parts of a record no ranks get spans.
+// rankParts describes the times of a part's ranks in m, the part's attributes, and adds a span for each rank below the part's span id, the slowest rank first.
+// Of more than maxRanks ranks only fewRanks get spans: the slowest ones, the median and the fastest. After maxPlaced parts of a record no ranks get spans.
 func (b *stepBatch) rankParts(out *spans.Batch, it *item, p *part, m pcommon.Map, id pcommon.SpanID) {
 	ranks := b.ranks[p.ranksFrom:p.ranksTo]
 	slices.SortStableFunc(ranks, func(a, b rankTime) int {
@@ -72,7 +72,7 @@ func (b *stepBatch) rankParts(out *spans.Batch, it *item, p *part, m pcommon.Map
 		ns := min(nanos(r.seconds), p.ns)
 		start := min(p.start+int64(i)*tick, p.start+p.ns-ns) // a tick apart, as far as the part has room
 		number := strconv.FormatInt(r.rank, 10)
-		c := out.Add(b.ofParts(it), spans.Span{
+		c := out.Add(b.partResource(it), spans.Span{
 			Trace: it.trace, ID: spans.SpanID(it.trace, spans.SpanRank, id[:], []byte(number)), Parent: id, Name: spans.SpanRank + number,
 			Is: spans.KindPartRank, Kind: ptrace.SpanKindInternal, Start: start, End: start + ns, Source: spans.TimeSynthetic, Attributes: 1,
 		})
@@ -80,8 +80,8 @@ func (b *stepBatch) rankParts(out *spans.Batch, it *item, p *part, m pcommon.Map
 	}
 }
 
-// about returns the summary of a report on ranks: "Rtt 40.3 ms on rank 0, 70.9 ms on rank 2; DRtt …", the fastest rank first.
-func (b *stepBatch) about(it *item) string {
+// rankSummary returns the summary of a report on ranks: "Rtt 40.3 ms on rank 0, 70.9 ms on rank 2; DRtt …", the fastest rank first.
+func (b *stepBatch) rankSummary(it *item) string {
 	var text []byte
 	for _, st := range b.stages[it.stagesFrom:it.stagesTo] {
 		if len(text) > 0 {
@@ -128,7 +128,7 @@ func (r *rankSlow) put(m pcommon.Map) {
 	}
 }
 
-// compare finds the rank that computed longest (it.slow), where the log has the times of all ranks. A rank is compared with the ranks of its pipeline stage,
+// compare sets it.slow to the rank that computed longest, where the log has the times of all ranks. A rank is compared with the ranks of its pipeline stage,
 // which have equal work: the first and the last stage have other layers than the stages between. The ranks of a stage are contiguous in the default order of
 // Megatron's groups (tp-cp-ep-dp-pp, megatron/training/initialize.py). Without the number of stages in the log, nothing is compared.
 func (b *stepBatch) compare(it *item) {
@@ -165,7 +165,7 @@ func (b *stepBatch) compare(it *item) {
 		for to < len(sums) && sums[to].rank/perStage == sums[from].rank/perStage {
 			to++
 		}
-		b.slowest(it, sums[from:to])
+		b.noteSlowest(it, sums[from:to])
 		from = to
 	}
 	if it.slow == nil {
@@ -173,15 +173,15 @@ func (b *stepBatch) compare(it *item) {
 	}
 	mostLost := -1.0
 	for _, st := range own {
-		mine, usual := among(b.ranks[st.ranksFrom:st.ranksTo], it.slow.rank, perStage)
+		mine, usual := timeAndMedian(b.ranks[st.ranksFrom:st.ranksTo], it.slow.rank, perStage)
 		if lost := mine - usual; lost > mostLost {
 			mostLost, it.slow.stage = lost, st.name
 		}
 	}
 }
 
-// ownStages returns the record's stages in which a rank computes without waiting for others (record.Place.Own), with the times of at least two ranks, in the
-// order of the ranks. A stage within another such stage is part of that one's time, and left out.
+// ownStages returns the record's stages in which a rank computes without waiting for others (record.Place.Own), if the log has the times of at least two ranks;
+// the times are sorted by rank. A stage within another such stage is left out, because its time is part of the other's.
 func (b *stepBatch) ownStages(it *item) (own []*stage) {
 	for i := it.stagesFrom; i < it.stagesTo; i++ {
 		st := &b.stages[i]
@@ -202,9 +202,9 @@ func sameRanks(a, b []rankTime) bool {
 	return slices.EqualFunc(a, b, func(a, b rankTime) bool { return a.rank == b.rank })
 }
 
-// slowest notes in it.slow the slowest of peers, the ranks of a pipeline stage, if it is further behind the median of the others than the slowest of earlier
-// pipeline stages is.
-func (b *stepBatch) slowest(it *item, peers []rankTime) {
+// noteSlowest sets it.slow to the slowest of peers, the ranks of a pipeline stage, if it is further behind the median of the others than the slowest rank of
+// earlier pipeline stages.
+func (b *stepBatch) noteSlowest(it *item, peers []rankTime) {
 	n := len(peers)
 	if n < 2 {
 		return
@@ -233,8 +233,9 @@ func medianTime(of []rankTime) float64 {
 	return stat.Middle(seconds)
 }
 
-// among returns the time of a rank in a part, and the median of the other ranks of its pipeline stage.
-func among(ranks []rankTime, rank, perStage int64) (mine, usual float64) {
+// timeAndMedian returns the time of a rank in a part, and the median time of the other ranks of its pipeline stage, in s. perStage is the number of ranks in a
+// stage.
+func timeAndMedian(ranks []rankTime, rank, perStage int64) (mine, usual float64) {
 	var peers []rankTime
 	for _, r := range ranks {
 		switch {

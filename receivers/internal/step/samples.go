@@ -13,8 +13,8 @@ import (
 // sample is a value of a GPU, at a time in ns since the epoch.
 type sample struct {
 	record.GPUSample
-	of labels
-	at int64
+	labels labels
+	at     int64
 }
 
 // series identifies a series of GPU values of some labels.
@@ -70,7 +70,8 @@ var (
 	gpuNVLink = spans.MetricNamed("trainbridge.gpu.nvlink.throughput")
 )
 
-// sample takes the GPU values of a record (record.Samples), measured at a time in ns since the epoch. The values become points, and no attributes of a step.
+// sample adds the GPU values of a record (record.Samples) to the batch, measured at a time in ns since the epoch. They become points, and no attributes of a
+// step.
 func (b *stepBatch) sample(h *handler, rec *record.Record, at int64) {
 	if len(rec.Samples) == 0 {
 		return
@@ -82,7 +83,7 @@ func (b *stepBatch) sample(h *handler, rec *record.Record, at int64) {
 	}
 }
 
-// putDevice labels a point of a GPU as the nvml receiver does. Only hw.id differs: the index in the log's list of GPUs, and absent where the GPU is unknown.
+// putDevice labels a point of a GPU as the nvml receiver does. Only hw.id differs: the index in the log's list of GPUs, left out where the GPU is unknown.
 func putDevice(m pcommon.Map, info *gpuMetric, device int, unknown bool) {
 	if !unknown {
 		m.PutStr(spans.AttrHardwareID, index(device))
@@ -92,8 +93,8 @@ func putDevice(m pcommon.Map, info *gpuMetric, device int, unknown bool) {
 	}
 }
 
-// GPUs is as in filereceiver.Valued: the values of which Metrics would make points. The utilizations of a GPU in consecutive records go together; a sample goes
-// alone.
+// GPUs implements filereceiver.Valued: it passes the values of which Metrics would make points. The utilizations of a GPU in consecutive records are passed
+// together; a sample alone.
 func (b *stepBatch) GPUs(to func(*spans.GPUValues)) {
 	v := spans.GPUValues{Service: b.set.Run.ServiceName, RunID: b.run}
 	// Utilization, stated with the records: from and end bound records with the same labels.
@@ -117,7 +118,7 @@ func (b *stepBatch) GPUs(to func(*spans.GPUValues)) {
 	for i := range b.samples {
 		s := &b.samples[i]
 		info := &gpuMetrics[s.Metric]
-		v.Host, v.Rank, v.Device = s.of.host, s.of.global(), deviceOf(int(s.Device), s.Device == record.NoDevice)
+		v.Host, v.Rank, v.Device = s.labels.host, s.labels.global(), deviceOf(int(s.Device), s.Device == record.NoDevice)
 		v.Metric, v.Label, v.Of = info.Name, info.label, info.value
 		v.Times, v.Values = append(v.Times[:0], s.at), append(v.Values[:0], s.Value)
 		if info.integer {
@@ -150,7 +151,7 @@ func (b *stepBatch) samplePoints(g *gauges, md pmetric.Metrics) {
 			i = len(b.samples) - 1 - i // from the last on
 		}
 		s := &b.samples[i]
-		if seen := g.of(s.of); seen != nil {
+		if seen := g.latestOf(s.labels); seen != nil {
 			key := series{s.Metric, s.Device}
 			if seen.sample[key] {
 				continue
@@ -158,7 +159,7 @@ func (b *stepBatch) samplePoints(g *gauges, md pmetric.Metrics) {
 			seen.sample[key] = true
 		}
 		info := &gpuMetrics[s.Metric]
-		dp := g.point(g.other(md, &info.Metric), s.of, s.at)
+		dp := g.point(g.other(md, &info.Metric), s.labels, s.at)
 		if info.integer {
 			dp.SetIntValue(int64(math.Round(s.Value)))
 		} else {

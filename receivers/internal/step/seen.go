@@ -22,9 +22,9 @@ type seen struct {
 	sets [][seenWays]uint64 // 4 MiB, in receivers with duplicates
 }
 
-// before reports whether a record was seen before, and remembers a new one. span is the id of the record's span; set is the same for the same record, and for
-// few others.
-func (s *seen) before(span pcommon.SpanID, set uint64) bool {
+// checkAndAdd reports whether a record was seen before, and remembers a new one. span is the id of the record's span; set is the same for the same record, and
+// for few others.
+func (s *seen) checkAndAdd(span pcommon.SpanID, set uint64) bool {
 	id := binary.BigEndian.Uint64(span[:]) // never 0
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -53,6 +53,6 @@ func TestTimeOfSingleSteps(t *testing.T) {
 		{0.25, 9.25, 1, 9250 * ms},
 		{41, 0.25, 10, 2500 * ms},
 	} {
-		assert.Equal(t, c.want, (&track{Own: c.before}).time(c.duration, c.steps), c)
+		assert.Equal(t, c.want, (&track{Own: c.before}).stepsTime(c.duration, c.steps), c)
 	}
 }

@@ -759,7 +759,7 @@ func TestRestartAfterAnID(t *testing.T) {
 		h := handlerWith(t, &direct{}, &res.traces, nil)
 		give := func(lines []string) {
 			h.give(t, false, lines...)
-			h.leave()
+			h.flushPending()
 			if d := h.Cut(); d != nil {
 				require.NoError(t, d.Send(context.Background()))
 			}
@@ -842,12 +842,12 @@ func TestSeenForgetsTheOldest(t *testing.T) {
 	ids := make([]pcommon.SpanID, 2*all)
 	for i := range ids {
 		_, ids[i] = spans.RunIDs(strconv.Itoa(i))
-		require.False(t, s.before(ids[i], uint64(i)))
+		require.False(t, s.checkAndAdd(ids[i], uint64(i)))
 	}
 	for i := all; i < 2*all; i++ {
-		require.True(t, s.before(ids[i], uint64(i)), i)
+		require.True(t, s.checkAndAdd(ids[i], uint64(i)), i)
 	}
-	assert.False(t, s.before(ids[0], 0))
+	assert.False(t, s.checkAndAdd(ids[0], 0))
 }
 
 func TestIndex(t *testing.T) {

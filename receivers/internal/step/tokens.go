@@ -30,8 +30,8 @@ const (
 	early     = 1.5 // ratio of the positions of two records in the run from which counts per step and counts since the start differ clearly
 )
 
-// count sets record.Tokens, the tokens of the record's steps, or leaves the field unset if unknown. An ambiguous number goes to the field that it means, else
-// into an extra.
+// count sets record.Tokens, the tokens of the record's steps, or leaves the field unset if they are unknown. A number of unknown meaning (record.EitherTokens)
+// goes to the field of the meaning found, else into an extra.
 func (k *tokens) count(rec *record.Record, it *placed, attempt int64) {
 	number, means := rec.Get(record.ConsumedTokens), sinceStart // the number to count by, and its meaning
 	either := math.NaN()                                        // the ambiguous number
@@ -71,9 +71,9 @@ func (k *tokens) count(rec *record.Record, it *placed, attempt int64) {
 // tokensName is the name of the extra for a number of unknown meaning.
 var tokensName = []byte("tokens")
 
-// learn finds the meaning (k.Sense) of a log's token counts by the next one of them, unless the meaning is known. A count that does not grow is per step. Early
-// in a run two records of equally many steps decide: counts per step are about equal, counts since the start are as far apart as the iterations. Else a count
-// that grew mostGrown times in a row is since the start.
+// learn finds the meaning (k.Sense) of a log's token counts by the next number, unless the meaning is known. A count that does not grow is per step. Early in a
+// run two records of equally many steps decide: counts per step are about equal, counts since the start are as far apart as the iterations. Else a count that
+// grew mostGrown times in a row is since the start.
 func (k *tokens) learn(number float64, it *placed) {
 	if k.Sense != unsure || k.Last == 0 {
 		return

@@ -9,14 +9,15 @@ import (
 // step, and then Megatron's training_log prints another (deepspeedai/Megatron-DeepSpeed, megatron/training.py).
 var twin = map[string]string{"deepspeed": "megatron", "megatron": "deepspeed"}
 
-// twins reports whether two records are of one step, by two writers.
+// twins reports whether two records are of one step, written by two formats (twin).
 func twins(a, b *record.Record) bool {
 	return twin[a.Source] == b.Source && b.Source != "" && a.Kind == record.Step && b.Kind == record.Step && a.Has(record.Iteration) &&
 		a.Get(record.Iteration) == b.Get(record.Iteration)
 }
 
-// absorb moves the content of the waiting record into rec, a record of the same step by its twin, so that the step gets one span. The result is the lines of
-// the waiting record, which from now on wait with rec; nil: there was nothing to absorb, or rec does not wait (Open), so the waiting record keeps its lines.
+// absorb moves the content of the waiting record into rec, a record of the same step by the twin format, so that the step gets one span. It returns the held
+// lines of the waiting record, which from now on wait with rec. nil: the two are not of one step, or rec does not wait (Open), so the waiting record keeps its
+// lines.
 func (h *handler) absorb(rec *record.Record) (held []tail.Held) {
 	p := &h.pending
 	if !p.open || p.unplaced || !rec.Open || !twins(p.rec, rec) {
