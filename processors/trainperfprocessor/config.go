@@ -31,10 +31,10 @@ type Config struct {
 	NCCL collectives.Config `mapstructure:"nccl"`
 }
 
-// domains makes the domains of train_perf, each with its part of the config. The counters count the outcomes of their spans.
-func (c *Config) domains(p *trainPerf) []counted {
+// domains returns the domains of train_perf, each with its part of the config and the counter of its outcomes.
+func (c *Config) domains(p *trainPerf) []countedDomain {
 	t := p.telemetry
-	return []counted{
+	return []countedDomain{
 		{Domain: tq.New(c.TQ), counter: t.ProcessorTrainPerfFunctions},
 		{Domain: steps.New(c.Train, p.logger, p.devices), counter: t.ProcessorTrainPerfSteps},
 		{Domain: rpc.New(c.ZMQ), counter: t.ProcessorTrainPerfRPCGroups},
@@ -44,6 +44,7 @@ func (c *Config) domains(p *trainPerf) []counted {
 
 var _ component.Config = (*Config)(nil)
 
+// createDefaultConfig returns a Config with the defaults.
 func createDefaultConfig() component.Config {
 	return &Config{VerdictStatus: true, TQ: tq.DefaultConfig(), Train: steps.DefaultConfig(), ZMQ: rpc.DefaultConfig(), NCCL: collectives.DefaultConfig()}
 }

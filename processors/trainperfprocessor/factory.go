@@ -27,10 +27,10 @@ type factory struct {
 	memories *instances.Shared[*memory]
 }
 
-// create makes an instance that shares devices and memory with the instances of its component id.
+// create makes an instance that shares the known devices and the memory of verdicts with the other instances of its component id.
 func (f *factory) create(set processor.Settings, cfg component.Config) (*trainPerf, error) {
 	known, releaseDevices := f.devices.Use(set.ID)
-	said, releaseMemory := f.memories.Use(set.ID)
+	verdicts, releaseMemory := f.memories.Use(set.ID)
 	release := func() {
 		releaseDevices()
 		releaseMemory()
@@ -40,10 +40,11 @@ func (f *factory) create(set processor.Settings, cfg component.Config) (*trainPe
 		release()
 		return nil, err
 	}
-	p.id, p.memory = set.ID, said
+	p.id, p.memory = set.ID, verdicts
 	return p, nil
 }
 
+// createTraces makes the instance for a pipeline of traces, which judges spans.
 func (f *factory) createTraces(ctx context.Context, set processor.Settings, cfg component.Config, next consumer.Traces) (processor.Traces, error) {
 	p, err := f.create(set, cfg)
 	if err != nil {
@@ -55,6 +56,7 @@ func (f *factory) createTraces(ctx context.Context, set processor.Settings, cfg 
 		processorhelper.WithShutdown(p.stop))
 }
 
+// createMetrics makes the instance for a pipeline of metrics, which records devices and renames native metrics.
 func (f *factory) createMetrics(ctx context.Context, set processor.Settings, cfg component.Config, next consumer.Metrics) (processor.Metrics, error) {
 	p, err := f.create(set, cfg)
 	if err != nil {

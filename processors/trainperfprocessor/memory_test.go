@@ -144,7 +144,7 @@ func TestStorageFails(t *testing.T) {
 	next := newMemory()
 	said, err := next.Ring.Restore(t.Context(), good)
 	require.NoError(t, err)
-	assert.Equal(t, 11, next.said.Restore(said))
+	assert.Equal(t, 11, next.verdicts.Restore(said))
 	require.NoError(t, good.Close(t.Context()))
 }
 

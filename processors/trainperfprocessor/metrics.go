@@ -19,7 +19,8 @@ var (
 	nativeLeft    = metric.WithAttributeSet(attribute.NewSet(attribute.String("outcome", "left")))
 )
 
-// processMetrics judges nothing. It reads devices from the metrics of GPUs, and gives the native metrics of Megatron and NCCL our names and units.
+// processMetrics records devices from the metrics of GPUs, and gives the native metrics of Megatron and NCCL our names and units. It judges nothing, and the
+// error is always nil.
 func (p *trainPerf) processMetrics(ctx context.Context, md pmetric.Metrics) (pmetric.Metrics, error) {
 	renamed, left := int64(0), int64(0)
 	for _, rm := range md.ResourceMetrics().All() {

@@ -19,8 +19,8 @@ import (
 	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/metadata"
 )
 
-// counted is a domain with the counter of its outcomes.
-type counted struct {
+// countedDomain is a domain with the counter of its outcomes.
+type countedDomain struct {
 	domain.Domain
 	counter  metric.Int64Counter
 	outcomes []metric.AddOption
@@ -28,13 +28,14 @@ type counted struct {
 
 // memory has the verdicts of the spans judged last, also by the process before. The instances of one component share it.
 type memory struct {
-	said verdict.Memory
+	verdicts verdict.Memory
 	storageclient.Memory
 }
 
+// newMemory returns an empty memory.
 func newMemory() *memory {
 	m := new(memory)
-	m.Of, m.Purpose, m.Ring.Keep = &m.said, "verdicts", verdict.Remembered
+	m.Of, m.Purpose, m.Ring.Keep = &m.verdicts, "verdicts", verdict.Remembered
 	return m
 }
 
@@ -44,7 +45,7 @@ type trainPerf struct {
 	id        component.ID
 	logger    *zap.Logger
 	telemetry *metadata.TelemetryBuilder
-	domains   []counted
+	domains   []countedDomain
 	panels    sync.Pool // of *domain.Panel
 	memory    *memory   // verdicts said
 	devices   *devices.Devices
@@ -52,8 +53,8 @@ type trainPerf struct {
 	crowded   sync.Once // guards the log line about too many hosts
 }
 
-// newTrainPerf makes an instance with its domains, each with a counter of its outcomes. release is called at the end. The caller sets the memory shared with
-// other instances before Start.
+// newTrainPerf returns an instance with its domains, each with a counter of its outcomes. release is called at shutdown. The caller sets the memory shared with
+// other instances before start.
 func newTrainPerf(cfg *Config, set component.TelemetrySettings, known *devices.Devices, release func()) (*trainPerf, error) {
 	telemetry, err := metadata.NewTelemetryBuilder(set)
 	if err != nil {
@@ -69,11 +70,11 @@ func newTrainPerf(cfg *Config, set component.TelemetrySettings, known *devices.D
 		}
 		list = append(list, d.Domain)
 	}
-	p.panels.New = func() any { return domain.NewPanel(&p.memory.said, cfg.VerdictStatus, list...) }
+	p.panels.New = func() any { return domain.NewPanel(&p.memory.verdicts, cfg.VerdictStatus, list...) }
 	return p, nil
 }
 
-// start has the domains read the files of the config, and restores the verdicts of the last process.
+// start lets the domains read the files of the config, and restores the verdicts of the last process.
 func (p *trainPerf) start(ctx context.Context, host component.Host) error {
 	for _, d := range p.domains {
 		if d, ok := d.Domain.(interface{ Start() error }); ok {
@@ -85,8 +86,8 @@ func (p *trainPerf) start(ctx context.Context, host component.Host) error {
 	return p.memory.Open(ctx, host, p.cfg.Storage, component.KindProcessor, p.id, p.logger)
 }
 
-// processTraces has the domains judge the spans of a batch, in place, and stores the verdicts before the batch leaves. It never fails: spans that cannot be
-// judged pass unchanged, and are counted.
+// processTraces lets the domains judge the spans of a batch, in place, and stores the verdicts before the batch is sent. The error is always nil: spans that
+// cannot be judged pass unchanged, and are counted.
 func (p *trainPerf) processTraces(ctx context.Context, td ptrace.Traces) (ptrace.Traces, error) {
 	panel := p.panels.Get().(*domain.Panel)
 	leave := turns.Enter(ctx, p)
@@ -116,14 +117,14 @@ func (p *trainPerf) count(ctx context.Context, panel *domain.Panel) {
 	}
 }
 
-// shutdown ends an instance.
+// shutdown ends an instance of metrics, and is the last part of stop.
 func (p *trainPerf) shutdown(context.Context) error {
 	p.telemetry.Shutdown()
 	p.release()
 	return nil
 }
 
-// stop ends an instance of traces, which has opened the memory's storage.
+// stop ends an instance of traces, which has also opened the storage of the memory.
 func (p *trainPerf) stop(ctx context.Context) error {
 	return errors.Join(p.memory.Close(ctx), p.shutdown(ctx))
 }

@@ -24,16 +24,16 @@ var outcomes = []string{judged: "judged", noVerdict: "no_verdict", alreadyJudged
 // Domain judges the root of a collective, or a Send or Recv. The root has the comparison of all ranks, so no further span is read.
 type Domain struct{ cfg Config }
 
-// New makes the domain.
+// New returns the domain with its thresholds.
 func New(cfg Config) *Domain { return &Domain{cfg: cfg} }
 
-// Kinds returns the roots. Thousands of spans stand below each.
+// Kinds returns the kind of the roots of collectives. The thousands of spans below a root are not judged.
 func (d *Domain) Kinds() []view.Kind { return []view.Kind{view.KindCollective} }
 
-// Outcomes of a collective.
+// Outcomes returns the names of the outcomes of a collective.
 func (d *Domain) Outcomes() []string { return outcomes }
 
-// NewJudge makes the memory of a batch. No memory of verdicts is needed: the verdicts depend on the span alone.
+// NewJudge returns a judge for batches. It needs no memory of verdicts, because its verdicts depend on the span alone.
 func (d *Domain) NewJudge(at *domain.At, status bool) domain.Judge {
 	return &judge{cfg: &d.cfg, at: at, tally: domain.NewTally(outcomes), sheet: verdict.Sheet{Status: status}}
 }
@@ -47,19 +47,23 @@ type judge struct {
 	view.Collective
 }
 
+// EndResource implements domain.Judge: each span is judged by itself.
 func (j *judge) EndResource() {}
 
+// Tally implements domain.Judge.
 func (j *judge) Tally() *domain.Tally { return &j.tally }
 
+// Reset implements domain.Judge.
 func (j *judge) Reset() {
 	j.sheet.Reset()
 	j.Collective = view.Collective{}
 }
 
-func (j *judge) Span(_ view.Kind, span ptrace.Span) { j.tally.Outcomes[j.judge(span)]++ }
+// Span implements domain.Judge.
+func (j *judge) Span(_ view.Kind, span ptrace.Span) { j.tally.Outcomes[j.judgeSpan(span)]++ }
 
-// judge writes the verdicts about a collective on its span, and returns the outcome. A span judged by another train_perf stays unchanged.
-func (j *judge) judge(span ptrace.Span) int {
+// judgeSpan writes the verdicts about a collective on its span, and returns the outcome. A span judged by another train_perf stays unchanged.
+func (j *judge) judgeSpan(span ptrace.Span) int {
 	j.Read(span)
 	if j.Judged {
 		return alreadyJudged
@@ -75,12 +79,12 @@ func (j *judge) judge(span ptrace.Span) int {
 	return judged
 }
 
-// judgeRanks gives the verdicts about missing and hanging ranks: a hang; else missing ranks, by the reason why the receiver did not wait longer. A gap is
-// missing ranks that have gone on since: a verdict of its own.
+// judgeRanks gives the verdicts about missing and hanging ranks: a hang; else missing ranks, by the reason why the receiver did not wait longer. A gap, missing
+// ranks that have gone on since, has a verdict of its own.
 func (j *judge) judgeRanks() {
 	none, missing := math.NaN(), j.MissingRanks()
 	if j.Hang {
-		j.hang().Say(&j.sheet, j, j.Waited, none)
+		j.hangVerdict().Say(&j.sheet, j, j.Waited, none)
 	} else if v := rankMissing[j.Reason]; missing > 0 && v != nil { // nil: no reason is given, or a gap, see below
 		v.Say(&j.sheet, j, float64(missing), none)
 	}
@@ -93,8 +97,8 @@ func (j *judge) judgeRanks() {
 	}
 }
 
-// hang returns the verdict about a collective that did not complete, by what the log tells of its ranks.
-func (j *judge) hang() *verdict.Verdict[judge] {
+// hangVerdict returns the verdict about a collective that did not complete, by what the log says about its ranks.
+func (j *judge) hangVerdict() *verdict.Verdict[judge] {
 	missing, stuck := j.MissingRanks() > 0, j.Stuck.Len() > 0
 	switch {
 	case missing && stuck:
@@ -155,7 +159,7 @@ func (j *judge) judgeWork() {
 	}
 }
 
-// bandwidth of the bus, or of the algorithm where the log has no bandwidth of the bus.
+// bandwidth returns the bus bandwidth, or the algorithm bandwidth where the log has no bus bandwidth, By/s.
 func (j *judge) bandwidth() float64 {
 	if math.IsNaN(j.BandwidthBus) {
 		return j.BandwidthAlgorithm

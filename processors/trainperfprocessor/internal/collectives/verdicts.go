@@ -87,13 +87,13 @@ var (
 
 var places = verdict.Places[judge]{
 	Numbers: map[string]func(*judge) float64{
-		"waited":               func(j *judge) float64 { return knownIf(j.Waited > 0, j.Waited) },
+		"waited":               func(j *judge) float64 { return numberOrNaN(j.Waited > 0, j.Waited) },
 		"straggler's lateness": func(j *judge) float64 { return j.Straggler.Late },
 		"straggler's cost":     func(j *judge) float64 { return j.Straggler.Cost },
 		"score":                func(j *judge) float64 { return j.StragglerScore },
 		"transfer":             func(j *judge) float64 { return j.TransferDuration },
 		"cost":                 func(j *judge) float64 { return j.Last.Cost },
-		"size":                 func(j *judge) float64 { return knownIf(j.MessageSize >= 0, j.MessageSize) },
+		"size":                 func(j *judge) float64 { return numberOrNaN(j.MessageSize >= 0, j.MessageSize) },
 		"bus":                  func(j *judge) float64 { return j.BandwidthBus },
 		"algorithm":            func(j *judge) float64 { return j.BandwidthAlgorithm },
 		"baseline":             func(j *judge) float64 { return j.BandwidthBaseline },
@@ -135,15 +135,15 @@ var places = verdict.Places[judge]{
 	},
 }
 
-// knownIf is x, or NaN, an unknown value.
-func knownIf(known bool, x float64) float64 {
+// numberOrNaN returns x if known, else NaN.
+func numberOrNaN(known bool, x float64) float64 {
 	if known {
 		return x
 	}
 	return math.NaN()
 }
 
-// appendCommunicator writes "DP Group 0 (0x9e37)", or the known part.
+// appendCommunicator appends "DP Group 0 (0x9e37)", or the known part.
 func appendCommunicator(b []byte, j *judge) []byte {
 	b = append(b, j.CommName...)
 	switch {
@@ -156,7 +156,7 @@ func appendCommunicator(b []byte, j *judge) []byte {
 	return b
 }
 
-// appendRank writes "5 on node-3", or nothing where the rank is not known.
+// appendRank appends "5 on node-3"; nothing for an unknown rank.
 func appendRank(b []byte, rank view.Int, host string) []byte {
 	if !rank.OK {
 		return b
@@ -168,7 +168,7 @@ func appendRank(b []byte, rank view.Int, host string) []byte {
 	return b
 }
 
-// appendMissing writes the missing ranks, or nothing where none is missing.
+// appendMissing appends the missing ranks, if any.
 func appendMissing(b []byte, j *judge) []byte {
 	if n := j.MissingRanks(); n > 0 {
 		return appendRanks(b, j.Missing, n)
@@ -176,7 +176,7 @@ func appendMissing(b []byte, j *judge) []byte {
 	return b
 }
 
-// appendStragglers writes the straggling ranks where they are several.
+// appendStragglers appends the straggling ranks, if there are several.
 func appendStragglers(b []byte, j *judge) []byte {
 	if j.Stragglers.Len() > 1 {
 		return appendRanks(b, j.Stragglers, 0)
@@ -184,7 +184,7 @@ func appendStragglers(b []byte, j *judge) []byte {
 	return b
 }
 
-// appendRanks writes "rank 5", "ranks 5 and 9", or "3 ranks" for an empty list. The list names some of the total ranks.
+// appendRanks appends "rank 5", "ranks 5 and 9", or, for an empty list, "3 ranks". total is the number of ranks, of which the list may name only some.
 func appendRanks(b []byte, l view.List, total int64) []byte {
 	total = max(total, int64(l.Len()))
 	noun := "ranks"
@@ -200,7 +200,7 @@ func appendRanks(b []byte, l view.List, total int64) []byte {
 // maxNamed is how many ranks or links a sentence names.
 const maxNamed = 8
 
-// appendList writes a list of ranks or links: "1, 2 and 3", or, of more than maxNamed or of a total above the list's length, "1, 2 and 7 more".
+// appendList appends a list of ranks or links: "1, 2 and 3"; or "1, 2 and 7 more", if the list is longer than maxNamed or total is above its length.
 func appendList(b []byte, l view.List, total int64) []byte {
 	named := min(l.Len(), maxNamed)
 	more := max(total, int64(l.Len())) - int64(named)

@@ -41,7 +41,7 @@ type Models struct {
 	common string            // the model of all hosts' GPUs; "": several models, or none is known
 }
 
-// Of returns the model of a host's GPUs, or without a host name the model of all hosts. "": unknown, or several.
+// Of returns the model of the GPUs of a host, or without a host name the model common to all hosts; "": unknown, or several models.
 func (m *Models) Of(host string) string {
 	if host == "" {
 		return m.common
@@ -64,8 +64,8 @@ func IsAbout(metric string) bool {
 	return metric == spans.MetricHardwareStatus || metric == spans.MetricGPUMemoryLimit
 }
 
-// Notice records the GPUs that a metric names, with the host of the point or else of the resource. Points with texts above maxDeviceText are left out. It
-// returns false when a new host or model found no room.
+// Notice records the GPUs that a metric names, with the host of the point or else of the resource. Points with texts above maxDeviceText are left out. false: a
+// new host or model was not recorded, because Max are known.
 func (d *Devices) Notice(resource pcommon.Map, m pmetric.Metric) bool {
 	whole, host := m.Name() == spans.MetricHardwareStatus, spans.AttrText(resource, spans.AttrHostName)
 	d.mu.Lock()
@@ -99,8 +99,8 @@ func (d *Devices) Notice(resource pcommon.Map, m pmetric.Metric) bool {
 	return room
 }
 
-// readDevice reads a point of hw.status (whole) or of a GPU's memory. Of memory points it reads only MIG parts: a host with parts beside whole GPUs has several
-// models, so its training steps get no peak of a whole GPU.
+// readDevice reads a point of hw.status (whole) or of the memory of a GPU; false: the point names no GPU. From memory points only MIG parts are read: a host
+// with parts beside whole GPUs has several models, so its training steps get no peak of a whole GPU.
 func readDevice(attrs pcommon.Map, whole bool) (dev device, ok bool) {
 	gpu, part := !whole, false
 	for name, v := range attrs.All() {
@@ -121,7 +121,7 @@ func readDevice(attrs pcommon.Map, whole bool) (dev device, ok bool) {
 	return dev, gpu && (whole || part) && dev.model != ""
 }
 
-// sweep forgets devices not seen within forgetDevice, at most once a minute.
+// sweep forgets devices not seen within forgetDevice, at most once a minute, and reports whether any was forgotten.
 func (d *Devices) sweep(now time.Time) (changed bool) {
 	if now.Sub(d.swept) < time.Minute {
 		return false
@@ -136,7 +136,7 @@ func (d *Devices) sweep(now time.Time) (changed bool) {
 	return changed
 }
 
-// publish makes the snapshot of what is seen now: a host's model, and the common model, are empty where there are several.
+// publish stores a new snapshot of the seen devices: the model of a host, and the common model, are empty if there are several.
 func (d *Devices) publish() {
 	m := &Models{byHost: make(map[string]string, len(d.seen))}
 	several, first := false, true

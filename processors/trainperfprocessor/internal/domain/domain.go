@@ -53,9 +53,10 @@ type Tally struct {
 	Evicted  int64 // windows dropped to make room
 }
 
-// NewTally counts the outcomes of a domain.
+// NewTally returns a tally for so many outcomes.
 func NewTally(outcomes []string) Tally { return Tally{Outcomes: make([]int64, len(outcomes))} }
 
+// reset sets the counts to 0.
 func (t *Tally) reset() {
 	clear(t.Outcomes)
 	t.Evicted = 0
@@ -69,7 +70,8 @@ type Panel struct {
 	byKind []Judge // by view.Kind; nil: no domain judges the kind
 }
 
-// NewPanel makes the judges. The memory has the verdicts of spans judged before; nil: none. status: a bad verdict is an error of its span.
+// NewPanel returns a panel with a judge of each domain. The memory has the verdicts of spans judged before; nil: none. status: a bad verdict is an error of its
+// span.
 func NewPanel(memory *verdict.Memory, status bool, domains ...Domain) *Panel {
 	p := new(Panel)
 	p.at.Memory = memory
@@ -126,7 +128,7 @@ func (p *Panel) span(span ptrace.Span) {
 	j.Span(kind, span)
 }
 
-// Reset has the judges drop the batch.
+// Reset makes the judges drop the batch.
 func (p *Panel) Reset() {
 	for _, j := range p.Judges {
 		j.Tally().reset()

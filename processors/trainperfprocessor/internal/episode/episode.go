@@ -30,7 +30,7 @@ type All struct {
 	byKey *simplelru.LRU[Key, *Episodes]
 }
 
-// NewAll holds none.
+// NewAll returns no episodes yet.
 func NewAll() *All { return &All{byKey: lru.New[Key, *Episodes](lru.Size)} }
 
 // Len returns how many keys have episodes.
@@ -67,7 +67,7 @@ type episode struct {
 	// The last records with the verdict: bit i of lo is record at − i, bit i of hi is record at − 64 − i.
 	at     int64
 	lo, hi uint64
-	said   int64    // number of the last record that said the verdict, once per Window records (Episodes.say); 0: none
+	said   int64    // number of the last record that said the verdict, once per Window records (Episodes.answerNow); 0: none
 	saidID uint64   // the record's span
 	answer Answer   // the answer for the record
 	each   []uint64 // spans of the last records that said the verdict without a share: see Mostly
@@ -80,7 +80,7 @@ type Answer struct {
 	Again    bool // the sentence has the share Held of Of
 }
 
-// Record begins the next record, by its span; the span of one of the last records is a repeat. All verdicts of a record are on one span.
+// Record starts the next record, by the id of its span; if the span is one of the last records, it is a repeat. Every verdict of a record is on one span.
 func (e *Episodes) Record(span uint64) {
 	e.id = span
 	if slices.Contains(e.ids, span) {
@@ -90,7 +90,7 @@ func (e *Episodes) Record(span uint64) {
 	e.Fresh(span)
 }
 
-// Fresh begins the next record, known not to be a repeat.
+// Fresh starts the next record, known not to be a repeat.
 func (e *Episodes) Fresh(span uint64) {
 	e.id, e.Repeat = span, false
 	e.N++
@@ -102,7 +102,7 @@ func (e *Episodes) Fresh(span uint64) {
 	e.next = (e.next + 1) % Window
 }
 
-// Holds reports that a verdict holds for the current record, and answers whether to say it there: once per Window records. A repeated record gets the first
+// Holds records that a verdict holds for the current record, and answers whether to say it there: once per Window records. A repeated record gets its first
 // answer again.
 func (e *Episodes) Holds(verdict string) Answer {
 	ep, first, fresh := e.note(verdict)
@@ -110,14 +110,14 @@ func (e *Episodes) Holds(verdict string) Answer {
 	if !fresh || saidRecently {
 		return first
 	}
-	return e.say(ep, ep.said > 0)
+	return e.answerNow(ep, ep.said > 0)
 }
 
 // minShare is the least number of records for a share.
 const minShare = 10
 
-// Mostly is Holds for a verdict about the record alone. Each record says the verdict. From minShare records on, one per Window records says the share, too, and
-// the rest say nothing while more than four in five of the last Window records have the verdict: then hardly any record is special.
+// Mostly is Holds for a verdict about the record alone, which each record says. From minShare records on, one per Window records says the share, too; the other
+// records say nothing while more than four in five of the last Window records have the verdict, since then hardly any record is special.
 func (e *Episodes) Mostly(verdict string) Answer {
 	ep, first, fresh := e.note(verdict)
 	saidRecently := ep.said > 0 && e.N-ep.said < Window
@@ -126,7 +126,7 @@ func (e *Episodes) Mostly(verdict string) Answer {
 	case !fresh:
 		return first
 	case e.N >= minShare && !saidRecently:
-		return e.say(ep, true)
+		return e.answerNow(ep, true)
 	case e.N >= minShare && nearlyAll:
 		return Answer{}
 	}
@@ -167,17 +167,17 @@ func (e *Episodes) note(verdict string) (ep *episode, first Answer, fresh bool) 
 	return ep, Answer{}, true
 }
 
-// held returns how many of the last records the verdict held for.
+// held returns for how many of the last Window records the verdict held.
 func (ep *episode) held() int { return bits.OnesCount64(ep.lo) + bits.OnesCount64(ep.hi) }
 
-// say makes the answer that says the verdict on the current record, with the share if again, and remembers the answer for a repeat.
-func (e *Episodes) say(ep *episode, again bool) Answer {
+// answerNow returns the answer that says the verdict on the current record, with the share if again, and remembers the answer for a repeat.
+func (e *Episodes) answerNow(ep *episode, again bool) Answer {
 	ep.answer = Answer{Say: true, Held: ep.held(), Of: int(min(e.N, Window)), Again: again}
 	ep.said, ep.saidID = e.N, e.id
 	return ep.answer
 }
 
-// Share returns the section of a template that ends the sentence of a repeated verdict; {held} and {of} are places of the domain.
+// Share returns the end of a template for the sentence of a repeated verdict; {held} and {of} are places of the domain.
 func Share(records string) string { return "[ True of {held} of the last {of} " + records + ".]" }
 
 // HeldAgain returns the number of the last records with the verdict; −1 where the sentence has no share.

@@ -22,8 +22,8 @@ const (
 	DouziUnnamed
 )
 
-// FlagScale counts one sample as perf_monitor does: the whole attention matrix, SwiGLU's product, the router, the vocabulary without padding; in a mixture of
-// experts every layer has experts, with ffn_hidden_size, and without grouped queries.
+// FlagScale returns the count of one sample by perf_monitor: with the whole attention matrix, the product of SwiGLU, the router, and the vocabulary without
+// padding; in a mixture of experts every layer has experts, with ffn_hidden_size, and without grouped queries.
 func FlagScale(m *spans.Model, w Writer) Count {
 	s := shapeOf(m)
 	if m.VocabSize > 0 {
@@ -39,7 +39,7 @@ func FlagScale(m *spans.Model, w Writer) Count {
 	switch {
 	case moe:
 		swiglu = swiglu && w != Douzi && w != DouziUnnamed
-	case grouped(m, w): // the LLaMA formula, always with SwiGLU
+	case usesLLaMAFormula(m, w): // the LLaMA formula, always with SwiGLU
 		linear = 4*s.seq*s.hidden*s.hidden + 4*s.seq*s.hidden*head*s.groups
 		swiglu = true
 		if m.FFNHiddenSize <= 0 {
@@ -61,8 +61,8 @@ func FlagScale(m *spans.Model, w Writer) Count {
 	return Count{Forward: s.layers*(linear+core+ffn) + logits, Attention: s.layers * core, Logits: logits}
 }
 
-// grouped reports whether perf_monitor uses its LLaMA formula. Without a type, the merged version uses it for grouped queries.
-func grouped(m *spans.Model, w Writer) bool {
+// usesLLaMAFormula reports whether perf_monitor uses its LLaMA formula. Without a type, the merged version uses it for grouped queries.
+func usesLLaMAFormula(m *spans.Model, w Writer) bool {
 	switch {
 	case w == DouziUnnamed:
 	case m.Type == "llama", m.Type == "qwen":

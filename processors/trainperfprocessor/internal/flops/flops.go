@@ -17,7 +17,7 @@ type Count struct {
 	Logits float64
 }
 
-// Times scales a count, for instance from one sample to a batch.
+// Times returns the count multiplied by n, for instance from one sample to a batch.
 func (c Count) Times(n float64) Count {
 	return Count{Forward: c.Forward * n, Attention: c.Attention * n, Logits: c.Logits * n}
 }
@@ -44,8 +44,8 @@ func (c Count) Hardware(recompute string) float64 {
 	return c.Model()
 }
 
-// Missing names the first key of a model's description that is missing for the count; empty: none. Nothing is guessed: only keys with a default in Megatron
-// (arguments.py) may be absent.
+// Missing returns the first key that is missing in the description of a model for the count; empty: none. Nothing is guessed: only keys with a default in
+// Megatron (arguments.py) may be absent.
 func Missing(m *spans.Model) string {
 	for _, f := range [...]struct {
 		name  string
@@ -74,13 +74,13 @@ func Missing(m *spans.Model) string {
 	if m.NumExperts > 0 && m.MoELayerFreq < 0 { // 0 is absent, with a default; a number below 0 is no frequency
 		return "moe_layer_freq"
 	}
-	if !hybrid(m) && linear(m) && m.LinearFreq <= 0 && m.LinearPattern == "" {
+	if !isHybrid(m) && hasLinearAttention(m) && m.LinearFreq <= 0 && m.LinearPattern == "" {
 		return "linear_attention_freq"
 	}
 	return ""
 }
 
-// Unsupported names a part of the model that cannot be counted; empty: none. Megatron's own function silently omits some parts, so its logged count may be
+// Unsupported returns a part of the model that cannot be counted; empty: none. Megatron's own function silently omits some parts, so its logged count may be
 // wrong, too.
 func Unsupported(m *spans.Model) string {
 	if m.Unsupported != "" {
@@ -93,7 +93,7 @@ func Unsupported(m *spans.Model) string {
 		return "experimental_attention_variant " + m.AttentionVariant
 	}
 	switch {
-	case hybrid(m):
+	case isHybrid(m):
 		if !layersOf(m).known {
 			return "hybrid_layer_pattern " + m.HybridPattern
 		}
@@ -102,20 +102,20 @@ func Unsupported(m *spans.Model) string {
 		}
 	case m.AttentionRatio != 0 || m.MLPRatio != 0:
 		return "hybrid_attention_ratio without is_hybrid_model"
-	case linear(m) && m.LinearPattern != "" && float64(len(m.LinearPattern)) != s.layers+s.mtp:
+	case hasLinearAttention(m) && m.LinearPattern != "" && float64(len(m.LinearPattern)) != s.layers+s.mtp:
 		return "linear_attention_pattern of another number of layers"
 	}
-	if m.NumExperts > 0 && m.MoEPattern != "" && !hybrid(m) && float64(len(m.MoEPattern)) != s.layers {
+	if m.NumExperts > 0 && m.MoEPattern != "" && !isHybrid(m) && float64(len(m.MoEPattern)) != s.layers {
 		return "moe_layer_pattern of another number of layers"
 	}
 	return ""
 }
 
-// hybrid reports whether layers are of several kinds, Mamba among them.
-func hybrid(m *spans.Model) bool { return m.HybridPattern != "" || m.Hybrid }
+// isHybrid reports whether the model has several kinds of layers, Mamba among them.
+func isHybrid(m *spans.Model) bool { return m.HybridPattern != "" || m.Hybrid }
 
-// linear reports whether a model has linear attention. Megatron counts dsa (sparse attention) as dense.
-func linear(m *spans.Model) bool {
+// hasLinearAttention reports whether a model has linear attention. Megatron counts dsa (sparse attention) as dense.
+func hasLinearAttention(m *spans.Model) bool {
 	switch m.AttentionVariant {
 	case "gdn", "gdn2", "gated_delta_net":
 		return true
@@ -133,8 +133,8 @@ type shape struct {
 	latent                                                   float64 // input size of routed experts; 0: hidden
 }
 
-// shapeOf returns the shape of a model. Defaults are those of Megatron's arguments.py; which layers have experts follows from the pattern, or from the
-// frequency and the number of dense layers at the beginning.
+// shapeOf returns the shape of a model, with the defaults of Megatron's arguments.py. Which layers have experts follows from the pattern, or from the frequency
+// and the number of dense layers at the beginning.
 func shapeOf(m *spans.Model) shape {
 	f := func(n int64) float64 { return float64(max(n, 0)) }
 	s := shape{
@@ -183,12 +183,12 @@ func shapeOf(m *spans.Model) shape {
 	return s
 }
 
-// Megatron counts one sample (one sequence of seq_length tokens) as num_floating_point_operations of Megatron-LM does (megatron/training/training.py
-// @d98e8a64): GEMMs, plus small terms for norms in MLA and MTP, convolutions and scans. causal halves the attention matrix, as Megatron does; without causal,
-// the whole matrix counts, as in PaLM's MFU.
+// Megatron returns the count of one sample (one sequence of seq_length tokens) by num_floating_point_operations of Megatron-LM (megatron/training/training.py
+// @d98e8a64): GEMMs, plus small terms for norms in MLA and MTP, convolutions and scans. causal halves the attention matrix, as Megatron does; otherwise the
+// whole matrix counts, as in PaLM's MFU.
 func Megatron(m *spans.Model, causal bool) Count {
 	s := shapeOf(m)
-	if hybrid(m) {
+	if isHybrid(m) {
 		return hybridModel(m, &s, causal)
 	}
 	moe, dense := s.moe, s.dense
@@ -200,7 +200,7 @@ func Megatron(m *spans.Model, causal bool) Count {
 	projections, core := attention(m, &s, causal)
 	softmax := s.layers + s.mtp // layers with usual attention
 	delta := 0.0                // layers with gated delta net
-	if linear(m) {
+	if hasLinearAttention(m) {
 		delta = linearLayers(m, softmax)
 		softmax -= delta
 	}
@@ -221,7 +221,7 @@ func feedForward(m *spans.Model, hidden, ffn float64) float64 {
 	return 2 * hidden * ffn
 }
 
-// experts returns the multiply-adds of a mixture of experts for one token, the router left out.
+// experts returns the multiply-adds of a mixture of experts for one token, without the router.
 func experts(m *spans.Model, s *shape) float64 {
 	shared := feedForward(m, s.hidden, s.sharedFFN)
 	if s.latent > 0 { // a projection down and a projection up
@@ -240,7 +240,7 @@ func attention(m *spans.Model, s *shape, causal bool) (projections, core float64
 	if !m.MLA {
 		q := s.channels * s.heads
 		kv := 2 * s.channels * s.groups
-		if m.OutputGate && !hybrid(m) { // Megatron does not count the gate of hybrid models
+		if m.OutputGate && !isHybrid(m) { // Megatron does not count the gate of hybrid models
 			kv += q
 		}
 		return s.hidden*(q+kv) + q*s.hidden, 2 * q * seq
@@ -286,7 +286,7 @@ func mamba(m *spans.Model, s *shape) float64 {
 	return in + 3.5*inner*state + inner*s.hidden
 }
 
-// orDefault is n, or the default where n is not set.
+// orDefault returns n, or the default if n is not set.
 func orDefault(n int64, otherwise float64) float64 {
 	if n > 0 {
 		return float64(n)
@@ -302,8 +302,8 @@ type layers struct {
 	known                                         bool
 }
 
-// layersOf reads the pattern as parse_hybrid_pattern of megatron/core/models/hybrid/hybrid_layer_allocation.py does: "main|main/mtp/mtp". Unsupported:
-// attention letters that hybrid_flops omits (D, +), unknown letters, depths that differ.
+// layersOf returns the layers of a hybrid model by its pattern, read as parse_hybrid_pattern of megatron/core/models/hybrid/hybrid_layer_allocation.py does:
+// "main|main/mtp/mtp". Not known: attention letters that hybrid_flops omits (D, +), unknown letters, and depths that differ.
 func layersOf(m *spans.Model) layers {
 	if m.HybridPattern == "" { // versions without patterns have shares of the layers
 		all := float64(max(m.NumLayers, 0))
@@ -350,7 +350,7 @@ func (l *layers) add(pattern string, times float64) {
 	}
 }
 
-// hybridModel is Megatron for models with layers of several kinds, as hybrid_flops counts them.
+// hybridModel is Megatron for models with several kinds of layers, counted as in hybrid_flops.
 func hybridModel(m *spans.Model, s *shape, causal bool) Count {
 	l := layersOf(m)
 	projections, core := attention(m, s, causal)

@@ -30,9 +30,11 @@ var (
 	errLayers  = errors.New("describes a pattern of layers other than dense ones first: describe the model under 'train::model' instead")
 )
 
-// Parse reads a config.json. Numbers may be strings, and null is an absent key. An absent key is an error where FLOPs cannot be counted without (need), or has
-// the default of transformers (delta, hybrid); else the value stays zero. The sequence length (max_position_embeddings is only an upper limit) and the batch
-// are never read. An error about a key names the key. Multi-token prediction is ignored: transformers does not train it.
+// Parse returns the model described by a config.json. Numbers may be strings, and null is an absent key. An absent key is an error where FLOPs cannot be
+// counted without it (required), or has the default of transformers (delta, hybrid); otherwise the value stays zero. An error about a key names the key.
+//
+// The sequence length (max_position_embeddings is only an upper limit) and the batch are never read. Multi-token prediction is ignored: transformers does not
+// train it.
 func Parse(raw []byte) (spans.Model, error) {
 	var m spans.Model
 	var f file
@@ -48,17 +50,17 @@ func Parse(raw []byte) (spans.Model, error) {
 	if kind == "nemotron_h" {
 		f.hybrid(&m)
 	} else {
-		m.NumLayers = f.need("num_hidden_layers", "n_layer")
+		m.NumLayers = f.required("num_hidden_layers", "n_layer")
 	}
-	m.HiddenSize = f.need("hidden_size", "n_embd")
-	m.AttentionHeads = f.need("num_attention_heads", "n_head")
-	m.VocabSize = f.need("vocab_size")
+	m.HiddenSize = f.required("hidden_size", "n_embd")
+	m.AttentionHeads = f.required("num_attention_heads", "n_head")
+	m.VocabSize = f.required("vocab_size")
 	m.QueryGroups = f.number("num_key_value_heads")
 	m.SwiGLU = m.Type != "gpt" && kind != "nemotron_h" // Nemotron-H with experts is of type moe, and has no SwiGLU either
 	if kind == "gpt2" {
 		m.FFNHiddenSize = f.number("n_inner", "intermediate_size") // null: four times hidden_size, as in Megatron
 	} else {
-		m.FFNHiddenSize = f.need("intermediate_size")
+		m.FFNHiddenSize = f.required("intermediate_size")
 	}
 	f.experts(&m)
 	if kind == "qwen3_next" {
@@ -67,8 +69,8 @@ func Parse(raw []byte) (spans.Model, error) {
 	if m.Type == "deepseek" {
 		m.MLA, m.KVChannels, m.QueryGroups = true, 0, 0 // latent attention has sizes of its own
 		m.QLoRARank = f.number("q_lora_rank")
-		m.KVLoRARank, m.QKHeadDim = f.need("kv_lora_rank"), f.need("qk_nope_head_dim")
-		m.QKPosDim, m.VHeadDim = f.need("qk_rope_head_dim"), f.need("v_head_dim")
+		m.KVLoRARank, m.QKHeadDim = f.required("kv_lora_rank"), f.required("qk_nope_head_dim")
+		m.QKPosDim, m.VHeadDim = f.required("qk_rope_head_dim"), f.required("v_head_dim")
 	}
 	if f.err != nil {
 		return spans.Model{}, f.err
@@ -76,9 +78,9 @@ func Parse(raw []byte) (spans.Model, error) {
 	return m, nil
 }
 
-// experts reads a mixture of experts: the number of experts, of all and per token, their size, shared experts, and which layers have experts: those at a
-// frequency, behind the dense layers at the beginning. Another pattern is an error. Of a family with experts their number must be there, if only as 0: for its
-// absence transformers and the models' own code have different defaults.
+// experts reads a mixture of experts: the number of experts, in total and per token, their size, shared experts, and which layers have experts: those at a
+// frequency, after the dense layers at the beginning. Another pattern is an error. In a family with experts their number must be present, if only as 0, because
+// transformers and the models' own code have different defaults.
 func (f *file) experts(m *spans.Model) {
 	keys := []string{"num_local_experts", "num_experts", "n_routed_experts"}
 	m.NumExperts = f.number(keys...)
@@ -90,11 +92,11 @@ func (f *file) experts(m *spans.Model) {
 		}
 		return
 	}
-	m.RouterTopK = f.need("num_experts_per_tok")
+	m.RouterTopK = f.required("num_experts_per_tok")
 	m.MoEFFN = f.number("moe_intermediate_size")
 	m.SharedExpertFFN = f.number("shared_expert_intermediate_size", "moe_shared_expert_intermediate_size")
 	if n := f.number("n_shared_experts"); n > 0 && m.SharedExpertFFN == 0 {
-		m.SharedExpertFFN = n * f.need("moe_intermediate_size")
+		m.SharedExpertFFN = n * f.required("moe_intermediate_size")
 	}
 	m.MoELayerFreq, m.FirstDense = f.number("moe_layer_freq"), f.number("first_k_dense_replace")
 	// decoder_sparse_step N of Qwen is every Nth layer too, but the last of each N (moe_layer_freq: the first), which the model cannot say. Qwen lists its
@@ -159,8 +161,8 @@ func (f *file) hybrid(m *spans.Model) {
 	m.Type, m.MoELatentSize = "moe", f.number("moe_latent_size")
 }
 
-// layers reads the list of layer kinds of a key as a pattern, with the letter that kinds has for each layer. Empty: absent, an unknown kind, or no list of
-// names; the latter two are errors.
+// layers reads the list of layer kinds under a key as a pattern, with the letter that kinds has for each layer. Empty: absent; or an unknown kind or no list of
+// names, which are recorded as errors.
 func (f *file) layers(key string, kinds map[string]byte) string {
 	var names []string
 	if raw, ok := f.keys[key]; ok && json.Unmarshal(raw, &names) != nil {
@@ -177,7 +179,7 @@ func (f *file) layers(key string, kinds map[string]byte) string {
 	return string(pattern)
 }
 
-// file keeps the first error, so Parse reads as a list of keys.
+// file has the keys of a config.json. It keeps the first error, so that Parse need not check each key.
 type file struct {
 	keys map[string]json.RawMessage
 	err  error
@@ -190,7 +192,7 @@ func (f *file) fail(key string, err error) {
 	}
 }
 
-// text returns a value as text: a string's content, or the JSON of another value, such as a number; empty: absent, or null.
+// text returns the value of a key as text: the content of a string, or the JSON of another value, such as a number; empty: absent, or null.
 func (f *file) text(key string) (s string) {
 	if raw, ok := f.keys[key]; ok && json.Unmarshal(raw, &s) != nil {
 		return strings.TrimSpace(string(raw))
@@ -199,7 +201,7 @@ func (f *file) text(key string) (s string) {
 }
 
 // number returns the value of the first of the keys that is present, not null and not an empty text: a whole number of 0 or more; 0: none, or another value,
-// which is an error. Numbers up to 2⁵³ are exact as floats.
+// which is recorded as an error. Numbers up to 2⁵³ are exact as floats.
 func (f *file) number(keys ...string) int64 {
 	for _, key := range keys {
 		text := f.text(key)
@@ -216,8 +218,8 @@ func (f *file) number(keys ...string) int64 {
 	return 0
 }
 
-// need is number for a key that must be there.
-func (f *file) need(keys ...string) int64 {
+// required is number for a key that must be present: 0 is recorded as an error.
+func (f *file) required(keys ...string) int64 {
 	v := f.number(keys...)
 	if v == 0 {
 		f.fail(strings.Join(keys, "' or '"), errMissing)

@@ -48,7 +48,7 @@ const (
 	Left
 )
 
-// Rename converts a metric of Megatron's, and drops the unit of a metric of NCCL Inspector's with the unit in its name. All others pass unchanged.
+// Rename converts a metric of Megatron's, and removes the unit of a metric of NCCL Inspector's that has the unit in its name. Other metrics stay unchanged.
 func Rename(m pmetric.Metric) Outcome {
 	switch name := m.Name(); {
 	case strings.HasPrefix(name, inspectorPrefix):

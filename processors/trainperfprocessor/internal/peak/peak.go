@@ -21,11 +21,11 @@ type row struct {
 	source string   // of the number
 }
 
-var rows = read(table)
+var rows = readTable(table)
 
-// read reads the lines "name|other name,TFLOP/s,source" of the table below its header, a row for each name, the longest names first. It panics on a malformed
-// table: the table is embedded, and checked by a test.
-func read(table string) []row {
+// readTable returns the rows of the table with lines "name|other name,TFLOP/s,source" after a header: a row for each name, the longest names first. It panics
+// on a malformed table: the table is embedded, and checked by a test.
+func readTable(table string) []row {
 	r := csv.NewReader(strings.NewReader(table))
 	r.Comment = '#'
 	records, err := r.ReadAll()
@@ -48,7 +48,7 @@ func read(table string) []row {
 	return rows
 }
 
-// words returns the words of a name, in small letters: "A100-SXM4" has a100 and sxm4.
+// words returns the words of a name, in lower case: "A100-SXM4" has a100 and sxm4.
 func words(name string) []string {
 	return strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 }

@@ -47,8 +47,8 @@ func TestTable(t *testing.T) {
 		assert.Greater(t, r.flops, 100e12)
 		assert.Less(t, r.flops, 3000e12)
 	}
-	assert.Panics(t, func() { read("names,tflops,source\nX,fast,me\n") })
-	assert.Panics(t, func() { read("names,tflops,source\nX\n") })
+	assert.Panics(t, func() { readTable("names,tflops,source\nX,fast,me\n") })
+	assert.Panics(t, func() { readTable("names,tflops,source\nX\n") })
 }
 
 func FuzzOf(f *testing.F) {

@@ -33,18 +33,18 @@ type Domain struct {
 	episodes *episode.All
 }
 
-// New makes the domain.
+// New returns the domain with its thresholds.
 func New(cfg Config) *Domain { return &Domain{cfg: cfg, episodes: episode.NewAll()} }
 
-// Kinds returns the groups. Single calls pass unchanged.
+// Kinds returns the kinds of groups of calls. Single calls are not judged.
 func (d *Domain) Kinds() []view.Kind {
 	return []view.Kind{view.KindPass, view.KindSession, view.KindCalls}
 }
 
-// Outcomes of a group.
+// Outcomes returns the names of the outcomes of a group.
 func (d *Domain) Outcomes() []string { return outcomes }
 
-// NewJudge makes the memory of a batch.
+// NewJudge returns a judge for batches.
 func (d *Domain) NewJudge(at *domain.At, status bool) domain.Judge {
 	return &judge{Domain: d, at: at, tally: domain.NewTally(outcomes), sheet: verdict.Sheet{Status: status, Memory: at.Memory}}
 }
@@ -63,16 +63,20 @@ type judge struct {
 	answer episode.Answer
 }
 
+// EndResource implements domain.Judge: each span is judged by itself.
 func (j *judge) EndResource() {}
 
+// Tally implements domain.Judge.
 func (j *judge) Tally() *domain.Tally { return &j.tally }
 
+// Reset implements domain.Judge.
 func (j *judge) Reset() {
 	j.sheet.Reset()
 	j.group = view.Group{}
 }
 
-func (j *judge) Span(kind view.Kind, span ptrace.Span) { j.tally.Outcomes[j.judge(kind, span)]++ }
+// Span implements domain.Judge.
+func (j *judge) Span(kind view.Kind, span ptrace.Span) { j.tally.Outcomes[j.judgeSpan(kind, span)]++ }
 
 // measures are the stages' shares, in the order of writing.
 var measures = [...]struct {
@@ -87,13 +91,14 @@ var measures = [...]struct {
 	{view.RPCUnattributed, spans.AttrZMQUnattributedUtilization},
 }
 
-// judge measures one group of calls, writes the shares and verdicts on its span, and returns the outcome. A group that ended early is judged by the calls seen.
-func (j *judge) judge(kind view.Kind, span ptrace.Span) int {
+// judgeSpan measures one group of calls, writes the shares and verdicts on its span, and returns the outcome. A group that ended early is judged by the calls
+// seen.
+func (j *judge) judgeSpan(kind view.Kind, span ptrace.Span) int {
 	j.group.Read(span, &j.at.Resource)
 	if j.group.Judged {
 		return alreadyMeasured
 	}
-	j.measure()
+	j.measureShares()
 	j.sheet.Begin()
 	if kind != view.KindSession { // setting up is no workload
 		j.judgeGroup(kind, span)
@@ -115,7 +120,7 @@ func (j *judge) judge(kind view.Kind, span ptrace.Span) int {
 	return outcome
 }
 
-// judgeGroup gives the verdicts about a group: much time in serialization, in the transport, many calls, TCP where IPC is expected.
+// judgeGroup gives the verdicts about a group: much time in serialization, much in the transport, many calls, TCP where IPC is expected.
 func (j *judge) judgeGroup(kind view.Kind, span ptrace.Span) {
 	j.episodes.Lock()
 	defer j.episodes.Unlock()
@@ -126,7 +131,7 @@ func (j *judge) judgeGroup(kind view.Kind, span ptrace.Span) {
 		j.say(serializeHigh, e.Mostly(spans.VerdictZMQSerializeHigh), share, j.cfg.SerializeHigh)
 	}
 	transport := j.share[view.RPCTransport]
-	canBeTransport := j.tcp || domain.Exceeds(j.moved(), j.cfg.TransportHigh) // see moved
+	canBeTransport := j.tcp || domain.Exceeds(j.minTransportShare(), j.cfg.TransportHigh) // see minTransportShare
 	if domain.Exceeds(transport, j.cfg.TransportHigh) && canBeTransport {
 		j.say(transportHigh, e.Mostly(spans.VerdictZMQTransportHigh), transport, j.cfg.TransportHigh)
 	}
@@ -148,8 +153,8 @@ func (j *judge) say(v *verdict.Verdict[judge], answer episode.Answer, value, thr
 	}
 }
 
-// measure finds out the transport and the stages' shares of the group.
-func (j *judge) measure() {
+// measureShares sets j.tcp and the shares of the stages of the group.
+func (j *judge) measureShares() {
 	g := &j.group
 	// spans.AttrZMQTransport begins with the network, in capitals: "TCP+OTP".
 	j.tcp = g.Network == expectTCP || len(g.Transport) >= len(expectTCP) && strings.EqualFold(g.Transport[:len(expectTCP)], expectTCP)
@@ -159,7 +164,7 @@ func (j *judge) measure() {
 	j.share[view.RPCTransport] = j.transportShare()
 }
 
-// shareOf is seconds as a share of the calls' time; NaN without such time.
+// shareOf returns seconds as a share of the time of the calls; NaN: that time is unknown, or the share is no valid number.
 func (j *judge) shareOf(seconds float64) float64 {
 	if x := seconds / j.group.CallDuration; j.group.CallDuration > 0 && x >= 0 && !math.IsInf(x, 1) {
 		return x
@@ -167,11 +172,11 @@ func (j *judge) shareOf(seconds float64) float64 {
 	return math.NaN()
 }
 
-// serverKnown: the log prints 0 where the server said nothing.
+// serverKnown reports whether the time of the server is logged: the log prints 0 if the server did not report it.
 func (j *judge) serverKnown() bool { return j.group.Duration[view.RPCServer] > 0 }
 
-// transportShare returns the share of sending and receiving without the server's time; with that time where the log does not have the server's. NaN where
-// sending or receiving is unknown, and where the server worked for longer than the client waited: such numbers are wrong, not a share of nothing.
+// transportShare returns the share of sending and receiving, without the time of the server if logged. NaN: sending or receiving is unknown, or the server
+// worked for longer than the client waited, which only wrong numbers say.
 func (j *judge) transportShare() float64 {
 	wait := j.share[view.RPCSend] + j.share[view.RPCReceive]
 	if j.serverKnown() {
@@ -189,16 +194,17 @@ func (j *judge) transportShare() float64 {
 // ipcRate is a lower bound of ZeroMQ's rate through a Unix socket, By/s: in a public log of 43 s, sending 3.3 GiB took 2.5 s.
 const ipcRate = 1 << 30
 
-// moved returns the share of the calls' time that moving their bytes takes at ipcRate; NaN where the bytes do not travel over the transport. Receive times
-// include the server's queue and compute, and the log's server column counts kernels at best; only the bytes show whether the transport can be the cause.
-func (j *judge) moved() float64 {
+// minTransportShare returns the share of the time of the calls that moving their bytes takes at ipcRate; NaN: the bytes do not travel over the transport.
+// Receive times include the queue and compute of the server, and the log's server column counts kernels at best; only the bytes show whether the transport can
+// be the cause.
+func (j *judge) minTransportShare() float64 {
 	if j.group.SharedMemory {
 		return math.NaN()
 	}
 	return j.shareOf(j.bytes() / ipcRate)
 }
 
-// bytes of the messages; 0: not known.
+// bytes returns the size of the messages; 0: unknown.
 func (j *judge) bytes() float64 {
 	total := 0.0
 	for _, x := range [...]float64{j.group.RequestSize, j.group.ResponseSize} {
@@ -209,7 +215,7 @@ func (j *judge) bytes() float64 {
 	return total
 }
 
-// summarize writes the group in one line: "serialize 12.9% · send 5.9% · receive 74.5% · deserialize 6.8%; 98 calls in 43 s; 162 MiB/s; IPC".
+// summarize writes one line about the group on its span: "serialize 12.9% · send 5.9% · receive 74.5% · deserialize 6.8%; 98 calls in 43 s; 162 MiB/s; IPC".
 func (j *judge) summarize(span ptrace.Span) {
 	l, g := &j.line, &j.group
 	l.Begin()

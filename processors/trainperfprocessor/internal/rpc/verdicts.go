@@ -46,8 +46,8 @@ var places = verdict.Places[judge]{
 		"receive":      func(j *judge) float64 { return j.share[view.RPCReceive] },
 		"server":       func(j *judge) float64 { return j.share[view.RPCServer] },
 		"bytes":        (*judge).bytes,
-		"moved":        (*judge).moved,
-		"slowest time": func(j *judge) float64 { return positive(j.group.SlowestDuration) },
+		"moved":        (*judge).minTransportShare,
+		"slowest time": func(j *judge) float64 { return positiveOrNaN(j.group.SlowestDuration) },
 	},
 	Counts: map[string]func(*judge) int64{
 		"calls":        (*judge).calls,
@@ -68,7 +68,7 @@ var places = verdict.Places[judge]{
 	},
 }
 
-// calls is −1 where the log does not count them.
+// calls returns the number of calls; −1: not logged.
 func (j *judge) calls() int64 {
 	if j.group.Calls >= 1 {
 		return int64(j.group.Calls)
@@ -76,8 +76,8 @@ func (j *judge) calls() int64 {
 	return -1
 }
 
-// positive is x, or not known where x is not positive.
-func positive(x float64) float64 {
+// positiveOrNaN returns x if above 0, else NaN.
+func positiveOrNaN(x float64) float64 {
 	if x > 0 {
 		return x
 	}

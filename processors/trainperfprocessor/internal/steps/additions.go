@@ -31,7 +31,7 @@ func (a *additions) finite(name string, x float64) {
 	}
 }
 
-// whole adds a count, as an integer if whole.
+// whole adds a count: as an integer if it is a whole number, else as finite does.
 func (a *additions) whole(name string, x float64) {
 	if x == math.Trunc(x) && x < 1<<53 {
 		*a = append(*a, addition{name: name, kind: pcommon.ValueTypeInt, x: x})
@@ -46,11 +46,11 @@ type stated struct {
 	needed [16]bool // by the place in additions, of which there are fewer: a step has the attribute
 }
 
-// from removes the attributes that the resource states with the same value (of), and marks these as needed on the resource.
-func (a *additions) from(of *stated) {
+// removeStated removes the attributes that the resource states with the same value, and marks these as needed on the resource.
+func (a *additions) removeStated(common *stated) {
 	list, n := *a, 0
 	for i := range list {
-		if of.has(&list[i]) {
+		if common.markIfStated(&list[i]) {
 			continue
 		}
 		if n < i {
@@ -61,10 +61,10 @@ func (a *additions) from(of *stated) {
 	*a = list[:n]
 }
 
-// has reports whether the resource states an attribute with the same value, and marks it as needed.
-func (s *stated) has(v *addition) bool {
+// markIfStated reports whether the resource states an attribute with the same value, and marks the attribute as needed.
+func (s *stated) markIfStated(v *addition) bool {
 	for i := range s.additions {
-		if of := &s.additions[i]; of.x == v.x && *of == *v { // most attributes differ in the number, compared first
+		if own := &s.additions[i]; own.x == v.x && *own == *v { // most attributes differ in the number, compared first
 			s.needed[i] = true
 			return true
 		}
@@ -72,7 +72,7 @@ func (s *stated) has(v *addition) bool {
 	return false
 }
 
-// put writes to the resource the attributes that a step needs.
+// put writes to the resource the attributes that a step needs there.
 func (s *stated) put(attrs pcommon.Map) {
 	n := 0
 	for i, x := range s.additions {
@@ -87,7 +87,7 @@ func (s *stated) put(attrs pcommon.Map) {
 	}
 }
 
-// put writes the attributes, with room for further ones.
+// put writes the attributes, and makes room for so many others.
 func (a additions) put(attrs pcommon.Map, others int) {
 	attrs.EnsureCapacity(attrs.Len() + len(a) + others)
 	for i := range a {

@@ -139,7 +139,7 @@ func (c *ModelConfig) validate() []error {
 		errs = append(errs, errModelRecompute)
 	}
 	// The keys of a config.json are known only at the start.
-	if len(errs) == 0 && c.HFConfig == "" && describes(&c.Model) {
+	if len(errs) == 0 && c.HFConfig == "" && hasArchitecture(&c.Model) {
 		if key := flops.Missing(&c.Model); key != "" {
 			errs = append(errs, fmt.Errorf("'train::model::%s' %w", key, errModelMissing))
 		} else if reason := flops.Unsupported(&c.Model); reason != "" {

@@ -20,10 +20,10 @@ func (w *work) mfuLimit() float64 {
 	return 1
 }
 
-// implausible is an MFU hardly ever reached from above.
+// implausible is an MFU that even a slow run exceeds.
 const implausible = 0.01
 
-// plausible returns an MFU that training reaches; a cause must lead to a plausible MFU.
+// plausible reports whether training reaches this MFU; a cause must lead to a plausible MFU.
 func plausible(mfu float64) bool { return mfu > implausible && mfu <= 0.75 }
 
 // cause is a possible reason for an impossible MFU.
@@ -93,8 +93,8 @@ func appendCauses(b []byte, j *judge) []byte {
 	return b
 }
 
-// fits reports whether the MFU under a cause is plausible, and keeps the MFU for the sentence.
-func (c *cause) fits(mfu float64) bool {
+// isPlausible reports whether the MFU under a cause is plausible, and keeps the MFU for the sentence.
+func (c *cause) isPlausible(mfu float64) bool {
 	c.would = mfu
 	return plausible(mfu)
 }
@@ -102,34 +102,34 @@ func (c *cause) fits(mfu float64) bool {
 // usual are the devices of most jobs, the slowest first: of AMD (true), of NVIDIA (false).
 var usual = map[bool][]string{false: {"A100", "H100", "B200"}, true: {"MI300X", "MI355X"}}
 
-// ofDevice: the peak of another device of the maker makes the figure plausible. The names of AMD's devices have MI.
+// ofDevice is the cause that the peak is of another device of the same maker; nil: no device makes the MFU plausible. The names of AMD's devices have MI.
 func (c *cause) ofDevice() *verdict.Text[cause] {
 	for _, c.device = range usual[strings.Contains(c.deviceName, "MI")] {
-		if p, _, ok := peak.Of(c.device); ok && c.fits(c.mfu*c.peak/p) {
+		if p, _, ok := peak.Of(c.device); ok && c.isPlausible(c.mfu*c.peak/p) {
 			return anotherDevice
 		}
 	}
 	return nil
 }
 
-// ofWorld: the FLOP/s of all devices were shared out to too few; nil if nothing was shared out (c.shared). Without FLOP/s of one device in the log, or if these
-// do not fit, only the least number of devices is known: that for an MFU of 0.75.
+// ofWorld is the cause that the FLOP/s of all devices were divided by too few; nil: nothing was divided (c.shared). Without logged FLOP/s of one device, or if
+// these do not fit, only the least number of devices is known: that for an MFU of 0.75.
 func (c *cause) ofWorld() *verdict.Text[cause] {
 	if !c.shared {
 		return nil
 	}
 	c.n = math.Round(c.total / c.DeviceFlopThroughputReported)
-	if c.n > c.world && c.fits(c.mfu*c.world/c.n) {
+	if c.n > c.world && c.isPlausible(c.mfu*c.world/c.n) {
 		return moreDevices
 	}
 	c.n = math.Ceil(c.mfu * c.world / 0.75)
 	return manyDevices
 }
 
-// ofUnit: a number is a thousand times too large.
+// ofUnit is the cause that a number is a thousand times too large; nil: does not fit.
 func (c *cause) ofUnit() *verdict.Text[cause] {
 	switch {
-	case !c.fits(c.mfu / 1000):
+	case !c.isPlausible(c.mfu / 1000):
 		return nil
 	case c.formula == formulaReported:
 		return loggedUnit
@@ -137,22 +137,23 @@ func (c *cause) ofUnit() *verdict.Text[cause] {
 	return timeUnit
 }
 
-// ofSteps: the time is not the time of the counted samples, but of those that samples/s × time make; or of all steps of the record.
+// ofSteps is the cause that the time is not of the counted samples, but of those that samples/s × time make, or of all steps of the record; nil: neither fits.
 func (c *cause) ofSteps() *verdict.Text[cause] {
 	if c.formula == formulaReported {
 		return nil
 	}
 	c.n = c.SampleThroughput * c.seconds
-	if c.n > 0 && c.fits(c.mfu*c.n/c.batch) {
+	if c.n > 0 && c.isPlausible(c.mfu*c.n/c.batch) {
 		return otherSamples
 	}
-	if c.covered > 1 && c.fits(c.mfu/c.covered) {
+	if c.covered > 1 && c.isPlausible(c.mfu/c.covered) {
 		return allSteps
 	}
 	return nil
 }
 
-// ofPrecision: the peak is that of BF16, and the run may compute in FP8 or FP4, up to four times as fast, although the log does not say so.
+// ofPrecision is the cause that the run computes in FP8 or FP4, up to four times as fast, although the log does not say so and the peak is of BF16; nil: does
+// not fit.
 func (c *cause) ofPrecision() *verdict.Text[cause] {
 	if c.mfu <= 4 && c.mfuLimit() == 1 {
 		return lowPrecision
@@ -160,7 +161,7 @@ func (c *cause) ofPrecision() *verdict.Text[cause] {
 	return nil
 }
 
-// ofFormula: the counted operations are not the executed operations.
+// ofFormula is the cause that the counted operations are not those executed; it always fits.
 func (c *cause) ofFormula() *verdict.Text[cause] {
 	if c.formula == formulaReported {
 		return loggedMore

@@ -27,9 +27,9 @@ func (j *judge) sayIf(v *verdict.Verdict[judge], answer episode.Answer, value, t
 	}
 }
 
-// judge adds the verdicts about one step: its loss, its MFU, and its speed against the steps before. Of the speeds that the log has, the first in the order of
+// judgeStep gives the verdicts about one step: its loss, its MFU, and its speed against the steps before. Of the speeds in the log, the first in the order of
 // quantity is judged.
-func (j *judge) judge() {
+func (j *judge) judgeStep() {
 	j.judgeLoss()
 	isFirst := j.place.OK && j.place.N <= 1 // compiles and allocates
 	switch {
@@ -53,24 +53,24 @@ func (j *judge) judge() {
 	}
 }
 
-// compare adds a value of the step to its series, that of the service, run, format, rank and quantity, and compares it with the values before. The result is
-// valid until the next call.
+// compare compares a value of the step with the values before it in its series (by service, run, format, rank and quantity), and adds it. The result is valid
+// until the next call.
 func (j *judge) compare(q quantity, x float64) *finding {
-	batch := j.BatchSize // another batch size begins the series anew, except of a loss
+	batch := j.BatchSize // another batch size restarts the series, except of a loss
 	if math.IsNaN(batch) || q == quantityLoss {
 		batch = 0
 	}
 	key := seriesKey{service: j.at.Service, run: j.at.Run, format: j.Format, rank: j.rank(), quantity: q}
-	of, evicted := j.series.of(key, &j.recent)
+	series, evicted := j.series.seriesOf(key, &j.recent)
 	if evicted {
 		j.tally.Evicted++
 	}
 	v := value{id: binary.BigEndian.Uint64(j.id[:]), x: x, batch: batch, world: j.worldOf(q), iteration: j.place.N, hasIteration: j.place.OK}
-	of.add(q, &v, &j.cfg, &j.found)
+	series.add(q, &v, &j.cfg, &j.found)
 	return &j.found
 }
 
-// worldOf returns the number of ranks by the log; 0: not logged, or for a loss, which is independent of the ranks.
+// worldOf returns the logged number of ranks; 0: not logged, or q is the loss, which does not depend on the ranks.
 func (j *judge) worldOf(q quantity) int64 {
 	if q == quantityLoss {
 		return 0
@@ -97,7 +97,7 @@ func (j *judge) judgeSpeed(q quantity, x float64) {
 	f := j.compare(q, x)
 	j.quantity, j.speed = q, x
 	if f.low {
-		limit := min(f.p10, f.median*(1-j.cfg.ThroughputDrop), f.lowest()) // the speed was below all three
+		limit := min(f.p10, f.median*(1-j.cfg.ThroughputDrop), f.chanceLimit()) // the speed was below all three
 		throughputLow.Say(&j.sheet, j, q.stated(x), q.stated(limit))
 	}
 	if f.slow {

@@ -27,10 +27,10 @@ type work struct {
 	world   float64 // devices; 0: unknown
 	batch   float64 // samples per step
 	seq     float64 // tokens per sample
-	made
+	results
 }
 
-// read reads a step's span. Of a record of several steps, seconds is the mean time of one.
+// read reads the span of a step. For a record of several steps, seconds is the mean time of one.
 func (w *work) read(span ptrace.Span, res *view.Resource) {
 	w.Read(span, res)
 	w.id, w.start = span.SpanID(), uint64(span.StartTimestamp())
@@ -41,8 +41,8 @@ func (w *work) read(span ptrace.Span, res *view.Resource) {
 	}
 }
 
-// sized finds the samples of a step and the tokens of a sample.
-func (w *work) sized() {
+// setSizes sets the samples of a step and the tokens of a sample.
+func (w *work) setSizes() {
 	w.batch = w.BatchSize
 	if !positive(w.batch) && w.res.model.GlobalBatchSize > 0 {
 		w.batch = float64(w.res.model.GlobalBatchSize)
@@ -50,7 +50,7 @@ func (w *work) sized() {
 	w.seq = float64(max(w.res.model.SeqLength, 0))
 }
 
-// rank returns the step's rank, else the local rank, else the resource's. 0 counts as none (resource.rank).
+// rank returns the rank of the step, else the local rank, else the rank of the resource; 0: unknown, or rank 0 (resource.rank).
 func (w *work) rank() int64 {
 	if rank := w.Rank.Or(w.LocalRank.N); rank != 0 {
 		return rank
@@ -58,8 +58,8 @@ func (w *work) rank() int64 {
 	return w.res.rank
 }
 
-// made has the recomputed numbers of a step.
-type made struct {
+// results has the recomputed numbers of a step.
+type results struct {
 	device       float64 // {flop}/s of one device
 	total        float64 // {flop}/s of all
 	disagreement float64 // of the log's FLOP/s, as a share
@@ -71,8 +71,8 @@ type made struct {
 	detected     string // the model of the device, where only GPU metrics name it
 }
 
-// worldSize returns the number of devices, 0 when unknown: the configured, else that of the model's description, of the step or of the resource, else as
-// follows from the log's FLOP/s.
+// worldSize returns the number of devices; 0: unknown. In this order: the configured number, that of the model, of the step, of the resource, else the quotient
+// of the logged FLOP/s of all devices and of one.
 func (d *Domain) worldSize(w *work) float64 {
 	for _, n := range [...]int64{d.cfg.WorldSize, w.res.model.WorldSize, w.WorldSize.N, w.res.world} {
 		if n > 0 {
@@ -92,10 +92,10 @@ func (d *Domain) worldSize(w *work) float64 {
 	return 0
 }
 
-// amounts adds what the log does not have of these: the samples and tokens of the whole record, from the batch and seq_length, else from rates × time; and the
-// throughputs, that of tokens from the rate of a device or the log's tokens, else from the batch. perf_monitor's rates omit the data-parallel size, so samples
-// and tokens are not made of them.
-func (w *work) amounts(add *additions) {
+// addAmounts adds amounts that the log lacks. Samples and tokens of the whole record are computed from the batch and seq_length, else from rates × time.
+// Throughputs come from the batch; that of tokens first from the rate of a device or the logged tokens. perf_monitor's rates omit the data-parallel size, so
+// they are not used for samples and tokens.
+func (w *work) addAmounts(add *additions) {
 	seconds := float64(w.end-w.start) / 1e9 // of the whole record
 	samples := w.batch * w.covered
 	switch {
@@ -134,16 +134,16 @@ func (w *work) amounts(add *additions) {
 	}
 }
 
-// flops adds FLOPs, FLOP/s and their disagreement with the log's, MFU and HFU, and returns the outcome: measured if any FLOP/s could be recomputed, else
-// noTime. Where the model is unknown or unsupported, the MFU is of the log's own FLOP/s, and the outcome that of reported, or unsupported.
-func (d *Domain) flops(w *work, add *additions) int {
+// addFlops adds FLOPs, FLOP/s and their disagreement with the log's, MFU and HFU, and returns the outcome: measured if any FLOP/s could be recomputed, else
+// noTime. If the model is unknown or unsupported, the MFU is of the logged FLOP/s, and the outcome is that of addReported, or unsupported.
+func (d *Domain) addFlops(w *work, add *additions) int {
 	if reason := w.res.unsupported; reason != "" {
 		add.text(spans.AttrFlopUnsupported, reason)
-		d.reported(w, add)
+		d.addReported(w, add)
 		return unsupported
 	}
 	if !w.res.known {
-		return d.reported(w, add)
+		return d.addReported(w, add)
 	}
 	sample := w.res.sample.Model()
 	if w.batch > 0 {
@@ -168,12 +168,12 @@ func (d *Domain) flops(w *work, add *additions) int {
 	if !positive(w.total) && !positive(w.device) && !(w.batch > 0) {
 		return noTime
 	}
-	recompute := d.method(w, add)
+	recompute := d.addMethod(w, add)
 	if positive(w.total) {
 		add.finite(spans.AttrFlopThroughput, w.total)
 	}
 	if !positive(w.device) {
-		w.disagree(w.total, w.FlopThroughputReported, add)
+		w.addDisagreement(w.total, w.FlopThroughputReported, add)
 		if positive(w.total) {
 			return measured
 		}
@@ -181,9 +181,9 @@ func (d *Domain) flops(w *work, add *additions) int {
 	}
 	add.finite(spans.AttrDeviceFlopThroughput, w.device)
 	if r := w.DeviceFlopThroughputReported; r > 0 {
-		w.disagree(w.device, r, add)
+		w.addDisagreement(w.device, r, add)
 	} else {
-		w.disagree(w.total, w.FlopThroughputReported, add)
+		w.addDisagreement(w.total, w.FlopThroughputReported, add)
 	}
 	w.peak = d.peakOf(w)
 	if w.peak > 0 {
@@ -196,9 +196,9 @@ func (d *Domain) flops(w *work, add *additions) int {
 	return measured
 }
 
-// method adds how the FLOPs are counted: the formula, the part of the attention matrix, and the recomputation of activations, which is returned; empty:
-// unknown, and there is no HFU.
-func (d *Domain) method(w *work, add *additions) (recompute string) {
+// addMethod adds how the FLOPs are counted: the formula, the part of the attention matrix, and the recomputation of activations, which it returns; empty:
+// unknown, so HFU is unknown.
+func (d *Domain) addMethod(w *work, add *additions) (recompute string) {
 	w.formula = d.cfg.Formula
 	add.text(spans.AttrFlopFormula, w.formula)
 	convention := d.cfg.Attention
@@ -213,16 +213,17 @@ func (d *Domain) method(w *work, add *additions) (recompute string) {
 	return recompute
 }
 
-// disagree adds by which share the log's FLOP/s differ from the recomputed ones, where both are known.
-func (w *work) disagree(recomputed, reported float64, add *additions) {
+// addDisagreement adds by which share the logged FLOP/s differ from the recomputed ones, if both are known.
+func (w *work) addDisagreement(recomputed, reported float64, add *additions) {
 	if positive(recomputed) && reported >= 0 {
 		w.disagreement = math.Abs(recomputed-reported) / recomputed
 		add.finite(spans.AttrFlopDisagreement, w.disagreement)
 	}
 }
 
-// reported makes an MFU of the log's own FLOP/s, where the model's FLOPs cannot be counted, and returns the outcome: noModel without such FLOP/s or a peak.
-func (d *Domain) reported(w *work, add *additions) int {
+// addReported computes an MFU from the logged FLOP/s, where the FLOPs of the model cannot be counted, and returns the outcome: reported, or noModel without
+// such FLOP/s or a peak.
+func (d *Domain) addReported(w *work, add *additions) int {
 	r := w.DeviceFlopThroughputReported
 	if !(r > 0) && w.world > 0 {
 		r, w.shared = w.FlopThroughputReported/w.world, true
@@ -249,7 +250,7 @@ func (w *work) addPeak(add *additions) {
 	add.finite(spans.AttrMFU, w.mfu)
 }
 
-// peakOf returns the peak of one device, {flop}/s; 0 when unknown, logged once per name. The peak of the config comes first, then that of the first device
+// peakOf returns the peak of one device, {flop}/s; 0: unknown, which is logged once per name. The configured peak comes first, then that of the first device
 // named: by the config, the step, the resource, or the GPU metrics of the host (w.detected).
 func (d *Domain) peakOf(w *work) float64 {
 	if d.cfg.PeakFlops > 0 {
@@ -276,7 +277,7 @@ func (d *Domain) peakOf(w *work) float64 {
 	return w.res.peak
 }
 
-// lookUpPeak returns the peak of a device by its name, {flop}/s; 0: unknown.
+// lookUpPeak returns the peak of a device by its name, {flop}/s; 0: unknown, which is logged.
 func (d *Domain) lookUpPeak(device string) float64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()

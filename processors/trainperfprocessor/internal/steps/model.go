@@ -23,8 +23,8 @@ var errHFConfig = errors.New("'train::model::hf_config' cannot be used: " +
 // maxHFConfig bounds the size of a config.json, By.
 const maxHFConfig = 1 << 20
 
-// Start completes the model of the config with the Hugging Face config.json that it names (keys of the config itself come first), and with SwiGLU where the
-// type implies SwiGLU. An error: the file cannot be read, or the model cannot be counted.
+// Start completes the model of the config from the Hugging Face config.json that it names (keys of the config itself come first), and with SwiGLU for
+// architectures that have it. An error: the file cannot be read, or FLOPs of the model cannot be counted.
 func (d *Domain) Start() error {
 	m := &d.cfg.Model
 	if m.HFConfig != "" {
@@ -91,8 +91,8 @@ type resource struct {
 	dps            []float64
 }
 
-// resource finds what the steps of a resource have in common: the device, the model (the config's, else the log's, with facts of the run from either), and the
-// FLOPs of one sample by the configured formula. Why a model cannot be counted is logged once.
+// resource returns what the steps of a resource have in common: the device, the model (from the config, else from the log, with facts of the run from either),
+// and the FLOPs of one sample by the configured formula. If a model cannot be counted, the reason is logged once.
 func (d *Domain) resource(at *domain.At) resource {
 	res := resource{device: at.DeviceModel, dpsWorld: -1, rank: at.Rank.N, world: at.WorldSize.N}
 	if d.cfg.Device == "" && res.device == "" {
@@ -102,7 +102,7 @@ func (d *Domain) resource(at *domain.At) resource {
 	config := &d.cfg.Model.Model
 	found, ok := spans.ModelOf(at.Attributes)
 	res.model = found
-	if describes(config) {
+	if hasArchitecture(config) {
 		res.model, ok = *config, true
 	}
 	fillRun(&res.model, config, &found)
@@ -150,14 +150,14 @@ func (d *Domain) warnOnce(reason, text string, field zap.Field) {
 	}
 }
 
-// describes reports whether a model has an architecture, beside facts of the run.
-func describes(m *spans.Model) bool {
+// hasArchitecture reports whether a description has keys of the architecture, not only facts of the run.
+func hasArchitecture(m *spans.Model) bool {
 	a := *m
 	a.Type, a.SeqLength, a.GlobalBatchSize, a.WorldSize, a.DataParallelSize, a.PipelineParallel, a.Recompute, a.FP8, a.FP4 = "", 0, 0, 0, 0, 0, "", "", ""
 	return a != spans.Model{}
 }
 
-// fillRun takes facts of the run from the second description where the first has none.
+// fillRun sets the facts of the run in m: from the first description, or where absent from the second.
 func fillRun(m, first, second *spans.Model) {
 	m.Type = cmp.Or(first.Type, second.Type)
 	m.SeqLength = cmp.Or(first.SeqLength, second.SeqLength)

@@ -13,16 +13,16 @@ type hypothesis struct {
 	dp     float64 // data-parallel size left out; 1: none
 }
 
-// judgePerfMonitor looks for the known error of perf_monitor by which its FLOPs differ from the right ones, and gives the verdict. Its batch is micro batch ×
-// micro batches, without the data-parallel size; its versions (flops.Writer) miscount mixtures of experts and grouped queries. Hypotheses are tried in the
-// order of their assumptions, fewest first. The data-parallel size needs no model: samples/s × time is the counted batch.
+// judgePerfMonitor gives the verdict about the known error of perf_monitor by which its FLOPs differ from the right ones. Its batch is micro batch × micro
+// batches, without the data-parallel size; its versions (flops.Writer) miscount mixtures of experts and grouped queries. Hypotheses with fewer assumptions are
+// tried first. The data-parallel size needs no model: samples/s × time is the counted batch.
 func (j *judge) judgePerfMonitor() {
 	if !positive(j.batch) {
 		return
 	}
 	sizes := j.dataParallelSizes()
 	found, explained := hypothesis{dp: 1}, true
-	if counted, tolerance := j.work.counted(); j.res.known && counted > 0 {
+	if counted, tolerance := j.work.loggedFlops(); j.res.known && counted > 0 {
 		found, explained = j.explain(counted, tolerance, j.bySamples(sizes))
 		if explained {
 			j.sayWriter(found.writer, counted)
@@ -34,9 +34,9 @@ func (j *judge) judgePerfMonitor() {
 	j.judgeSamples(found, explained, sizes)
 }
 
-// counted returns the {flop} of one step by the log, and the relative error from print rounding and time measurement: FLOPs as logged, else FLOP/s × time. 1e-3
+// loggedFlops returns the {flop} of one step by the log, and the relative error from rounding and time measurement: FLOPs as logged, else FLOP/s × time. 1e-3
 // is the allowance for the measurement of the time.
-func (w *work) counted() (flop, tolerance float64) {
+func (w *work) loggedFlops() (flop, tolerance float64) {
 	const printed = 0.005e12 // %.2f TFLOP(/s)
 	if w.FlopCountReported > 0 {
 		return w.FlopCountReported, 1e-3 + printed/w.FlopCountReported
@@ -50,12 +50,12 @@ func (w *work) counted() (flop, tolerance float64) {
 	return rate * w.seconds, 1e-3 + printed/each + w.timeRounding()
 }
 
-// timeRounding returns how far printing %.1f ms may have moved the time, relative.
+// timeRounding returns the relative error of the time from printing with %.1f ms.
 func (w *work) timeRounding() float64 { return 0.05e-3 / w.seconds }
 
-// seen returns the samples of a step by perf_monitor's rates, and the relative error from print rounding and time measurement (1e-3, as of counted): samples/s
-// have one decimal; tokens/s, samples/s times seq_length, are more precise where both are of the same samples.
-func (w *work) seen() (samples, tolerance float64) {
+// loggedSamples returns the samples of a step by perf_monitor's rates, and the relative error from rounding and time measurement (1e-3, as in loggedFlops).
+// samples/s have one decimal; tokens/s = samples/s × seq_length is more precise, if both are about the same samples.
+func (w *work) loggedSamples() (samples, tolerance float64) {
 	rate, rounding := w.SampleThroughput, 0.05/w.SampleThroughput
 	if finer := w.TokenThroughput / w.seq; math.Abs(finer-rate) <= 0.051 { // the rounding of rate, and 0.001 for floats
 		rate, rounding = finer, 0.5/w.TokenThroughput
@@ -63,10 +63,10 @@ func (w *work) seen() (samples, tolerance float64) {
 	return rate * w.seconds, 1e-3 + rounding + w.timeRounding()
 }
 
-// bySamples keeps of the possible data-parallel sizes the one that agrees with the samples of a step; none if the samples are the whole batch; all if none
-// agrees. Without this, a wrong description of the model could let the FLOPs suggest another size.
+// bySamples returns the one of the possible data-parallel sizes that agrees with the samples of a step; nil: the samples are the whole batch; every size, if
+// none agrees. Without this, a wrong description of the model could let the FLOPs suggest another size.
 func (w *work) bySamples(dps []float64) []float64 {
-	samples, tolerance := w.seen()
+	samples, tolerance := w.loggedSamples()
 	if math.Abs(samples/w.batch-1) <= tolerance {
 		return nil
 	}
@@ -81,8 +81,8 @@ func (w *work) bySamples(dps []float64) []float64 {
 // maxDivisors is more than any number below 2²⁰ has divisors.
 const maxDivisors = 256
 
-// dataParallelSizes lists the possible data-parallel sizes except 1: the model's, else every divisor of the world size (below 2²⁰), else, with an unknown world
-// size and for this step alone, the size that its samples suggest.
+// dataParallelSizes returns the possible data-parallel sizes except 1: that of the model, else every divisor of the world size (below 2²⁰), else, with an
+// unknown world size and for this step alone, the size that its samples suggest.
 func (w *work) dataParallelSizes() []float64 {
 	r := w.res
 	if r.dpsWorld == w.world {
@@ -96,7 +96,7 @@ func (w *work) dataParallelSizes() []float64 {
 		return r.dps
 	}
 	if w.world == 0 { // take batch / (samples/s × time), if a whole number and, with an error below 0.3, no other
-		seen, tolerance := w.seen()
+		seen, tolerance := w.loggedSamples()
 		n := math.Round(w.batch / seen)
 		isWhole, noOther := math.Abs(seen*n/w.batch-1) <= tolerance, n*tolerance < 0.3
 		if n > 1 && isWhole && noOther {
@@ -113,8 +113,8 @@ func (w *work) dataParallelSizes() []float64 {
 	return r.dps
 }
 
-// explain finds the hypothesis by which the counted {flop} of a step are right within the tolerance; false: none. The order is that of the assumptions: no
-// error; only the data-parallel size left out; only another writer's formula; both.
+// explain returns the hypothesis by which the counted {flop} of a step are right within the tolerance; false: none. Fewer assumptions come first: no error;
+// only the data-parallel size left out; only another writer's formula; both.
 func (w *work) explain(counted, tolerance float64, dps []float64) (hypothesis, bool) {
 	m := &w.res.model
 	writers := [...]flops.Writer{flops.Merged, flops.MergedMixtral, flops.Douzi, flops.DouziUnnamed}
@@ -146,7 +146,8 @@ func (w *work) explain(counted, tolerance float64, dps []float64) (hypothesis, b
 	return hypothesis{}, false
 }
 
-// sayWriter gives the verdict about the error in a writer's formula. Merged has none; of a dense model, Douzi has only another default size, which is no error.
+// sayWriter gives the verdict about the error in the formula of a writer. Merged has no error; for a dense model, Douzi only has another default size, which is
+// no error.
 func (j *judge) sayWriter(writer flops.Writer, counted float64) {
 	m := &j.res.model
 	whole := flops.FlagScale(m, flops.Merged).Times(j.batch).Model()
@@ -170,9 +171,9 @@ func (j *judge) sayWriter(writer flops.Writer, counted float64) {
 }
 
 // judgeSamples gives the verdict that the data-parallel size was left out, if the FLOPs (found) or else the samples of a step say so; or the verdict that the
-// samples are off the batch for no known reason, unless the FLOPs are already said to be inexplicable (explained is false).
+// samples are off the batch for no known reason, unless the FLOPs were already reported as unexplained (explained is false).
 func (j *judge) judgeSamples(found hypothesis, explained bool, dps []float64) {
-	seen, tolerance := j.seen()
+	seen, tolerance := j.loggedSamples()
 	if seen > 0 && found.dp == 1 {
 		if off := math.Abs(seen/j.batch - 1); off > tolerance {
 			for _, dp := range dps {

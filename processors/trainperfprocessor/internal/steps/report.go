@@ -6,8 +6,8 @@ import (
 	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/flops"
 )
 
-// judgeReport compares the FLOP/s of any log but perf_monitor's with the recomputed ones, of a device if both are known, else of all; and the samples/s × time
-// with the batch.
+// judgeReport compares the logged FLOP/s with the recomputed FLOP/s, of a device if both are known, else of all; and samples/s × time with the batch. It is for
+// any log but perf_monitor's (judgePerfMonitor).
 func (j *judge) judgeReport() {
 	logged, recomputed, unit := j.DeviceFlopThroughputReported, j.device, " TFLOP/s per device"
 	if !(logged > 0 && recomputed > 0) {
@@ -19,7 +19,7 @@ func (j *judge) judgeReport() {
 	comparable := j.formula != formulaReported && !j.impossible // an impossible MFU has its own verdict
 	if logged > 0 && positive(recomputed) && comparable {
 		limit := j.cfg.FlopsDisagreement + printed/recomputed
-		least, most := j.conventions() // of what may rightly be logged, as a share of the recomputed
+		least, most := j.rightShares() // of what may rightly be logged, as a share of the recomputed
 		if times := logged / recomputed; times < least*(1-limit) || times > most*(1+limit) {
 			j.sayDisagree(recomputed, logged, unit)
 		}
@@ -29,14 +29,14 @@ func (j *judge) judgeReport() {
 	}
 }
 
-// conventions returns the least and the most FLOPs that a right log may count, as shares of the counted FLOPs: without the attention matrix, and with the whole
-// matrix.
-func (w *work) conventions() (least, most float64) {
+// rightShares returns the least and the most FLOPs that a correct log may count, as shares of the counted FLOPs: without the attention matrix, and with the
+// whole matrix.
+func (w *work) rightShares() (least, most float64) {
 	model := w.res.sample.Model()
 	return 1 - 3*w.res.sample.Attention/model, max(1, w.res.other.Model()/model)
 }
 
-// sayDisagree gives the verdict that the log's FLOPs are not those of the model, if they differ by more than the configured share, with a cause if one fits.
+// sayDisagree gives the verdict that the logged FLOPs are not those of the model, if they differ by more than the configured share; with a reason, if one fits.
 func (j *judge) sayDisagree(expected, counted float64, unit string) {
 	off := math.Abs(expected-counted) / expected
 	if !(off > j.cfg.FlopsDisagreement) {
@@ -44,15 +44,15 @@ func (j *judge) sayDisagree(expected, counted float64, unit string) {
 	}
 	j.expected, j.saying.counted, j.unit, j.whatFits = expected, counted, unit, ""
 	if j.Format != formatPerfMonitor {
-		j.whatFits = j.fits(counted / expected)
+		j.whatFits = j.reasonFor(counted / expected)
 	}
 	j.sayOnce(flopsDisagree, off, j.cfg.FlopsDisagreement)
 }
 
-// fits names a reason for logged FLOP/s of so many times the recomputed FLOP/s; empty: none known.
-func (j *judge) fits(times float64) string {
+// reasonFor returns a reason why the logged FLOP/s may be so many times the recomputed FLOP/s; empty: no known reason.
+func (j *judge) reasonFor(times float64) string {
 	model := j.res.sample.Model()
-	least, most := j.conventions()
+	least, most := j.rightShares()
 	embedding := 3 * j.res.sample.Logits / model
 	near := func(x float64) bool { return math.Abs(times/x-1) <= j.cfg.FlopsDisagreement }
 	switch {
@@ -74,7 +74,8 @@ func (j *judge) fits(times float64) string {
 	return ""
 }
 
-// saySamples gives the verdict that samples/s × time, seen, are off the batch, if the share off is beyond the tolerance of printed numbers.
+// saySamples gives the verdict that samples/s × time (seen) differ from the batch by the share off, if off exceeds the tolerance for printed numbers and
+// Config.FlopsDisagreement.
 func (j *judge) saySamples(seen, off, tolerance float64) {
 	if off > j.cfg.FlopsDisagreement+tolerance {
 		j.samples, j.tolerance = seen, tolerance

@@ -39,6 +39,7 @@ type allSeries struct {
 	byKey *simplelru.LRU[seriesKey, *series]
 }
 
+// newAllSeries returns no series yet.
 func newAllSeries() *allSeries { return &allSeries{byKey: lru.New[seriesKey, *series](lru.Size)} }
 
 // recentSeries are the series used last, one per quantity, of a service and run: most steps of a resource go into the same two series.
@@ -48,8 +49,8 @@ type recentSeries [quantityLoss + 1]struct {
 	series *series
 }
 
-// of returns the series of a key, made if absent. evicted: another series was dropped.
-func (a *allSeries) of(key seriesKey, recent *recentSeries) (s *series, evicted bool) {
+// seriesOf returns the series of a key, made if absent. evicted: another series was dropped.
+func (a *allSeries) seriesOf(key seriesKey, recent *recentSeries) (s *series, evicted bool) {
 	r := &recent[key.quantity]
 	if r.series != nil && r.rank == key.rank && r.format == key.format {
 		return r.series, false
@@ -123,8 +124,8 @@ type value struct {
 	hasIteration bool
 }
 
-// add puts a value into its series and compares it with the values before: f is the result. A span id still in the series is not added again, so a retried
-// batch changes nothing. A span of a new highest iteration cannot be a repeat. Warm-up steps, whose speed says nothing, are left out of speeds.
+// add compares a value with the values before (the result is f), and adds it to the series. A span id still in the series is not added again, so a retried
+// batch changes nothing; a span with a new highest iteration cannot be a repeat. Speeds of warm-up steps say nothing, and are left out.
 func (s *series) add(q quantity, v *value, cfg *Config, f *finding) {
 	*f = finding{}
 	began := !s.begun
@@ -160,22 +161,22 @@ func (s *series) add(q quantity, v *value, cfg *Config, f *finding) {
 			s.ids, s.ring, s.at, s.sorted = s.ids[:0], s.ring[:0], s.at[:0], s.sorted[:0]
 			s.next, s.below, s.above, s.ordered, s.inSpike, s.newest = 0, 0, 0, false, false, v.iteration
 		}
-		s.spike(v.x, cfg, f)
+		s.compareSpike(v.x, cfg, f)
 		s.push(v.id, v.x, cfg.Window)
-		s.passed(v, cfg.Window)
+		s.noteIteration(v, cfg.Window)
 		return
 	}
 	if warmUp {
 		s.skipped = v.id
 		return
 	}
-	s.low(v.x, cfg, f)
+	s.compareLow(v.x, cfg, f)
 	s.push(v.id, v.x, cfg.Window)
-	s.slow(cfg, f)
+	s.compareSlow(cfg, f)
 }
 
-// passed notes the iteration of the value that was pushed last.
-func (s *series) passed(v *value, size int) {
+// noteIteration records the iteration of the value that was pushed last.
+func (s *series) noteIteration(v *value, size int) {
 	if !v.hasIteration {
 		return
 	}
@@ -184,7 +185,7 @@ func (s *series) passed(v *value, size int) {
 	}
 }
 
-// push adds a value, in place of the oldest once there are size values, and keeps what is known of the order up to date.
+// push adds a value, in place of the oldest once there are size values, and updates the order and the counts.
 func (s *series) push(id uint64, x float64, size int) {
 	s.seen++
 	// A series compared value by value is kept sorted; otherwise sorting waits until needed.
@@ -220,15 +221,15 @@ func (s *series) count(x float64, n int) {
 	}
 }
 
-// order returns the sorted values. The next few values are then inserted in order: outliers rarely come alone.
-func (s *series) order() []float64 {
-	s.bound()
+// sortedValues returns the sorted values. The next few values are then inserted in order, since outliers rarely come alone.
+func (s *series) sortedValues() []float64 {
+	s.sortAndBound()
 	s.keep = 8
 	return s.sorted
 }
 
-// bound sorts the values and sets floor and ceiling to their thirds.
-func (s *series) bound() {
+// sortAndBound sorts the values, and sets floor and ceiling to their thirds.
+func (s *series) sortAndBound() {
 	if !s.ordered {
 		// From the oldest on: a loss that only falls is then sorted already.
 		s.sorted = append(append(s.sorted[:0], s.ring[s.next:]...), s.ring[:s.next]...)
@@ -246,13 +247,13 @@ func (s *series) bound() {
 // the scaled bound holds.
 func (s *series) bounds() (floor, ceiling float64) {
 	if half := (len(s.ring) - 1) / 2; s.below > half || s.above > half {
-		s.bound()
+		s.sortAndBound()
 	}
 	return s.floor, s.ceiling
 }
 
-// median returns the median of the values. Only those between floor and ceiling are sorted: with below values less, the middle ones are at (n−1)/2 − below and
-// n/2 − below.
+// median returns the median of the values. Only values between floor and ceiling are sorted: without the s.below lowest values, the middle ones are at (n−1)/2
+// − below and n/2 − below.
 func (s *series) median() float64 {
 	floor, ceiling := s.bounds()
 	s.sorted, s.ordered = s.sorted[:0], false
@@ -266,9 +267,9 @@ func (s *series) median() float64 {
 	return (s.sorted[(n-1)/2-s.below] + s.sorted[n/2-s.below]) / 2
 }
 
-// low compares a speed with the speeds before: below their P10, below the median by the configured share, and by more than robustZ. Dips at equal distances (a
-// checkpoint every N steps), and consecutive dips (a slower phase, the subject of slow), are said twice and then no more.
-func (s *series) low(x float64, cfg *Config, f *finding) {
+// compareLow sets f.low if a speed is clearly below the speeds before: below their P10, below the median by the configured share, and by more than robustZ.
+// Dips at equal distances (a checkpoint every N steps), and consecutive dips (a slower phase, see compareSlow), are reported twice and then no more.
+func (s *series) compareLow(x float64, cfg *Config, f *finding) {
 	f.n = len(s.ring)
 	if f.n < cfg.MinSamples {
 		return
@@ -276,14 +277,14 @@ func (s *series) low(x float64, cfg *Config, f *finding) {
 	if _, ceiling := s.bounds(); !(x < ceiling*(1-cfg.ThroughputDrop)) {
 		return
 	}
-	sorted := s.order()
+	sorted := s.sortedValues()
 	f.median, f.p10 = stat.Median(sorted), sorted[(f.n-1)/10]
 	if !(x < f.p10 && x < f.median*(1-cfg.ThroughputDrop)) {
 		return
 	}
 	f.spread = stat.Sigma(sorted, f.median)
 	// Logarithms are compared, where times and speeds are symmetric: a speed cannot fall below zero, a time can rise without limit.
-	if x >= f.lowest() {
+	if x >= f.chanceLimit() {
 		return
 	}
 	gap := s.seen - s.lastDip // 1: the value before was a dip, too
@@ -296,9 +297,9 @@ func (s *series) low(x float64, cfg *Config, f *finding) {
 	f.low = !regular
 }
 
-// slow compares the median of a full window with the best median of the run, after each value; a verdict pauses the comparison for a window. best is taken at
-// the ends of disjoint windows: of fewer medians, the best is less biased by chance. The bound of the median rules most values out before anything is sorted.
-func (s *series) slow(cfg *Config, f *finding) {
+// compareSlow sets f.slow if the median of the full window is clearly below the best median of the run; after a verdict it pauses for a window. best is taken
+// at the ends of disjoint windows: the best of fewer medians is less biased by chance. The bound of the median excludes most values before anything is sorted.
+func (s *series) compareSlow(cfg *Config, f *finding) {
 	if s.quiet > 0 {
 		s.quiet--
 	}
@@ -307,7 +308,7 @@ func (s *series) slow(cfg *Config, f *finding) {
 	}
 	if s.best > 0 && s.quiet == 0 {
 		if floor, _ := s.bounds(); s.best > floor*(1+cfg.Slowdown) {
-			s.slowed(cfg, f)
+			s.confirmSlow(cfg, f)
 		}
 	}
 	if s.seen%int64(cfg.Window) == 0 {
@@ -315,9 +316,10 @@ func (s *series) slow(cfg *Config, f *finding) {
 	}
 }
 
-// slowed makes the comparison of slow with the exact median. f.slow: the median is lower by more than the configured share, and by more than noise explains.
-func (s *series) slowed(cfg *Config, f *finding) {
-	sorted := s.order()
+// confirmSlow makes the comparison of compareSlow with the exact median. f.slow: the median is lower by more than the configured share, and by more than noise
+// explains.
+func (s *series) confirmSlow(cfg *Config, f *finding) {
+	sorted := s.sortedValues()
 	f.current, f.best = stat.Median(sorted), s.best
 	if !(f.best > f.current*(1+cfg.Slowdown)) {
 		return
@@ -333,24 +335,24 @@ func (s *series) slowed(cfg *Config, f *finding) {
 // spikeFloor is the least relative rise of a loss over the median, however steady the loss was.
 const spikeFloor = 0.10
 
-// spike compares a loss with the losses before: above the median by spikeFloor, and by Config.LossSpike robust standard deviations. A lasting rise is said at
-// its start only.
-func (s *series) spike(x float64, cfg *Config, f *finding) {
+// compareSpike sets f.spike if a loss is far above the losses before: above their median by spikeFloor, and by Config.LossSpike robust standard deviations. A
+// lasting rise is reported at its start only.
+func (s *series) compareSpike(x float64, cfg *Config, f *finding) {
 	f.n = len(s.ring)
 	if f.n < cfg.MinSamples {
 		return
 	}
-	if floor, _ := s.bounds(); x > risen(floor) {
-		sorted := s.order()
+	if floor, _ := s.bounds(); x > spikeLimit(floor) {
+		sorted := s.sortedValues()
 		f.median = stat.Median(sorted)
 		f.spread = stat.Sigma(sorted, f.median)
-		f.spike = x > risen(f.median) && x-f.median > cfg.LossSpike*f.spread
+		f.spike = x > spikeLimit(f.median) && x-f.median > cfg.LossSpike*f.spread
 	}
 	f.spike, s.inSpike = f.spike && !s.inSpike, f.spike
 }
 
-// risen returns the limit above which a loss is a spike.
-func risen(median float64) float64 { return median + spikeFloor*math.Abs(median) }
+// spikeLimit returns the limit above which a loss is a spike.
+func spikeLimit(median float64) float64 { return median + spikeFloor*math.Abs(median) }
 
-// lowest returns the lower bound of speeds by chance.
-func (f *finding) lowest() float64 { return f.median * math.Exp(-robustZ*f.spread/f.median) }
+// chanceLimit returns the lowest speed that chance explains: robustZ robust standard deviations below the median, on a logarithmic scale.
+func (f *finding) chanceLimit() float64 { return f.median * math.Exp(-robustZ*f.spread/f.median) }

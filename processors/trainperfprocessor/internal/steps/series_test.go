@@ -286,7 +286,7 @@ func TestSeriesAgainstOracle(t *testing.T) {
 			all = append(all, x)
 			want := slices.Clone(all[max(0, len(all)-size):])
 			slices.Sort(want)
-			s.bound()
+			s.sortAndBound()
 			require.Equal(t, want, s.sorted)
 			middle := func(v []float64) float64 {
 				slices.Sort(v)
@@ -320,7 +320,7 @@ func (s *exact) goBack(q quantity, v *value, cfg *Config) {
 	if len(s.at) > 0 && v.iteration < slices.Min(s.at) {
 		s.ids, s.window, s.at, s.inSpike = nil, nil, nil, false
 	}
-	s.passed(v, cfg.Window)
+	s.noteIteration(v, cfg.Window)
 }
 
 func (s *exact) add(q quantity, v *value, cfg *Config) (f finding) {
@@ -354,7 +354,7 @@ func (s *exact) add(q quantity, v *value, cfg *Config) (f finding) {
 	case q == quantityLoss:
 		spike := v.x > f.median+0.1*math.Abs(f.median) && v.x-f.median > cfg.LossSpike*f.spread
 		f.spike, s.inSpike = spike && !s.inSpike, spike
-	case v.x < f.p10 && v.x < f.median*(1-cfg.ThroughputDrop) && v.x < f.lowest():
+	case v.x < f.p10 && v.x < f.median*(1-cfg.ThroughputDrop) && v.x < f.chanceLimit():
 		gap := s.seen - s.lastDip
 		regular := s.lastDip > 0 && s.dipGap > 0 && max(gap-s.dipGap, s.dipGap-gap) <= 1
 		if s.lastDip > 0 {
@@ -495,14 +495,14 @@ func TestRecentSeriesAreKept(t *testing.T) {
 	a := newAllSeries()
 	var recent recentSeries
 	loss := seriesKey{run: "a", format: "s", quantity: quantityLoss}
-	first, _ := a.of(loss, &recent)
-	again, _ := a.of(loss, &recent)
+	first, _ := a.seriesOf(loss, &recent)
+	again, _ := a.seriesOf(loss, &recent)
 	assert.Same(t, first, again)
 	for rank := range int64(lru.Size) {
-		_, evicted := a.of(seriesKey{run: "a", format: "s", rank: rank, quantity: quantitySteps}, &recent)
+		_, evicted := a.seriesOf(seriesKey{run: "a", format: "s", rank: rank, quantity: quantitySteps}, &recent)
 		assert.Equal(t, rank == lru.Size-1, evicted)
 	}
-	again, evicted := a.of(loss, &recent)
+	again, evicted := a.seriesOf(loss, &recent)
 	assert.True(t, evicted)
 	assert.NotSame(t, first, again)
 	kept, _ := a.byKey.Peek(loss)

@@ -41,12 +41,13 @@ type slowRankLog struct {
 	behind [slowRankWindow][]int64 // slow ranks of each of the last records
 }
 
+// newSlowRanks returns no logs yet.
 func newSlowRanks() *slowRanks {
 	return &slowRanks{byKey: lru.New[slowRankKey, *slowRankLog](lru.Size)}
 }
 
-// of returns the log of a key, made if absent. evicted: another log was dropped.
-func (s *slowRanks) of(key slowRankKey) (log *slowRankLog, evicted bool) {
+// logOf returns the log of a key, made if absent. evicted: another log was dropped.
+func (s *slowRanks) logOf(key slowRankKey) (log *slowRankLog, evicted bool) {
 	log, ok := s.byKey.Get(key)
 	if !ok {
 		log = new(slowRankLog)
@@ -66,17 +67,17 @@ type slowest struct {
 	step      float64 // s, of one step
 }
 
-// compares reports whether the record compares ranks. The first iteration compiles and allocates.
-func (r *slowest) compares() bool {
+// comparesRanks reports whether the record has a valid comparison of ranks. The first iteration, which compiles and allocates, has none.
+func (r *slowest) comparesRanks() bool {
 	first := r.iteration.OK && r.iteration.N <= 1
 	return r.Rank.OK && !first && r.Peers.N > 0 && r.Duration > 0 && r.PeersDuration > 0
 }
 
-// judgeRank gives a verdict where one rank repeatedly computes for longer than its peers with the same work: all of them wait for it. name and id are of the
+// judgeRank gives a verdict where one rank repeatedly computes for longer than its peers with the same work, so that the peers wait. name and id are of the
 // span. A record counts as slow if its slowest rank exceeds its peers by Config.Slowdown, and by a part of the step that matters; the rank must have been among
 // the slow ones in slowRankRecords of the last slowRankWindow records.
 func (j *judge) judgeRank(name string, id [8]byte, r slowest) {
-	if !r.compares() {
+	if !r.comparesRanks() {
 		return
 	}
 	j.behind = j.behind[:0]
@@ -87,7 +88,7 @@ func (j *judge) judgeRank(name string, id [8]byte, r slowest) {
 	}
 	j.slow.mu.Lock()
 	defer j.slow.mu.Unlock()
-	log, evicted := j.slow.of(slowRankKey{j.at.Service, j.at.Run, r.format, name})
+	log, evicted := j.slow.logOf(slowRankKey{j.at.Service, j.at.Run, r.format, name})
 	if evicted {
 		j.tally.Evicted++
 	}
@@ -123,7 +124,7 @@ func (j *judge) judgeRanks(span ptrace.Span) {
 	j.sheet.Put(span)
 }
 
-// worst returns which of the ranks was slow most often in the last records, and how often.
+// worst returns which of the ranks was slow most often in the last records, and how often; 0 times: none of them.
 func (l *slowRankLog) worst(ranks []int64) (rank int64, times int) {
 	for _, r := range ranks {
 		n := 0

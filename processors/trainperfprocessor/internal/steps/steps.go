@@ -49,7 +49,7 @@ type Domain struct {
 	warned map[string]bool                 // why a model cannot be counted: at most maxWarned
 }
 
-// New makes the domain. known are the devices seen in GPU metrics.
+// New returns the domain. known are the devices seen in GPU metrics.
 func New(cfg Config, logger *zap.Logger, known *devices.Devices) *Domain {
 	return &Domain{
 		cfg: cfg, logger: logger, devices: known, series: newAllSeries(), episodes: episode.NewAll(), slow: newSlowRanks(),
@@ -57,13 +57,13 @@ func New(cfg Config, logger *zap.Logger, known *devices.Devices) *Domain {
 	}
 }
 
-// Kinds are steps, and reports about ranks.
+// Kinds returns the kinds of steps, and of reports about ranks.
 func (d *Domain) Kinds() []view.Kind { return []view.Kind{view.KindStep, view.KindRanks} }
 
-// Outcomes of a step.
+// Outcomes returns the names of the outcomes of a step.
 func (d *Domain) Outcomes() []string { return outcomes }
 
-// NewJudge makes the memory of a batch.
+// NewJudge returns a judge for batches.
 func (d *Domain) NewJudge(at *domain.At, status bool) domain.Judge {
 	return &judge{Domain: d, at: at, tally: domain.NewTally(outcomes), sheet: verdict.Sheet{Status: status, Memory: at.Memory}}
 }
@@ -89,8 +89,10 @@ type judge struct {
 	saying
 }
 
+// Tally implements domain.Judge.
 func (j *judge) Tally() *domain.Tally { return &j.tally }
 
+// Reset implements domain.Judge.
 func (j *judge) Reset() {
 	j.endResource()
 	j.sheet.Reset()
@@ -107,6 +109,7 @@ func (j *judge) endResource() {
 	j.recent, j.recentBy = recentSeries{}, recentEpisodes{}
 }
 
+// Span implements domain.Judge.
 func (j *judge) Span(kind view.Kind, span ptrace.Span) {
 	if kind == view.KindRanks {
 		j.judgeRanks(span)
@@ -115,7 +118,7 @@ func (j *judge) Span(kind view.Kind, span ptrace.Span) {
 	j.steps = append(j.steps, span)
 }
 
-// EndResource measures and judges the training steps of one resource. Series and episodes are locked once for all of them.
+// EndResource measures and judges the training steps of one resource. Series and episodes are locked once for all steps.
 func (j *judge) EndResource() {
 	if len(j.steps) == 0 {
 		return
@@ -125,7 +128,7 @@ func (j *judge) EndResource() {
 	defer j.series.mu.Unlock()
 	j.episodes.Lock()
 	defer j.episodes.Unlock()
-	j.state(&res)
+	j.stateCommon(&res)
 	for _, span := range j.steps {
 		j.tally.Outcomes[j.step(span, &res)]++
 	}
@@ -133,14 +136,14 @@ func (j *judge) EndResource() {
 	j.endResource()
 }
 
-// state finds the results that depend only on configuration and resource, as if of a step without attributes. They are written to the resource if a step has
-// them (stated), and to a step only where it differs.
-func (j *judge) state(res *resource) {
+// stateCommon computes, in j.stated, the results that depend only on configuration and resource, as if for a step without attributes. They are written to the
+// resource if a step has the same values, and to a step only where its value differs.
+func (j *judge) stateCommon(res *resource) {
 	var w work
 	w.read(ptrace.NewSpan(), &j.at.Resource)
 	w.res = res
-	w.sized()
-	w.amounts(&j.stated.additions)
+	w.setSizes()
+	w.addAmounts(&j.stated.additions)
 	switch {
 	case res.unsupported != "":
 		j.stated.text(spans.AttrFlopUnsupported, res.unsupported)
@@ -148,7 +151,7 @@ func (j *judge) state(res *resource) {
 		if w.batch > 0 {
 			j.stated.finite(spans.AttrFlopCount, res.sample.Model()*w.batch)
 		}
-		j.method(&w, &j.stated.additions)
+		j.addMethod(&w, &j.stated.additions)
 	}
 	if j.cfg.PeakFlops > 0 || j.cfg.Device != "" || res.device != "" { // GPU metrics are left out: their model may change with time
 		if peak := j.peakOf(&w); peak > 0 {
@@ -163,7 +166,7 @@ func (j *judge) state(res *resource) {
 // step measures and judges one step, writes the results and verdicts on its span, and returns the outcome.
 func (j *judge) step(span ptrace.Span, res *resource) int {
 	j.read(span, &j.at.Resource)
-	j.res, j.made = res, made{}
+	j.res, j.results = res, results{}
 	if j.Judged {
 		return alreadyMeasured
 	}
@@ -171,21 +174,21 @@ func (j *judge) step(span ptrace.Span, res *resource) int {
 	j.added = j.added[:0]
 	j.beginRecord()
 	j.world = j.worldSize(&j.work)
-	j.sized()
-	j.amounts(&j.added)
-	outcome := j.flops(&j.work, &j.added)
+	j.setSizes()
+	j.addAmounts(&j.added)
+	outcome := j.addFlops(&j.work, &j.added)
 	j.impossible = j.mfu > j.mfuLimit()
 	if j.Format == formatPerfMonitor {
 		j.judgePerfMonitor()
 	} else {
 		j.judgeReport()
 	}
-	j.judge()
+	j.judgeStep()
 	if j.Slowest.Rank.OK {
 		j.judgeRank(span.Name(), j.id, slowest{Slowest: j.Slowest, format: j.Format, iteration: j.Iteration, step: j.Duration})
 	}
 	j.sheet.Settle(span) // now the number of attributes to come is known
-	j.added.from(&j.stated)
+	j.added.removeStated(&j.stated)
 	others := j.sheet.Attributes()
 	if others > 0 {
 		others++ // the summary
@@ -203,7 +206,7 @@ type recentEpisodes struct {
 	episodes *episode.Episodes
 }
 
-// beginRecord finds the episodes of a step's run, format and rank, and begins the step as their next record.
+// beginRecord finds the episodes for the run, format and rank of a step, and starts the step as their next record.
 func (j *judge) beginRecord() {
 	r, rank := &j.recentBy, j.rank()
 	if r.episodes == nil || r.rank != rank || r.format != j.Format {

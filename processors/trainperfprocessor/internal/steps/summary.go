@@ -9,7 +9,8 @@ import (
 	"github.com/trainbridge/trainbridge/internal/human"
 )
 
-// summarize writes a step with a verdict in one line: "step 114 · 5.4 s · loss 7.74 · MFU 20.9% · 65.1 TFLOP/s per device".
+// summarize writes one line about a step with a verdict on its span: "step 114 · 5.4 s · loss 7.74 · MFU 20.9% · 65.1 TFLOP/s per device". Without a verdict
+// nothing is written.
 func (j *judge) summarize(span ptrace.Span) {
 	if j.sheet.Empty() { // the step's numbers are attributes
 		return

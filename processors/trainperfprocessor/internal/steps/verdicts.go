@@ -107,7 +107,7 @@ var places = verdict.Places[judge]{
 		"compared":     func(j *judge) int64 { return int64(j.found.n) },
 		"window":       func(j *judge) int64 { return int64(j.cfg.Window) },
 		"slow rank":    func(j *judge) int64 { return j.slowRank },
-		"more ranks":   func(j *judge) int64 { return moreThanNone(len(j.behind) - 1) },
+		"more ranks":   func(j *judge) int64 { return positiveOrUnknown(len(j.behind) - 1) },
 		"peers":        func(j *judge) int64 { return j.slowest.Peers.N },
 		"slow records": func(j *judge) int64 { return j.slowRecords },
 		"seen records": func(j *judge) int64 { return j.seenRecords },
@@ -139,15 +139,15 @@ var places = verdict.Places[judge]{
 	},
 }
 
-// moreThanNone is n, or −1 (not known) where n is 0.
-func moreThanNone(n int) int64 {
+// positiveOrUnknown returns n, or −1 (unknown) if n is 0 or less.
+func positiveOrUnknown(n int) int64 {
 	if n > 0 {
 		return int64(n)
 	}
 	return -1
 }
 
-// appendStep begins a sentence about a step.
+// appendStep appends the subject of a sentence about a step: "Step 17", or "The step" if number is negative.
 func appendStep(b []byte, number int64) []byte {
 	if number < 0 {
 		return append(b, "The step"...)
@@ -157,7 +157,7 @@ func appendStep(b []byte, number int64) []byte {
 
 var speedUnit = [...]string{quantitySamples: " samples/s", quantityTokens: " tokens/s", quantityDeviceTokens: " tokens/s per device"}
 
-// append writes a speed with its unit; of steps, their time.
+// append appends a speed with its unit; for steps per second, the time of a step.
 func (q quantity) append(b []byte, x float64) []byte {
 	switch q {
 	case quantitySteps:
@@ -168,7 +168,7 @@ func (q quantity) append(b []byte, x float64) []byte {
 	return append(human.AppendDigits(b, x), speedUnit[q]...)
 }
 
-// stated returns a speed as written on the span: of steps, their time.
+// stated returns a speed as written on the span: for steps per second, the time of a step.
 func (q quantity) stated(x float64) float64 {
 	if q == quantitySteps {
 		return 1 / x

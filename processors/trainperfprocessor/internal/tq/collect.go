@@ -67,8 +67,10 @@ type judge struct {
 	saying  saying
 }
 
+// Tally implements domain.Judge.
 func (j *judge) Tally() *domain.Tally { return &j.tally }
 
+// Reset implements domain.Judge.
 func (j *judge) Reset() {
 	j.endResource()
 	j.sheet.Reset()
@@ -82,8 +84,8 @@ func (j *judge) endResource() {
 	j.functions, j.children, j.apart = j.functions[:0], j.children[:0], j.apart[:0]
 }
 
-// Span sorts a function or a stage into the memory, until EndResource. Client operations need nothing but themselves and are judged at once. A scope with the
-// attribute AttrTQJudged was judged by a train_perf before; the attribute is set here.
+// Span keeps a function or a stage until EndResource. Client operations need no other span and are judged at once. A scope with the attribute AttrTQJudged was
+// judged by an earlier train_perf; the attribute is set here.
 func (j *judge) Span(kind view.Kind, span ptrace.Span) {
 	if j.scope != j.at.Scope {
 		j.scope = j.at.Scope
@@ -103,14 +105,14 @@ func (j *judge) Span(kind view.Kind, span ptrace.Span) {
 	j.stage.Judged = j.stage.Judged || j.scopeJudged
 	switch j.stage.Stage {
 	case spans.TQGet, spans.TQCompute, spans.TQPut:
-		j.child(span)
+		j.addChild(span)
 	case spans.TQClientGet, spans.TQClientPut:
-		j.client(span)
+		j.judgeClient(span)
 	}
 }
 
-// child adds a stage, with its function if that was the last function before.
-func (j *judge) child(span ptrace.Span) {
+// addChild adds a stage, with its function if that was the last function before.
+func (j *judge) addChild(span ptrace.Span) {
 	c := child{
 		fn: -1, stage: j.stage.Stage, parent: spanKey{span.TraceID(), span.ParentSpanID()}, id: span.SpanID(),
 		start: uint64(span.StartTimestamp()), end: uint64(span.EndTimestamp()),
@@ -127,23 +129,23 @@ func (j *judge) child(span ptrace.Span) {
 }
 
 // EndResource judges the functions of one resource. A function and its stages share a resource, and tq_trace sends them together. The SDK of a Go service sends
-// spans as they end: a function may come without its stages, and states its shares itself.
+// spans as they end: a function may come without its stages, and its span carries the shares.
 func (j *judge) EndResource() {
-	j.resolve()
+	j.assignStages()
 	next := 0
 	for i := range j.functions {
 		first := next
 		for next < len(j.children) && j.children[next].fn == int32(i) {
 			next++
 		}
-		j.tally.Outcomes[j.function(&j.functions[i], j.children[first:next])]++
+		j.tally.Outcomes[j.measureFunction(&j.functions[i], j.children[first:next])]++
 	}
 	j.endResource()
 }
 
-// resolve assigns stages that did not follow their function, judges stages without a function on their own, and sorts the rest by function and, within a
+// assignStages assigns stages that did not follow their function, judges stages without a function alone, and sorts the others by function and, within a
 // function, by time.
-func (j *judge) resolve() {
+func (j *judge) assignStages() {
 	if len(j.apart) > 0 {
 		if j.byKey == nil {
 			j.byKey = make(map[spanKey]int32)
@@ -158,7 +160,7 @@ func (j *judge) resolve() {
 			if fn, ok := j.byKey[c.parent]; ok {
 				c.fn = fn
 			} else {
-				j.stageApart(a, c)
+				j.judgeStageAlone(a, c)
 			}
 		}
 		j.children = slices.DeleteFunc(j.children, func(c child) bool { return c.fn < 0 })

@@ -26,8 +26,8 @@ type shares struct {
 
 var noShares = shares{share: [childStages]float64{math.NaN(), math.NaN(), math.NaN()}, overhead: math.NaN()}
 
-// attributes returns the largest number of attributes for a function: three shares, each with its source where taken from the log, three more numbers, and the
-// summary.
+// attributes returns the largest number of attributes that put and summarize write: three shares, each with its source if taken from the log, three more
+// numbers, and the summary.
 func (s *shares) attributes() int {
 	n := childStages + 3 + 1
 	for _, reported := range s.reported {
@@ -38,22 +38,22 @@ func (s *shares) attributes() int {
 	return n
 }
 
-// spent is the time of a function's stages.
-type spent struct {
+// stageTimes is the time of a function's stages.
+type stageTimes struct {
 	sum        [childStages]uint64 // ns
 	have, open [childStages]bool   // the stage has a span with a duration; one without
 	covered    uint64              // ns of the function covered by stages
 	complete   bool                // the end of the function was seen, and the end of each stage
 }
 
-// staged reports whether any stage has a duration.
-func (s *spent) staged() bool {
+// hasStages reports whether any stage has a duration.
+func (s *stageTimes) hasStages() bool {
 	return s.have[spans.TQGet] || s.have[spans.TQCompute] || s.have[spans.TQPut]
 }
 
-// add takes the stages of a function that lasts from start to end, in order of start.
-func (s *spent) add(start, end uint64, children []child) {
-	at := start // until where the children so far cover the function
+// add adds the stages of a function from start to end, ns. children must be in order of start.
+func (s *stageTimes) add(start, end uint64, children []child) {
+	at := start // the function is covered up to here
 	for i := range children {
 		c := &children[i]
 		if c.open {
@@ -70,7 +70,7 @@ func (s *spent) add(start, end uint64, children []child) {
 	}
 }
 
-// addSaturated keeps absurd times from wrapping around to plausible ones.
+// addSaturated returns a + b, at most the largest uint64: absurd times must not wrap around to plausible ones.
 func addSaturated(a, b uint64) uint64 {
 	if a > math.MaxUint64-b {
 		return math.MaxUint64
@@ -78,12 +78,12 @@ func addSaturated(a, b uint64) uint64 {
 	return a + b
 }
 
-// function measures and judges a function by its stages, given in order of start, and returns an outcome: measured, noStages, incomplete, noDuration,
+// measureFunction measures and judges a function by its stages, given in order of start, and returns an outcome: measured, noStages, incomplete, noDuration,
 // alreadyMeasured, selfMeasured or partlyReported.
 //
 // The shares are sums like the log's own ratios: ΣGET/total and so on. Overlapping stages can sum to more than 1; tq.unattributed.utilization is 1 − wall-clock
 // union, always within 0..1. For a stage with a lost line, the share is FUNCTION_END's, marked as the log's.
-func (j *judge) function(f *function, children []child) int {
+func (j *judge) measureFunction(f *function, children []child) int {
 	switch {
 	case f.Judged:
 		return alreadyMeasured // by an earlier train_perf: the span stays unchanged
@@ -91,7 +91,7 @@ func (j *judge) function(f *function, children []child) int {
 		return j.judgeCarried(f, children) // the span carries its shares
 	}
 	start, end := uint64(f.span.StartTimestamp()), uint64(f.span.EndTimestamp())
-	s := spent{complete: !f.Incomplete}
+	s := stageTimes{complete: !f.Incomplete}
 	s.add(start, end, children)
 	reportedAny := false // the log gives at least one share, at FUNCTION_END
 	for _, r := range f.Reported {
@@ -104,14 +104,14 @@ func (j *judge) function(f *function, children []child) int {
 	case !s.complete && !reportedAny:
 		// The end of an incomplete function is only its last known time: shares of the time until then would be invented.
 		outcome = incomplete
-	case !s.staged() && !reportedAny:
+	case !s.hasStages() && !reportedAny:
 		outcome = noStages
 	}
 	if outcome != measured {
 		j.summarize(f, &noShares)
 		return outcome // no share can be given
 	}
-	found := f.find(&s, end-start)
+	found := f.sharesOf(&s, end-start)
 	j.judgeFunction(f, &found, children)
 	attrs := f.span.Attributes()
 	attrs.EnsureCapacity(attrs.Len() + found.attributes() + j.sheet.Attributes())
@@ -119,7 +119,7 @@ func (j *judge) function(f *function, children []child) int {
 	j.summarize(f, &found)
 	j.sheet.Put(f.span)
 	switch {
-	case !s.staged():
+	case !s.hasStages():
 		return noStages // all shares are the log's
 	case math.IsNaN(found.share[spans.TQGet] + found.share[spans.TQCompute] + found.share[spans.TQPut]):
 		return incomplete // a share is unknown, by the log too
@@ -129,16 +129,16 @@ func (j *judge) function(f *function, children []child) int {
 	return measured // every share is computed from the times of the stages
 }
 
-// find computes the shares from the times of the stages, ns being the function's. In a complete function with stages, a stage without spans took no time. Else,
-// of a stage without times or with a span whose end was lost, find takes the log's share, NaN where unknown.
-func (f *function) find(s *spent, ns uint64) (found shares) {
+// sharesOf returns the shares by the times of the stages; ns is the duration of the function. In a complete function with stages, a stage without spans took no
+// time. Otherwise, for a stage without times or with a span whose end was lost, the share is the log's, NaN if unknown.
+func (f *function) sharesOf(s *stageTimes, ns uint64) (found shares) {
 	total := float64(ns)
 	found = shares{unattributed: math.NaN(), disagreement: math.NaN()}
 	recomputed := true
 	for i := range found.share {
 		r := f.Reported[i]
 		switch {
-		case s.have[i] && !s.open[i], s.complete && s.staged():
+		case s.have[i] && !s.open[i], s.complete && s.hasStages():
 			found.share[i] = float64(s.sum[i]) / total
 			// The largest; true also for the first, where disagreement is NaN.
 			if off := math.Abs(found.share[i] - r); !math.IsNaN(off) && !(found.disagreement > off) {
@@ -158,7 +158,7 @@ func (f *function) find(s *spent, ns uint64) (found shares) {
 	return found
 }
 
-// put adds the shares to a span.
+// put writes the shares on a span.
 func (s *shares) put(attrs pcommon.Map) {
 	for i, x := range s.share {
 		if s.reported[i] {
@@ -171,8 +171,8 @@ func (s *shares) put(attrs pcommon.Map) {
 	spans.PutFinite(attrs, spans.AttrTQUtilizationDisagreement, s.disagreement)
 }
 
-// judgeCarried judges a function whose span carries its shares, as those of Go services do, by these shares: stages that are missing here may have come in
-// another batch. The shares stay unchanged.
+// judgeCarried judges a function whose span carries its shares, as those of Go services do, by these shares, and returns the outcome. Stages that are missing
+// here may have come in another batch. The shares stay unchanged.
 func (j *judge) judgeCarried(f *function, children []child) int {
 	switch {
 	case f.Incomplete:
@@ -192,7 +192,7 @@ func (j *judge) judgeCarried(f *function, children []child) int {
 	return selfMeasured
 }
 
-// summarize writes the function in one line: "TQ overhead 41.6% · get 21.8% · put 19.8%; batch 64; worker 1531903".
+// summarize writes one line about the function on its span: "TQ overhead 41.6% · get 21.8% · put 19.8%; batch 64; worker 1531903".
 func (j *judge) summarize(f *function, found *shares) {
 	l := &j.summary
 	l.Begin()

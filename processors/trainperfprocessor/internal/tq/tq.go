@@ -34,19 +34,19 @@ type Domain struct {
 	episodes *episode.All
 }
 
-// New makes the domain.
+// New returns the domain with its thresholds.
 func New(cfg Config) *Domain {
 	cfg.ThroughputLow *= mib
 	return &Domain{cfg: cfg, windows: newWindows(cfg.Fluctuation), episodes: episode.NewAll()}
 }
 
-// Kinds are functions, their stages, and client operations.
+// Kinds returns the kinds of functions, and of their stages and client operations.
 func (d *Domain) Kinds() []view.Kind { return []view.Kind{view.KindFunction, view.KindStage} }
 
-// Outcomes of a function.
+// Outcomes returns the names of the outcomes of a function.
 func (d *Domain) Outcomes() []string { return outcomes }
 
-// NewJudge makes the memory of a batch.
+// NewJudge returns a judge for batches.
 func (d *Domain) NewJudge(at *domain.At, status bool) domain.Judge {
 	return &judge{Domain: d, at: at, tally: domain.NewTally(outcomes), sheet: verdict.Sheet{Status: status, Memory: at.Memory}}
 }

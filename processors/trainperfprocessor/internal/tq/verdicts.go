@@ -76,7 +76,7 @@ type saying struct {
 	answer       episode.Answer
 }
 
-// judgeFunction judges a function by its shares, and by the times of its stages.
+// judgeFunction gives the verdicts about a function, by its shares and by the times of its stages.
 func (j *judge) judgeFunction(f *function, found *shares, children []child) {
 	j.sheet.Begin()
 	if !math.IsNaN(found.overhead) {
@@ -111,19 +111,19 @@ func (j *judge) judgeOverhead(f *function, found *shares) {
 	v.Say(&j.sheet, s, found.overhead, limit)
 }
 
-// seconds returns the duration.
+// seconds returns the duration of the function, s.
 func (f *function) seconds() float64 {
 	return float64(f.span.EndTimestamp()-f.span.StartTimestamp()) / 1e9
 }
 
-// judgeFluctuation adds the function's GET and PUT times to their windows, in order, and gives a verdict where a window says that the times fluctuate, at most
-// one for each stage.
+// judgeFluctuation adds the GET and PUT times of the function to their windows, in order, and gives a verdict where a window says that the times fluctuate, at
+// most one for each stage.
 func (j *judge) judgeFluctuation(f *function, children []child) {
 	var spreads [childStages]spread // of each stage: that with a verdict, else the last
 	for i := range children {
 		if c := &children[i]; c.stage != spans.TQCompute && !c.open {
 			sp := j.addToWindow(f.Name, c.stage, c.id, c.end-c.start)
-			if !spreads[c.stage].say {
+			if !spreads[c.stage].due {
 				spreads[c.stage] = sp
 			}
 		}
@@ -132,7 +132,7 @@ func (j *judge) judgeFluctuation(f *function, children []child) {
 	j.judgeSpread(f.Name, spans.TQPut, spreads[spans.TQPut])
 }
 
-// addToWindow adds a duration, ns, to the window of a function's stage.
+// addToWindow adds a duration, ns, to the window of a stage of a function, and returns the spread of the window.
 func (j *judge) addToWindow(fn string, st spans.TQStage, id pcommon.SpanID, ns uint64) spread {
 	got, evicted := j.windows.add(windowKey{service: j.at.Service, run: j.at.Run, function: fn, stage: st}, binary.BigEndian.Uint64(id[:]), ns)
 	if evicted {
@@ -141,9 +141,9 @@ func (j *judge) addToWindow(fn string, st spans.TQStage, id pcommon.SpanID, ns u
 	return got
 }
 
-// judgeSpread gives the verdict about fluctuating times of a stage, if the window has asked for one.
+// judgeSpread gives the verdict about fluctuating times of a stage, if due.
 func (j *judge) judgeSpread(fn string, st spans.TQStage, sp spread) {
-	if !sp.say {
+	if !sp.due {
 		return
 	}
 	v := getFluctuating
@@ -154,9 +154,8 @@ func (j *judge) judgeSpread(fn string, st spans.TQStage, sp spread) {
 	v.Say(&j.sheet, &j.saying, sp.cv, j.cfg.Fluctuation.Threshold)
 }
 
-// stageApart judges a stage that came without its function by the window of the function's name: a window also gets stages batched apart from their function.
-// COMPUTE has no window.
-func (j *judge) stageApart(a *apart, c *child) {
+// judgeStageAlone judges a stage that came without its function, by the window of the function's name. COMPUTE has no window.
+func (j *judge) judgeStageAlone(a *apart, c *child) {
 	if a.judged || c.open || c.stage == spans.TQCompute || a.name == "" {
 		return
 	}
@@ -165,9 +164,9 @@ func (j *judge) stageApart(a *apart, c *child) {
 	j.sheet.Put(a.span)
 }
 
-// client judges one client operation. Operations outside functions (sync workers log no function) have a window of their own; operations inside a function are
-// already in the window of its GET or PUT.
-func (j *judge) client(span ptrace.Span) {
+// judgeClient judges one client operation. Operations outside functions (sync workers log no function) have a window of their own; operations inside a function
+// are already in the window of its GET or PUT.
+func (j *judge) judgeClient(span ptrace.Span) {
 	s := &j.stage
 	if s.Judged || s.Incomplete || span.EndTimestamp() < span.StartTimestamp() {
 		return
@@ -181,8 +180,8 @@ func (j *judge) client(span ptrace.Span) {
 	j.sheet.Put(span)
 }
 
-// judgeThroughput gives a verdict on a client operation below the configured throughput, until nearly all are. Where no throughput is recomputed, the
-// log's counts. Operations without a throughput, or with 0, are left out: the log counts tensors only, so a size of 0 is no measurement.
+// judgeThroughput gives a verdict on a client operation below the configured throughput, until nearly all operations are. Without a recomputed throughput, the
+// logged one counts. An unknown throughput, or 0, is ignored: the log counts tensors only, so a size of 0 is no measurement.
 func (j *judge) judgeThroughput(id pcommon.SpanID) {
 	speed := j.stage.Throughput
 	if math.IsNaN(speed) {

@@ -29,6 +29,7 @@ type windows struct {
 	byKey *simplelru.LRU[windowKey, *window]
 }
 
+// newWindows returns no windows yet.
 func newWindows(cfg FluctuationConfig) *windows {
 	return &windows{cfg: cfg, byKey: lru.New[windowKey, *window](lru.Size)}
 }
@@ -39,11 +40,11 @@ type spread struct {
 	cv   float64 // population standard deviation / mean, as PromQL's stddev_over_time / avg_over_time
 	mean float64 // s
 	// say: the spread is a verdict that no span within the last window's length has carried.
-	say bool
+	due bool
 }
 
-// add puts the duration of one span (ns) into the window of the key. A span id still in the window is not added again, so a retried batch changes nothing.
-// evicted: another window was dropped.
+// add adds the duration of a span, ns, to the window of the key, and returns the spread of the window. A span id still in the window is not added again, so a
+// retried batch changes nothing. evicted: another window was dropped.
 func (w *windows) add(key windowKey, span, ns uint64) (s spread, evicted bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -62,7 +63,7 @@ func (w *windows) add(key windowKey, span, ns uint64) (s spread, evicted bool) {
 		win.quiet--
 	case s.n >= w.cfg.MinSamples && s.cv > w.cfg.Threshold:
 		// The spread is about the window, not about this span: one span per window length gets the verdict; on every span, it would bury the rest.
-		s.say = true
+		s.due = true
 		win.quiet = w.cfg.Window - 1
 	}
 	return s, evicted
@@ -78,7 +79,8 @@ type window struct {
 	sqHi, sq  uint64   // sum of the squares, as a number of 128 bits
 }
 
-// add puts a duration into the window of a size, in place of the oldest if full. It returns false for a span still in the window.
+// add adds a duration, ns, to the window, in place of the oldest if the window has size durations. false: the span is still in the window, and nothing was
+// added.
 func (w *window) add(span, ns uint64, size int) bool {
 	if slices.Contains(w.spans, span) {
 		return false
@@ -103,7 +105,7 @@ func (w *window) add(span, ns uint64, size int) bool {
 	return true
 }
 
-// spread computes the coefficient of variation as √(n·Σd² − (Σd)²) / Σd, exact until the last step.
+// spread returns the spread of the durations. The coefficient of variation is √(n·Σd² − (Σd)²) / Σd, computed exactly until the last step.
 func (w *window) spread() spread {
 	n := uint64(len(w.ns))
 	if w.sum == 0 {
