@@ -11,7 +11,7 @@ import (
 // clocksApart is the skew (s) from which the clocks of ranks are aligned: less is the spread of ranks in a step, and of their loggers.
 const clocksApart = 1
 
-// Rank notes the rank of a writer; below 0: unknown.
+// Rank records the rank of a writer; below 0: unknown.
 func (l *Ledger) Rank(writer int32, rank int64) {
 	if rank < 0 {
 		return
@@ -22,10 +22,10 @@ func (l *Ledger) Rank(writer int32, rank int64) {
 	l.rankOf[writer] = rank
 }
 
-// align moves steps, in order of time, to the clock of the lowest rank. All ranks of a job do a step at the same time, but the clocks of their hosts may be
-// minutes apart: the steps of a host that is ahead would look like those of a restart. Ranks that begin with another step than the lowest did not train beside
-// the lowest, and stay as they are.
-func (l *Ledger) align() {
+// alignClocks moves steps, which are in order of time, to the clock of the lowest rank. The ranks of a job do a step at the same time, but the clocks of their
+// hosts may differ by minutes: the steps of a host that is ahead would look like those of a restart. Ranks that begin with another step than the lowest rank
+// did not train beside it, and stay unchanged.
+func (l *Ledger) alignClocks() {
 	by := map[int64][]int{} // indices of the steps of each rank
 	for i := range l.steps {
 		if rank, known := l.rankOf[l.steps[i].Writer]; known && l.steps[i].Number >= 0 && !l.steps[i].Synthetic {
@@ -46,16 +46,17 @@ func (l *Ledger) align() {
 	moved := false
 	for _, rank := range ranks[1:] {
 		if own := by[rank]; l.steps[own[0]].Number == l.steps[lowest[0]].Number {
-			moved = l.move(own, l.ahead(own, ends)) || moved
+			moved = l.moveEarlier(own, l.clockLead(own, ends)) || moved
 		}
 	}
 	if moved {
-		order(l.steps)
+		sortSteps(l.steps)
 	}
 }
 
-// ahead returns how far the clock of a rank with the given steps is ahead of another's, s: the median over the steps that both have, each counted once.
-func (l *Ledger) ahead(own []int, ends map[int64]int64) float64 {
+// clockLead returns how far the clock of a rank is ahead of the lowest rank's, s: the median over the steps that both have, each counted once. own has the
+// indices of the steps of the rank; ends is when the steps of the lowest rank ended, by number; NaN: no common step.
+func (l *Ledger) clockLead(own []int, ends map[int64]int64) float64 {
 	diffs := make([]float64, 0, len(own))
 	seen := make(map[int64]bool, len(own))
 	for _, i := range own {
@@ -68,16 +69,16 @@ func (l *Ledger) ahead(own []int, ends map[int64]int64) float64 {
 	return stat.Among(diffs)
 }
 
-// move makes steps earlier by seconds, if that is more than the spread of ranks.
-func (l *Ledger) move(own []int, seconds float64) bool {
+// moveEarlier moves steps to earlier times by so many seconds, if that exceeds the spread of ranks (clocksApart), and reports whether it did.
+func (l *Ledger) moveEarlier(own []int, seconds float64) bool {
 	if math.Abs(seconds) < clocksApart {
 		return false
 	}
 	by := int64(math.Round(seconds * 1e9))
 	for _, i := range own {
 		s := &l.steps[i]
-		s.Start = instant(s.Start - by)
-		s.End = max(s.Start, instant(s.End-by))
+		s.Start = boundedTime(s.Start - by)
+		s.End = max(s.Start, boundedTime(s.End-by))
 	}
 	return true
 }

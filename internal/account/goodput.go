@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Goodput is Productive by Wall: the time of the steps that counted, none longer than usual for its neighbours. 0..1.
+// Goodput returns Productive / Wall, 0..1: the share of time in steps that counted, none longer than usual for its neighbours.
 func (a *Account) Goodput() float64 {
 	if a.Wall <= 0 {
 		return 0
@@ -42,8 +42,8 @@ func (a *Account) Google() float64 {
 			}
 		}
 	}
-	whole := clock(a.End) - clock(a.Start)
-	productive := g.end(clock(a.End)) - a.saves()
+	whole := microClock(a.End) - microClock(a.Start)
+	productive := g.finish(microClock(a.End)) - a.saveSeconds()
 	leavesOut := g.holes > g.steps/2 // most numbers are not logged
 	// The library reports an error for productive > whole.
 	if leavesOut || productive < 0 || productive > whole {
@@ -52,24 +52,24 @@ func (a *Account) Google() float64 {
 	return productive / whole
 }
 
-// saves returns the s of all checkpoints; a step saved several times, in several attempts, counts with the mean. The sum is in the order of the steps, the same
-// each time to the last bit.
-func (a *Account) saves() (sum float64) {
+// saveSeconds returns the time of all checkpoints, s; a step saved several times, in several attempts, counts with the mean. The sum is in the order of the
+// steps, so that its last bits do not vary.
+func (a *Account) saveSeconds() (sum float64) {
 	type save struct {
 		seconds float64
 		times   int
 	}
-	of := map[int64]save{}
+	saves := map[int64]save{}
 	for _, b := range a.beside {
 		if n := a.Course[b.attempt][b.step].Number; b.saved > 0 {
-			of[n] = save{of[n].seconds + b.saved, of[n].times + 1}
+			saves[n] = save{saves[n].seconds + b.saved, saves[n].times + 1}
 		}
 	}
 	for _, b := range a.beside {
 		n := a.Course[b.attempt][b.step].Number
-		if all, ok := of[n]; ok {
+		if all, ok := saves[n]; ok {
 			sum += all.seconds / float64(all.times)
-			delete(of, n)
+			delete(saves, n)
 		}
 	}
 	return sum
@@ -94,7 +94,7 @@ func (a *Account) CRE() float64 {
 	}
 	for i := 1; i < len(a.Attempts); i++ {
 		at := &a.Attempts[i]
-		saved, ok := a.savedBefore(i)
+		saved, ok := a.lostSince(i)
 		if !ok {
 			return math.NaN()
 		}
@@ -115,10 +115,9 @@ func (a *Account) CRE() float64 {
 	return min(1, max(0, whole-float64(lost+resume)/1e9-a.Seconds[Checkpoint])/whole)
 }
 
-// savedBefore is from when on work was lost as the attempt before the i-th was interrupted, Unix ns: the attempt's last checkpoint, or without one in the log,
-// the end of the step before the resumed one. If no step is before the resumed one: the start of the attempt's first step. false: no checkpoint is logged, and
-// the steps have no numbers.
-func (a *Account) savedBefore(i int) (int64, bool) {
+// lostSince returns from when on work was lost when the attempt before the i-th was interrupted, Unix ns: its last checkpoint; without one in the log, the end
+// of the step before the resumed one; without such a step, the start of its first step. false: no checkpoint is logged, and the steps have no numbers.
+func (a *Account) lostSince(i int) (int64, bool) {
 	at, before := &a.Attempts[i], a.Course[i-1]
 	switch {
 	case at.saved > 0:
@@ -146,8 +145,8 @@ func (a *Account) ETTR() float64 {
 	return max(0, 1-(a.Seconds[StartUp]+a.Seconds[Down]+a.Seconds[Redone]+a.Seconds[Checkpoint])/a.Wall)
 }
 
-// clock returns a time in the form of Google's library: s since 1970, of whole µs. So sums are the same to the last bit.
-func clock(ns int64) float64 { return float64(ns/1e3) / 1e6 }
+// microClock returns a time in the form of Google's library: s since 1970, in whole µs, so that sums are equal to the last bit.
+func microClock(ns int64) float64 { return float64(ns/1e3) / 1e6 }
 
 const (
 	mostStarts = 1 << 20 // steps for Google's goodput
@@ -179,12 +178,12 @@ func (g *google) add(s *Step, evaluated float64) bool {
 	}
 	each := (s.End - s.Start) / int64(s.Steps)
 	for i := range int64(s.Steps) {
-		one := start{number: s.Number - int64(s.Steps) + 1 + i, at: clock(s.Start + i*each)}
+		one := start{number: s.Number - int64(s.Steps) + 1 + i, at: microClock(s.Start + i*each)}
 		if one.number == s.Number {
 			one.evaluated = evaluated
 		}
-		if len(g.starts) > 0 && one.number <= g.most && g.has(one.number) { // resumed here
-			g.close(one.number)
+		if len(g.starts) > 0 && one.number <= g.most && g.hasNumber(one.number) { // resumed here
+			g.closeSteps(one.number)
 		}
 		n := len(g.starts)
 		if n == 0 {
@@ -199,8 +198,8 @@ func (g *google) add(s *Step, evaluated float64) bool {
 	return len(g.runs) <= mostRuns
 }
 
-// has reports whether a number is among starts.
-func (g *google) has(number int64) bool {
+// hasNumber reports whether a number is among g.starts.
+func (g *google) hasNumber(number int64) bool {
 	for k, from := range g.runs {
 		to := len(g.starts)
 		if k+1 < len(g.runs) {
@@ -213,9 +212,9 @@ func (g *google) has(number int64) bool {
 	return false
 }
 
-// close adds to productive the time of the steps before number back, where the training resumed, and empties starts. A step lasts until the next one starts,
-// less evaluations. The first step counts no longer than the mean of the others: the library takes the rest for start-up.
-func (g *google) close(back int64) {
+// closeSteps adds to g.productive the time of the steps before the number back, where the training resumed, and empties g.starts. A step lasts until the next
+// one starts, less evaluations. The first step counts no longer than the mean of the others: the library takes the rest for start-up.
+func (g *google) closeSteps(back int64) {
 	total, first, others, counted := 0.0, 0.0, 0, 0 // s of all steps, s of the first, number of the others and of all
 	least := g.starts[0].number                     // the number of the first step
 	for _, from := range g.runs {
@@ -227,7 +226,7 @@ func (g *google) close(back int64) {
 		if is.number > back { // done again later
 			continue
 		}
-		if is.number-1 != was.number { // not all numbers are logged: how long was took is unknown
+		if is.number-1 != was.number { // not all numbers are logged: the duration of was is unknown
 			g.holes++
 			continue
 		}
@@ -250,10 +249,10 @@ func (g *google) close(back int64) {
 	g.starts, g.runs = g.starts[:0], g.runs[:0]
 }
 
-// end counts the rest, and the last step until the end of the job, at (s since 1970). It returns the s that counted.
-func (g *google) end(at float64) float64 {
+// finish counts the remaining steps, and the last step until the end of the job, at (s since 1970). It returns the productive time, s.
+func (g *google) finish(at float64) float64 {
 	i := slices.IndexFunc(g.starts, func(s start) bool { return s.number == g.most })
 	last := g.starts[i].at
-	g.close(g.most)
+	g.closeSteps(g.most)
 	return g.productive + (at - last)
 }

@@ -26,7 +26,7 @@ const (
 
 var stateNames = [States]string{"start_up", "step", "checkpoint", "evaluation", "redone", "down", "stalled", "unexplained", "after_end"}
 
-// String returns the state's name in metrics and the JSON report.
+// String returns the name of the state in metrics and the JSON report.
 func (s State) String() string { return stateNames[s] }
 
 // Step is a record of one step, or of several together.
@@ -86,10 +86,10 @@ const (
 	longest = 1e8     // s, of a pause: 3 years
 )
 
-// instant returns a time within bounds.
-func instant(ns int64) int64 { return min(max(ns, 0), latest) }
+// boundedTime returns a time within 0 and latest, ns.
+func boundedTime(ns int64) int64 { return min(max(ns, 0), latest) }
 
-// nanoseconds converts seconds, negative ones to 0.
+// nanoseconds converts s to ns; negative or NaN: 0; at most twice longest.
 func nanoseconds(seconds float64) int64 {
 	if !(seconds > 0) {
 		return 0
@@ -97,8 +97,8 @@ func nanoseconds(seconds float64) int64 {
 	return int64(math.Round(min(seconds, 2*longest) * 1e9))
 }
 
-// lengthen adds seconds to a pause.
-func lengthen(was float32, seconds float64) float32 {
+// addSeconds returns was plus seconds, at most longest; negative seconds or NaN are ignored.
+func addSeconds(was float32, seconds float64) float32 {
 	if !(seconds > 0) {
 		return was
 	}
@@ -123,15 +123,15 @@ type Ledger struct {
 // Ref refers to a step of a ledger, until the next merge, which moves steps.
 type Ref struct{ merges, index int32 }
 
-// Add adds a step and returns a reference to it. Values beyond their bounds, such as times of no clock or negative durations, are brought within.
+// Add adds a step and returns a reference to it. Values outside of their bounds, such as times of no clock or negative durations, are set to the nearest bound.
 func (l *Ledger) Add(s Step) Ref {
 	s.Steps, s.Number, s.Ranks = max(1, s.Steps), min(max(s.Number, -1), latest), max(0, s.Ranks)
-	s.Start = instant(s.Start)
-	s.End = max(s.Start, instant(s.End))
+	s.Start = boundedTime(s.Start)
+	s.End = max(s.Start, boundedTime(s.End))
 	for _, of := range [...]*float32{&s.Checkpoint, &s.Evaluation, &s.CheckpointBehind, &s.EvaluationBehind, &s.Others} {
-		*of = lengthen(0, float64(*of))
+		*of = addSeconds(0, float64(*of))
 	}
-	// append makes a list of 256 and more longer by a quarter, and so copies each step four times: this list doubles, as long as that is at most 1<<16 more.
+	// append alone grows a list of 256 and more by a quarter, and so copies each step four times. This list doubles, by at most 1<<16 steps.
 	if len(l.steps) == cap(l.steps) {
 		l.steps = slices.Grow(l.steps, min(max(len(l.steps), 64), 1<<16))
 	}
@@ -142,7 +142,7 @@ func (l *Ledger) Add(s Step) Ref {
 // Steps returns the steps in their stored order, owned by the ledger. The first same of them are unchanged since Stored.
 func (l *Ledger) Steps() (steps []Step, same int) { return l.steps, l.same }
 
-// Stored notes that the first n steps are stored.
+// Stored records that the first n steps are stored.
 func (l *Ledger) Stored(n int) { l.same = min(n, len(l.steps)) }
 
 // Pauses calls f with the arguments of each call of Pause.
@@ -155,16 +155,17 @@ func (l *Ledger) Pauses(f func(of State, start, end int64)) {
 // Len returns the number of records.
 func (l *Ledger) Len() int { return len(l.steps) }
 
-// Merge frees a quarter of the records or more, for room, in the order of least loss, as far as needed: records of one step by several writers become one
-// record, every second record of a log joins the one before, only the writer with most steps stays, and records join that do not follow closely (the time
-// between two is then in the step). If too few join, the second half is dropped. References from before become void. The result says whether the number of
-// records decreased.
+// Merge frees at least a quarter of the records, with as little loss as needed, in this order: records of one step by several writers become one record; every
+// second record of a log joins the one before; only the writer with most steps stays; records join that do not follow closely (the time between two is then in
+// the step). If too few join, the second half is dropped. References from before are invalid.
+//
+// It reports whether the number of records decreased.
 func (l *Ledger) Merge() bool {
 	before := len(l.steps)
 	enough := before * 3 / 4
-	order(l.steps)
-	l.unite()
-	for _, shorten := range [...]func(){func() { l.pair(true) }, l.one, func() { l.pair(false) }} {
+	sortSteps(l.steps)
+	l.uniteWriters()
+	for _, shorten := range [...]func(){func() { l.joinPairs(true) }, l.keepOneWriter, func() { l.joinPairs(false) }} {
 		if len(l.steps) > enough {
 			shorten()
 		}
@@ -186,9 +187,9 @@ type log struct {
 // mostCovered bounds the steps of a record known to be in other records too.
 const mostCovered = 1 << 6
 
-// unite merges the records of one step by several writers of a log at the same time, in steps sorted by time: the first stays, with the longest
-// pauses behind the step among all.
-func (l *Ledger) unite() {
+// uniteWriters merges the records of one step by several writers of a log at the same time, in steps sorted by time. The first record stays, with the longest
+// pauses after the step.
+func (l *Ledger) uniteWriters() {
 	if !slices.ContainsFunc(l.steps, func(s Step) bool { return s.Writer != l.steps[0].Writer }) {
 		return
 	}
@@ -220,8 +221,8 @@ func (l *Ledger) unite() {
 	l.steps = kept
 }
 
-// one keeps the writer with most steps, of equals the first to reach the number.
-func (l *Ledger) one() {
+// keepOneWriter drops the steps of every writer but the one with most steps; of equals the first to reach the number stays.
+func (l *Ledger) keepOneWriter() {
 	steps := map[int32]int64{}
 	best := l.steps[0].Writer
 	for i := range l.steps {
@@ -234,9 +235,9 @@ func (l *Ledger) one() {
 	l.steps = slices.DeleteFunc(l.steps, func(s Step) bool { return s.Writer != best })
 }
 
-// pair joins every second step to the one before of its log, for room (Merge). closely: only if the second directly follows the first, whoever wrote them.
-// Otherwise the two are neighbours among the records of their writer, and any time and steps between them become part of the joined record.
-func (l *Ledger) pair(closely bool) {
+// joinPairs joins every second step to the one before in its log. closely: only if the second directly follows the first, whoever wrote them. Otherwise the two
+// are neighbours among the records of their writer, and any time and steps between them become part of the joined record.
+func (l *Ledger) joinPairs(closely bool) {
 	type who struct {
 		log
 		writer int32
@@ -248,14 +249,14 @@ func (l *Ledger) pair(closely bool) {
 		if !closely {
 			of.writer = s.Writer
 		}
-		if i, ok := waits[of]; ok && kept[i].joins(&s, closely) {
+		if i, ok := waits[of]; ok && kept[i].canJoin(&s, closely) {
 			o := &kept[i]
 			o.MoveBehind()
 			s.MoveBehind()
 			// The time behind the first step lies within the joined record.
-			o.Checkpoint = lengthen(o.Checkpoint, float64(o.CheckpointBehind+s.Checkpoint))
-			o.Evaluation = lengthen(o.Evaluation, float64(o.EvaluationBehind+s.Evaluation))
-			o.Others = lengthen(o.Others, float64(s.Others))
+			o.Checkpoint = addSeconds(o.Checkpoint, float64(o.CheckpointBehind+s.Checkpoint))
+			o.Evaluation = addSeconds(o.Evaluation, float64(o.EvaluationBehind+s.Evaluation))
+			o.Others = addSeconds(o.Others, float64(s.Others))
 			o.End, o.Number, o.Steps = s.End, s.Number, o.Steps+s.Steps
 			o.CheckpointBehind, o.EvaluationBehind, o.Evaluated = s.CheckpointBehind, s.EvaluationBehind, s.Evaluated
 			delete(waits, of)
@@ -267,9 +268,9 @@ func (l *Ledger) pair(closely bool) {
 	l.steps = kept
 }
 
-// joins reports whether the next step n may join s: of the same log and attempt, and later in number and time. closely: n is the next number, within a second,
-// and no pause is between the two.
-func (s *Step) joins(n *Step, closely bool) bool {
+// canJoin reports whether the next step n may join s: of the same log and attempt, and later in number and time. closely: n also has the next number, starts
+// within a second, and no pause is between the two.
+func (s *Step) canJoin(n *Step, closely bool) bool {
 	sameLog := n.Source == s.Source && n.Synthetic == s.Synthetic
 	goesBack := n.End < s.End || n.Number >= 0 && n.Number <= s.Number
 	tooMany := s.Steps > math.MaxInt32-n.Steps
@@ -282,9 +283,9 @@ func (s *Step) joins(n *Step, closely bool) bool {
 	return !closely || follows && noPause
 }
 
-// Part adds a checkpoint, an evaluation or (InStep) any other part of the given seconds to a step: within the step, or behind. After a merge the reference is
-// void, and the seconds are lost.
-func (l *Ledger) Part(step Ref, of State, seconds float64, behind bool) {
+// Part adds a checkpoint, an evaluation or (InStep) any other part of so many seconds to a step: within the step, or behind: between the step and the next. If
+// the reference is invalid after a merge, the seconds are lost.
+func (l *Ledger) Part(step Ref, state State, seconds float64, behind bool) {
 	if step.merges != l.merges || !(seconds > 0) {
 		return
 	}
@@ -292,19 +293,19 @@ func (l *Ledger) Part(step Ref, of State, seconds float64, behind bool) {
 	s := &l.steps[step.index]
 	to := &s.Checkpoint
 	switch {
-	case of == Checkpoint && behind:
+	case state == Checkpoint && behind:
 		to = &s.CheckpointBehind
-	case of == Evaluation && behind:
+	case state == Evaluation && behind:
 		to = &s.EvaluationBehind
-	case of == Evaluation:
+	case state == Evaluation:
 		to = &s.Evaluation
-	case of == InStep:
+	case state == InStep:
 		to = &s.Others
 	}
-	*to = lengthen(*to, seconds)
+	*to = addSeconds(*to, seconds)
 }
 
-// Evaluated notes that the log has the result of an evaluation after a step.
+// Evaluated records that the log has the result of an evaluation after a step.
 func (l *Ledger) Evaluated(step Ref) {
 	if step.merges == l.merges {
 		l.same = min(l.same, int(step.index))
@@ -312,39 +313,40 @@ func (l *Ledger) Evaluated(step Ref) {
 	}
 }
 
-// Pause adds a checkpoint or an evaluation with a logged time.
-func (l *Ledger) Pause(of State, start, end int64) {
-	start, end = instant(start), instant(end)
+// Pause adds a checkpoint or an evaluation (state) with a logged start and end, ns.
+func (l *Ledger) Pause(state State, start, end int64) {
+	start, end = boundedTime(start), boundedTime(end)
 	if end > start && len(l.pauses) < mostPauses {
-		l.pauses = append(l.pauses, pause{start, end, of})
+		l.pauses = append(l.pauses, pause{start, end, state})
 	}
 }
 
 // edge is the first or the last line of a log: its clock, ns since 1970, and how far it is from the log's first or last step, ns; below 0: not known.
 type edge struct{ at, apart int64 }
 
-// Seen notes the clock of a line, ns since 1970: the wall clock of the run includes the line.
+// Seen records the clock of a line, ns since 1970: the wall clock of the run includes the line.
 func (l *Ledger) Seen(ns int64) {
 	l.Began(ns, -1)
 	l.Over(ns, -1)
 }
 
-// Began notes the clock of a log's first line, ns since 1970, and how long before the log's first record it stands, ns; below 0: not known. The wall clock of
-// the run includes the line.
+// Began records the clock of the first line of a log, ns since 1970, and how long before the first record of the log the line is, ns; below 0: unknown. The
+// wall clock of the run includes the line.
 func (l *Ledger) Began(at, before int64) { l.firsts = appendEdge(l.firsts, at, before) }
 
-// Over notes likewise the clock of a log's last line, and how long after the log's last record it stands.
+// Over records the clock of the last line of a log, ns since 1970, and how long after the last record of the log the line is, ns; below 0: unknown.
 func (l *Ledger) Over(at, after int64) { l.lasts = appendEdge(l.lasts, at, after) }
 
+// appendEdge appends an edge; nothing for a time of 0, or beyond mostNoted.
 func appendEdge(all []edge, at, apart int64) []edge {
-	if at = instant(at); at == 0 || len(all) >= mostNoted {
+	if at = boundedTime(at); at == 0 || len(all) >= mostNoted {
 		return all
 	}
 	return append(all, edge{at, apart})
 }
 
-// first returns the run's first line by the clock of the leading log, whose first step starts at start (ns since 1970); 0: none. The clock of another host may
-// be behind by more than that host's log is long before its steps.
+// first returns the first line of the run by the clock of the leading log, whose first step starts at start (ns since 1970); 0: none. The clock of another host
+// may be wrong, so how long its log is before its steps limits the result.
 func (l *Ledger) first(start int64) (first int64) {
 	for _, e := range l.firsts {
 		at := e.at
@@ -358,7 +360,7 @@ func (l *Ledger) first(start int64) (first int64) {
 	return first
 }
 
-// last is likewise the run's last line; the last step ends at end.
+// last returns the last line of the run by the clock of the leading log, whose last step ends at end (ns since 1970), limited as in first; 0: none.
 func (l *Ledger) last(end int64) (last int64) {
 	for _, e := range l.lasts {
 		at := e.at
@@ -373,7 +375,7 @@ func (l *Ledger) last(end int64) (last int64) {
 // mostNoted bounds the notes beside the steps.
 const mostNoted = 1 << 17
 
-// Slow notes the excess of a slow step over its usual time, s, by the step's start: a join of several logs knows more than the durations of steps.
+// Slow records the excess of a slow step over its usual time, s, by the start of the step: a join of several logs knows more than the durations of steps.
 func (l *Ledger) Slow(start int64, excess float64) {
 	if l.excess == nil {
 		l.excess = map[int64]float64{}
@@ -383,7 +385,7 @@ func (l *Ledger) Slow(start int64, excess float64) {
 	}
 }
 
-// Known calls slow with the arguments of each call of Slow, and had with those of each call of Had that is kept.
+// Known calls slow with the arguments of each call of Slow, and had with those of each recorded call of Had.
 func (l *Ledger) Known(slow func(start int64, excess float64), had func(n, start int64)) {
 	for _, start := range slices.Sorted(maps.Keys(l.excess)) {
 		slow(start, l.excess[start])
@@ -399,23 +401,23 @@ type ranks struct {
 	n    int64
 }
 
-// Had notes the number of ranks of the job in the step that began at start: communicators know more than the training log, which has the number once.
+// Had records the number of ranks of the job in the step that began at start, ns: communicators know more than the training log, which has the number once.
 func (l *Ledger) Had(n, start int64) {
-	// Kept are a change, and a step before the last change: another number may have been between.
+	// Only changes are kept, and steps before the last change, since another number may have been in between.
 	if k := len(l.ranks); n > 0 && k < mostNoted && (k == 0 || l.ranks[k-1].n != n || start < l.ranks[k-1].from) {
-		l.ranks = append(l.ranks, ranks{instant(start), n})
+		l.ranks = append(l.ranks, ranks{boundedTime(start), n})
 	}
 }
 
-// Begins notes the start of a process of the training, ns since 1970: until the first step the process is starting up.
-func (l *Ledger) Begins(ns int64) { l.begins = append(l.begins, instant(ns)) }
+// Begins records the start of a process of the training, ns since 1970: until its first step the process is starting up.
+func (l *Ledger) Begins(ns int64) { l.begins = append(l.begins, boundedTime(ns)) }
 
-// Ended notes when the scheduler or the launcher ended the job, ns since 1970: steps that follow a pause behind the end belong to a new attempt.
-func (l *Ledger) Ended(ns int64) { l.ends = append(l.ends, instant(ns)) }
+// Ended records when the scheduler or the launcher ended the job, ns since 1970: steps that follow after a pause belong to a new attempt.
+func (l *Ledger) Ended(ns int64) { l.ends = append(l.ends, boundedTime(ns)) }
 
-// spread moves the steps of writers whose stamps are whole seconds behind one another, as far as a second allows: the stamp of an end is anywhere within. Steps
-// of less than a second would overlap otherwise, and leave gaps.
-func spread(steps []Step) {
+// spreadWithinSecond moves the steps of writers whose stamps are whole seconds so that they follow one another, by less than a second: the true end is anywhere
+// within the second of the stamp. Otherwise steps of less than a second would overlap, and leave gaps.
+func spreadWithinSecond(steps []Step) {
 	fine := map[int32]bool{}
 	for i := range steps {
 		if s := &steps[i]; s.End%1e9 != 0 {
@@ -442,9 +444,9 @@ func spread(steps []Step) {
 	}
 }
 
-// order sorts steps by their start. Of steps with the same start those of unknown length come first, then the longest; the rest of the order only makes the
+// sortSteps sorts steps by their start. Of steps with the same start, those of unknown length come first, then the longest; the other criteria only make the
 // result the same for any order of reading.
-func order(steps []Step) {
+func sortSteps(steps []Step) {
 	by := func(a, b Step) int {
 		if a.Start == b.Start && (a.Start == a.End) != (b.Start == b.End) { // one has an unknown length, and comes first: the step ends as the next begins
 			return cmp.Compare(a.End, b.End)
@@ -457,8 +459,8 @@ func order(steps []Step) {
 	}
 }
 
-// sort sorts everything but the steps by time.
-func (l *Ledger) sort() {
+// sortNotes sorts everything but the steps by time.
+func (l *Ledger) sortNotes() {
 	slices.Sort(l.begins)
 	slices.Sort(l.ends)
 	slices.SortStableFunc(l.ranks, func(a, b ranks) int { return cmp.Compare(a.from, b.from) })

@@ -17,7 +17,7 @@ import (
 type scale struct {
 	tens int8  // the value times 10^tens
 	two  uint8 // the value through 2^two
-	size bool  // the log printed whole bytes in this unit, with a few decimals: see through
+	size bool  // the log printed whole bytes in this unit, with a few decimals: see divide
 }
 
 var (
@@ -31,7 +31,7 @@ var (
 	gibi    = scale{two: 30}
 )
 
-// appendFloat writes a number in the unit of s: the shortest text that reads back equal. A number that is not finite is written as pandas reads it.
+// appendFloat appends a number in the unit of s: the shortest text that reads back equal. Numbers that are not finite are written as pandas reads them.
 func appendFloat(dst []byte, x float64, s scale) []byte {
 	switch {
 	case math.IsNaN(x):
@@ -42,7 +42,7 @@ func appendFloat(dst []byte, x float64, s scale) []byte {
 		return append(dst, "-inf"...)
 	}
 	if s.two > 0 {
-		x = through(x, s)
+		x = divide(x, s)
 	}
 	if s.tens == 0 && x == math.Trunc(x) && math.Abs(x) < 1<<53 {
 		return strconv.AppendInt(dst, int64(x), 10)
@@ -51,9 +51,9 @@ func appendFloat(dst []byte, x float64, s scale) []byte {
 	return appendShifted(dst, strconv.AppendFloat(buf[:0], x, 'e', -1, 64), int(s.tens))
 }
 
-// through divides by a power of two. A size that a log has printed with few decimals, such as 1.21 KB, comes out as printed: the receiver has rounded to whole
-// bytes, so the shortest decimal that rounds to the same bytes is taken.
-func through(x float64, s scale) float64 {
+// divide returns x divided by the power of two of s. For a size that a log printed with few decimals, such as 1.21 KB, the receiver has rounded to whole bytes,
+// so the shortest decimal that rounds to the same bytes is returned: the printed number.
+func divide(x float64, s scale) float64 {
 	whole := math.Ldexp(x, -int(s.two))
 	if s.size && x == math.Trunc(x) {
 		for digits := range 5 {
@@ -66,7 +66,7 @@ func through(x float64, s scale) float64 {
 	return whole
 }
 
-// appendInt writes a whole number in the unit of s, without rounding.
+// appendInt appends a whole number in the unit of s, without rounding.
 func appendInt(dst []byte, n int64, s scale) []byte {
 	if s == asIs {
 		return strconv.AppendInt(dst, n, 10)
@@ -78,8 +78,8 @@ func appendInt(dst []byte, n int64, s scale) []byte {
 	return appendShifted(dst, strconv.AppendInt(buf[:0], n, 10), int(s.tens))
 }
 
-// appendShifted writes a decimal number, of the form -d.ddde±dd or -ddd, times a power of ten. Its digits stay, the point moves; numbers from 1e21 on
-// and below 1e-6 have an exponent, as in JavaScript.
+// appendShifted appends a decimal number, given in the form -d.ddde±dd or -ddd, times 10^tens. The digits stay, and the point moves; numbers from 1e21 on and
+// below 1e-6 get an exponent, as in JavaScript.
 func appendShifted(dst, number []byte, tens int) []byte {
 	if number[0] == '-' {
 		dst, number = append(dst, '-'), number[1:]
@@ -98,13 +98,13 @@ func appendShifted(dst, number []byte, tens int) []byte {
 			d = append(d, c)
 			continue
 		}
-		break // behind the exponent
+		break // the exponent is the end
 	}
 	if point < 0 {
 		point = len(d)
 	}
 	point += tens
-	// Without zeros in front and behind.
+	// Drop leading and trailing zeros.
 	for len(d) > 1 && d[0] == '0' {
 		d = d[1:]
 		point--
@@ -138,27 +138,27 @@ func appendShifted(dst, number []byte, tens int) []byte {
 }
 
 // A row of a table in the making is its cells, each with cellEnd behind. A text begins with textMark; a cell without is a number, a time or an id. Both bytes
-// are control characters that texts do not have (seen).
+// are control characters that texts do not have (showable).
 const (
 	cellEnd  = 0
 	textMark = 1
 )
 
-// appendText writes a text as a cell.
+// appendText appends a text as a cell; an empty text is an empty cell.
 func appendText(dst []byte, s string) []byte {
 	if s == "" {
 		return dst
 	}
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c >= 0x7f {
-			s = strings.Map(seen, s)
+			s = strings.Map(showable, s)
 			break
 		}
 	}
 	return append(append(dst, textMark), s...)
 }
 
-// appendCSV writes a cell by RFC 4180, and a text as no formula for any program: formulas begin with = + - @ or a tab.
+// appendCSV appends a cell by RFC 4180. A text that a spreadsheet would take for a formula (it begins with = + - @ or a tab) gets an apostrophe in front.
 func appendCSV(dst, cell []byte) []byte {
 	if len(cell) == 0 || cell[0] != textMark {
 		return append(dst, cell...)
@@ -186,16 +186,15 @@ func appendCSV(dst, cell []byte) []byte {
 
 var formulas = []byte("=+-@\t")
 
-// seen replaces characters that a terminal or spreadsheet would obey instead of show. A text may have several lines, and tabs. Invalid UTF-8 comes as a
-// RuneError.
-func seen(r rune) rune {
+// showable replaces characters that a terminal or spreadsheet would interpret instead of show. Newlines and tabs stay. Invalid UTF-8 comes as a RuneError.
+func showable(r rune) rune {
 	if spans.Hidden(r) && r != '\n' && r != '\t' {
 		return utf8.RuneError
 	}
 	return r
 }
 
-// appendValue writes the value of an attribute: numbers in the unit of s, a list as a text with spaces between.
+// appendValue appends the value of an attribute: a number in the unit of s, a list as a text separated by spaces.
 func appendValue(dst []byte, v pcommon.Value, s scale) []byte {
 	switch v.Type() {
 	case pcommon.ValueTypeInt:
@@ -217,7 +216,7 @@ func appendValue(dst []byte, v pcommon.Value, s scale) []byte {
 	return dst
 }
 
-// appendNumber writes a value of a column of numbers. Spans have a NaN or infinite loss as a text.
+// appendNumber appends the value of a column of numbers. Spans have a NaN or infinite loss as a text.
 func appendNumber(dst []byte, v pcommon.Value, s scale) []byte {
 	if v.Type() != pcommon.ValueTypeStr {
 		return appendValue(dst, v, s)

@@ -58,25 +58,26 @@ type Tables struct {
 	scratch sync.Pool
 
 	mu    sync.Mutex
-	roots map[pcommon.SpanID]*inherited // the last collectives, for the rows of their ranks
-	known []pcommon.SpanID              // of roots, as a ring
-	next  int                           // the place in known of the next, where the oldest stands
+	roots map[pcommon.SpanID]*collectiveValues // the last collectives, for the rows of their ranks
+	known []pcommon.SpanID                     // of roots, as a ring
+	next  int                                  // the place in known of the next, where the oldest stands
 }
 
-// New makes empty tables. temp is the directory of temporary files; only: the wanted tables, all if empty.
+// New returns empty tables. temp is the directory for temporary files; name returns the name of a log for its path; only has the names of the wanted tables,
+// empty: all.
 func New(temp string, name func(path string) string, only ...string) *Tables {
 	t := &Tables{name: name, rows: make(map[*table]*rows.Sorted)}
 	t.scratch.New = func() any { return new(scratch) }
-	for _, of := range tables {
-		if len(only) == 0 || slices.Contains(only, of.name) {
-			t.rows[of] = rows.New(temp)
+	for _, table := range tables {
+		if len(only) == 0 || slices.Contains(only, table.name) {
+			t.rows[table] = rows.New(temp)
 		}
 	}
 	if t.rows[runs] != nil || t.rows[lateness] != nil {
 		t.jobs = digest.New()
 	}
 	if t.rows[ranks] != nil {
-		t.roots, t.known = make(map[pcommon.SpanID]*inherited), make([]pcommon.SpanID, knownRoots)
+		t.roots, t.known = make(map[pcommon.SpanID]*collectiveValues), make([]pcommon.SpanID, knownRoots)
 	}
 	return t
 }
@@ -100,17 +101,17 @@ var (
 	lateness  = tableNamed("lateness")
 )
 
-// tableNamed returns the table of a name, which must exist.
+// tableNamed returns the table with a name, which must exist.
 func tableNamed(name string) *table {
 	return tables[slices.IndexFunc(tables, func(t *table) bool { return t.name == name })]
 }
 
-// Traces adds the rows of the spans of a message. The collectives of the message are remembered first, because the rows of their ranks need them.
+// Traces adds the rows for the spans of a message. The collectives of the message are remembered first, because the rows of their ranks need them.
 func (t *Tables) Traces(td ptrace.Traces) {
 	r := t.scratch.Get().(*scratch)
 	defer t.scratch.Put(r)
 	r.name = t.name
-	t.collectives(td)
+	t.rememberCollectives(td)
 	if t.jobs != nil {
 		t.jobs.Batch(td)
 	}
@@ -122,15 +123,15 @@ func (t *Tables) Traces(td ptrace.Traces) {
 			for _, s := range ss.Spans().All() {
 				r.at.Next(s)
 				r.span = s
-				t.span(r, rs.Resource().Attributes())
+				t.addSpan(r, rs.Resource().Attributes())
 			}
 		}
 	}
 	r.row = row{slots: r.slots} // keep the memory, not the message
 }
 
-// span adds the rows of a span, r.span: to the tables of its kind, and rows per statistic of a summary, per cause of a breakdown, and per verdict.
-func (t *Tables) span(r *scratch, resource pcommon.Map) {
+// addSpan adds the rows for a span, r.span: to the tables of its kind, and a row per statistic of a summary, per cause of a breakdown, and per verdict.
+func (t *Tables) addSpan(r *scratch, resource pcommon.Map) {
 	kind := view.KindOf(r.span)
 	r.root = nil
 	switch kind {
@@ -139,29 +140,29 @@ func (t *Tables) span(r *scratch, resource pcommon.Map) {
 	case view.KindStep:
 		t.facts.step(r.res.Run, r.span.Attributes())
 	case view.KindSummary, view.KindRPCSummary:
-		t.summary(r, resource)
+		t.addSummary(r, resource)
 	}
 	for _, of := range byKind[kind] {
 		if t.rows[of] != nil && (of.only == nil || of.only(r.span)) {
-			t.add(of, r, resource, r.begins())
+			t.addRow(of, r, resource, r.begins())
 		}
 	}
 	if kind == view.KindBreakdown && t.rows[causes] != nil {
 		for c := range view.Causes(r.span) {
 			r.cause = c
-			t.add(causes, r, resource, r.span.StartTimestamp())
+			t.addRow(causes, r, resource, r.span.StartTimestamp())
 		}
 	}
 	if t.rows[verdicts] != nil && r.span.Events().Len() > 0 {
 		for v := range view.Verdicts(r.span) {
 			r.verdict = v
-			t.add(verdicts, r, resource, r.span.StartTimestamp())
+			t.addRow(verdicts, r, resource, r.span.StartTimestamp())
 		}
 	}
 }
 
-// summary adds a row per statistic of a log's own summary: its attributes, but for those about the record itself, such as its place.
-func (t *Tables) summary(r *scratch, resource pcommon.Map) {
+// addSummary adds a row per statistic of a log's own summary: its attributes, without those about the record itself, such as its place.
+func (t *Tables) addSummary(r *scratch, resource pcommon.Map) {
 	if t.rows[summaries] == nil {
 		return
 	}
@@ -171,12 +172,13 @@ func (t *Tables) summary(r *scratch, resource pcommon.Map) {
 			continue
 		}
 		r.statistic, r.value = strings.TrimPrefix(name, spans.AttrZMQFinalPrefix), v
-		t.add(summaries, r, resource, r.span.StartTimestamp())
+		t.addRow(summaries, r, resource, r.span.StartTimestamp())
 	}
 }
 
-// collectives remembers the collectives of a message, ahead of the rows of their ranks: a rank's resource may come before the resource of the collective.
-func (t *Tables) collectives(td ptrace.Traces) {
+// rememberCollectives remembers the collectives of a message before the rows of their ranks are made: the resource of a rank may come before the resource of
+// the collective.
+func (t *Tables) rememberCollectives(td ptrace.Traces) {
 	if t.rows[ranks] == nil {
 		return
 	}
@@ -191,12 +193,12 @@ func (t *Tables) collectives(td ptrace.Traces) {
 	}
 }
 
-// remember keeps a collective's values for the rows of its ranks, in place of those of the oldest collective. A collective that comes again is as new: only its
-// last place is of its values. Texts are copied: they are parts of the message.
+// remember keeps the values of a collective for the rows of its ranks, in place of the oldest collective. A collective that comes again takes a new place, and
+// the old place no longer counts. Texts are copied, because they are parts of the message.
 func (t *Tables) remember(s ptrace.Span) {
 	var c view.Collective
 	c.Read(s)
-	root := &inherited{
+	root := &collectiveValues{
 		operation: strings.Clone(c.Operation), algorithm: strings.Clone(c.Algorithm), comm: strings.Clone(c.CommID), sequence: c.Sequence, size: c.MessageSize,
 	}
 	_, root.errors = s.Attributes().Get(spans.AttrNCCLErrors)
@@ -211,14 +213,14 @@ func (t *Tables) remember(s ptrace.Span) {
 	t.roots[s.SpanID()] = root
 }
 
-// rootOf returns what is remembered of the collective of a rank's span; nil: nothing.
-func (t *Tables) rootOf(s ptrace.Span) *inherited {
+// rootOf returns the remembered values of the collective that a span of a rank belongs to; nil: none.
+func (t *Tables) rootOf(s ptrace.Span) *collectiveValues {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.roots[s.ParentSpanID()]
 }
 
-// Metrics adds a row per point, but none of estimates (learned).
+// Metrics adds a row per point, except for estimates (isEstimate).
 func (t *Tables) Metrics(md pmetric.Metrics) {
 	if t.rows[metrics] == nil {
 		return
@@ -229,13 +231,13 @@ func (t *Tables) Metrics(md pmetric.Metrics) {
 		r.res.Read(rm.Resource().Attributes())
 		for _, sm := range rm.ScopeMetrics().All() {
 			for _, m := range sm.Metrics().All() {
-				if learned(m.Name()) {
+				if isEstimate(m.Name()) {
 					continue
 				}
 				r.metric = m
 				for _, p := range spans.Points(m).All() {
 					r.point = p
-					t.add(metrics, r, rm.Resource().Attributes(), p.Timestamp())
+					t.addRow(metrics, r, rm.Resource().Attributes(), p.Timestamp())
 				}
 			}
 		}
@@ -243,9 +245,9 @@ func (t *Tables) Metrics(md pmetric.Metrics) {
 	r.row = row{slots: r.slots}
 }
 
-// learned reports whether a metric is an estimate that the nccl receiver makes anew with each batch. How many points it has depends on the reading, and the
-// same logs must make the same table. The estimate for a record stands in the row of the rank.
-func learned(name string) bool {
+// isEstimate reports whether a metric is an estimate that the nccl receiver makes anew with each batch. The number of its points depends on how logs are read,
+// but the same logs must make the same table. The estimate for a record is in the row of the rank.
+func isEstimate(name string) bool {
 	switch name {
 	case spans.MetricNCCLClockOffset, spans.MetricNCCLClockUncertainty, spans.MetricNCCLLinkBandwidth, spans.MetricNCCLLinkIO, spans.MetricNCCLNodeIO,
 		spans.MetricNCCLRankScore:
@@ -254,9 +256,9 @@ func learned(name string) bool {
 	return false
 }
 
-// add adds a row to a table: a cell per column, from the attributes of r.span, else of its resource, or by the column's function. at is the time by which rows
-// are in order.
-func (t *Tables) add(of *table, r *scratch, resource pcommon.Map, at pcommon.Timestamp) {
+// addRow adds a row to a table: a cell per column, from the attributes of r.span, else of its resource, or by the function of the column. at is the time by
+// which rows are ordered.
+func (t *Tables) addRow(of *table, r *scratch, resource pcommon.Map, at pcommon.Timestamp) {
 	r.slots = append(r.slots[:0], make([]pcommon.Value, len(of.columns))...)
 	var others map[string]any // attributes of the span for the column of fields
 	if r.span != (ptrace.Span{}) && len(of.of) > 0 {
@@ -308,7 +310,7 @@ func (t *Tables) add(of *table, r *scratch, resource pcommon.Map, at pcommon.Tim
 	t.rows[of].Add(key, text)
 }
 
-// Rows returns how many rows a table has.
+// Rows returns the number of rows of a table.
 func (t *Tables) Rows(name string) int64 { return t.rows[tableNamed(name)].Len() }
 
 // Column is a column of a table.
@@ -327,7 +329,7 @@ func Columns(name string) []Column {
 	return columns
 }
 
-// Each calls f with the cells of each row, in order: the rows of a run together. The cells are valid until f returns. It is called once for a table.
+// Each calls f with the cells of each row, in order: the rows of a run together. The cells are valid until f returns. Call it once for a table.
 func (t *Tables) Each(name string, f func(cells [][]byte) error) error {
 	return t.each(name, func(cells [][]byte) error {
 		for i, cell := range cells {
@@ -339,7 +341,7 @@ func (t *Tables) Each(name string, f func(cells [][]byte) error) error {
 	})
 }
 
-// each is Each, with the marks of texts.
+// each is Each, but the cells of texts begin with textMark.
 func (t *Tables) each(name string, f func(cells [][]byte) error) error {
 	var cells [][]byte
 	return t.rows[tableNamed(name)].Each(func(row []byte) error {
@@ -353,7 +355,7 @@ func (t *Tables) each(name string, f func(cells [][]byte) error) error {
 	})
 }
 
-// Write writes a table: a line of column names, then the rows. It is called once for a table.
+// Write writes a table as CSV: a line of column names, then the rows. Call it once for a table.
 func (t *Tables) Write(name string, w io.Writer) error {
 	of := tableNamed(name)
 	names := make([]string, len(of.columns))
@@ -375,7 +377,7 @@ func (t *Tables) Write(name string, w io.Writer) error {
 	})
 }
 
-// Close gives temporary files back.
+// Close removes the temporary files.
 func (t *Tables) Close() error {
 	var err error
 	for _, r := range t.rows {

@@ -33,7 +33,7 @@ func TestKinds(t *testing.T) {
 func TestBatchSize(t *testing.T) {
 	k := runFacts{batch: math.NaN()}
 	for _, batch := range []float64{4, 8, math.NaN(), 2} {
-		k.takes(batch)
+		k.setBatch(batch)
 	}
 	assert.InDelta(t, 8, k.batch, 0)
 }

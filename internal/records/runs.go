@@ -25,7 +25,7 @@ type job struct {
 	rank       *digest.Rank // of the rows of lateness
 }
 
-// Conclusion is what the reader of all logs says of a job. The zero value: nobody does, and the columns are empty.
+// Conclusion is what the report concludes about a job. The zero value: no conclusion, and empty columns.
 type Conclusion struct {
 	Severity, Sentence string
 	EndKind, EndReason string // how the job ended, and a sentence
@@ -33,14 +33,14 @@ type Conclusion struct {
 	EndHosts           []string
 }
 
-// Jobs adds the rows about whole jobs, when all is read. conclude completes the ledger of a job, and says what there is to say; nil: nothing. whole: there were
-// no more jobs than a digest tells apart.
-func (t *Tables) Jobs(conclude func(*digest.Job) Conclusion) (whole bool) {
+// Jobs adds the rows about whole jobs, once everything is read. conclude completes the ledger of a job, and returns the conclusion; nil: no conclusions. It
+// returns false if there were more jobs than a digest keeps apart.
+func (t *Tables) Jobs(conclude func(*digest.Job) Conclusion) (complete bool) {
 	if t.jobs == nil {
 		return true
 	}
 	for _, of := range t.jobs.Rows() {
-		j := job{Job: of, facts: t.facts.of(of.Run), elsewhere: t.facts.labels != nil}
+		j := job{Job: of, facts: t.facts.ofRun(of.Run), elsewhere: t.facts.labels != nil}
 		if conclude != nil {
 			j.conclusion = conclude(of)
 		}
@@ -48,13 +48,13 @@ func (t *Tables) Jobs(conclude func(*digest.Job) Conclusion) (whole bool) {
 		r := &scratch{row: row{job: &j}}
 		r.res.Run, r.res.Service = of.Run, strings.Join(of.Services, " ")
 		if t.rows[runs] != nil {
-			t.add(runs, r, pcommon.NewMap(), j.start())
+			t.addRow(runs, r, pcommon.NewMap(), j.start())
 		}
 		if t.rows[lateness] == nil {
 			continue
 		}
 		for _, j.rank = range of.Collectives.Ranks() {
-			t.add(lateness, r, pcommon.NewMap(), j.start())
+			t.addRow(lateness, r, pcommon.NewMap(), j.start())
 		}
 	}
 	return t.jobs.Left() == 0
@@ -68,7 +68,7 @@ func (j *job) start() pcommon.Timestamp {
 	return pcommon.Timestamp(j.First)
 }
 
-// usual returns the median of a figure, of the training log with the most records among those that state the figure; NaN: none does.
+// usual returns the median of a figure, from the training log with the most records among those with the figure; NaN: no log has it.
 func (j *job) usual(figure digest.Figure) float64 {
 	median, most := math.NaN(), int64(0)
 	for _, log := range j.Steps.Rows() {
@@ -79,7 +79,7 @@ func (j *job) usual(figure digest.Figure) float64 {
 	return median
 }
 
-// lateCost returns what ranks lost together waiting for the last of each collective, s; NaN: there is no collective.
+// lateCost returns what the ranks together lost waiting for the last rank of each collective, s; NaN: no collective.
 func (j *job) lateCost() float64 {
 	sum := math.NaN()
 	for _, c := range j.Collectives.Operations() {
@@ -91,6 +91,7 @@ func (j *job) lateCost() float64 {
 	return sum
 }
 
+// formats returns the formats of the training logs, separated by spaces.
 func (j *job) formats() string {
 	var names []string
 	for _, log := range j.Steps.Rows() {
@@ -100,7 +101,7 @@ func (j *job) formats() string {
 	return strings.Join(slices.Compact(names), " ")
 }
 
-// appendLabels writes the labels of resources, and what the environment says of the run, if the run is this process's.
+// appendLabels appends the labels of a run as a JSON object: from its resources, and, if the run is of this process, from the environment.
 func appendLabels(dst []byte, r *row) []byte {
 	labels := make(map[string]any)
 	for name, value := range r.job.facts.labels {
@@ -114,6 +115,7 @@ func appendLabels(dst []byte, r *row) []byte {
 	return appendObject(dst, labels)
 }
 
+// joinRanks returns rank numbers, separated by spaces.
 func joinRanks(ranks []int64) string {
 	texts := make([]string, len(ranks))
 	for i, n := range ranks {
@@ -132,8 +134,8 @@ type facts struct {
 	by     map[string]*runFacts
 }
 
-// Labels says that the runs are of other processes: the environment tells nothing of them, and their labels are the attributes of resources that label chooses.
-// Called before the first span.
+// Labels declares that the runs are of other processes: the environment says nothing about them, and their labels are the resource attributes that label
+// selects. Call it before the first span.
 func (t *Tables) Labels(label func(attribute string) bool) { t.facts.labels = label }
 
 // runFacts has the configuration of a run.
@@ -144,14 +146,14 @@ type runFacts struct {
 	batch  float64           // the largest
 }
 
-// of returns the facts of a run.
-func (f *facts) of(run string) *runFacts {
+// ofRun returns the facts of a run.
+func (f *facts) ofRun(run string) *runFacts {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.find(run)
 }
 
-// find returns the facts of a run, made if new, with mu held. Those of a run beyond mostFacts are kept nowhere.
+// find returns the facts of a run, made if absent; f.mu is held. Facts of a run beyond mostFacts are not stored.
 func (f *facts) find(run string) *runFacts {
 	known := f.by[run]
 	if known == nil {
@@ -166,12 +168,12 @@ func (f *facts) find(run string) *runFacts {
 	return known
 }
 
-// resource takes note of the facts on a resource.
+// resource records the facts on a resource.
 func (f *facts) resource(res *view.Resource, attrs pcommon.Map) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	known := f.find(res.Run)
-	known.isOn(res.DeviceModel)
+	known.setDevice(res.DeviceModel)
 	for name, v := range attrs.All() {
 		field, ok := strings.CutPrefix(name, spans.ModelPrefix)
 		switch {
@@ -180,15 +182,15 @@ func (f *facts) resource(res *view.Resource, attrs pcommon.Map) {
 				known.model[strings.Clone(field)] = v.AsRaw()
 			}
 		case name == spans.AttrBatchSize:
-			known.takes(spans.ValueNumber(v))
+			known.setBatch(spans.ValueNumber(v))
 		case f.labels != nil && f.labels(name):
-			known.has(name, v.AsString())
+			known.setLabel(name, v.AsString())
 		}
 	}
 }
 
-// has takes note of a label.
-func (k *runFacts) has(name, value string) {
+// setLabel records a label; of several values the first in order counts.
+func (k *runFacts) setLabel(name, value string) {
 	if old, before := k.labels[name]; before && old <= value {
 		return
 	}
@@ -198,7 +200,7 @@ func (k *runFacts) has(name, value string) {
 	k.labels[strings.Clone(name)] = strings.Clone(value)
 }
 
-// step takes note of the facts on a step.
+// step records the facts on a step: its batch size and device.
 func (f *facts) step(run string, attrs pcommon.Map) {
 	batch, ok := attrs.Get(spans.AttrBatchSize)
 	device, on := attrs.Get(spans.AttrDeviceModel)
@@ -209,25 +211,28 @@ func (f *facts) step(run string, attrs pcommon.Map) {
 	defer f.mu.Unlock()
 	known := f.find(run)
 	if ok {
-		known.takes(spans.ValueNumber(batch))
+		known.setBatch(spans.ValueNumber(batch))
 	}
 	if on {
-		known.isOn(spans.ValueText(device))
+		known.setDevice(spans.ValueText(device))
 	}
 }
 
-func (k *runFacts) isOn(device string) {
+// setDevice records the model of a device; of several the first in order counts.
+func (k *runFacts) setDevice(device string) {
 	if device != "" && (k.device == "" || device < k.device) {
 		k.device = strings.Clone(device)
 	}
 }
 
-func (k *runFacts) takes(batch float64) {
+// setBatch records a batch size; the largest counts.
+func (k *runFacts) setBatch(batch float64) {
 	if math.IsNaN(k.batch) || batch > k.batch {
 		k.batch = batch
 	}
 }
 
+// asText returns a raw attribute value as a text.
 func asText(v any) string {
 	value := pcommon.NewValueEmpty()
 	_ = value.FromRaw(v)

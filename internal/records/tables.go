@@ -60,7 +60,7 @@ type row struct {
 	at    rows.Place
 	name  func(path string) string // of a log
 	slots []pcommon.Value          // the attribute of each column
-	root  *inherited               // of the rank's collective; nil: not known
+	root  *collectiveValues        // of the rank's collective; nil: not known
 
 	// Of rows of single tables.
 	verdict   view.Verdict
@@ -72,8 +72,8 @@ type row struct {
 	job       *job
 }
 
-// inherited is what the rows of ranks have from their collective, whose span has it once for all.
-type inherited struct {
+// collectiveValues is what the rows of ranks have from their collective, whose span has it once for all.
+type collectiveValues struct {
 	operation, algorithm, comm string
 	sequence                   view.Int
 	size                       float64 // By; NaN: not known
@@ -81,15 +81,16 @@ type inherited struct {
 	place                      int     // in Tables.known
 }
 
-// text, number and made are columns of an attribute that is a text, of an attribute that is a number, and of what write makes of the row: a number if there is
-// a unit.
+// text returns a column of an attribute that is a text.
 func text(name, attr, means string) column { return column{name: name, attr: attr, means: means} }
 
+// number returns a column of an attribute that is a number.
 func number(name, unit, attr string, s scale, means string) column {
 	return column{name: name, unit: unit, attr: attr, scale: s, kind: Number, means: means}
 }
 
-func made(name, unit, means string, write func([]byte, *row) []byte) column {
+// columnOf returns a column whose cells write makes from the row: numbers if unit is set, else texts.
+func columnOf(name, unit, means string, write func([]byte, *row) []byte) column {
 	c := column{name: name, unit: unit, means: means, write: write}
 	if unit != "" {
 		c.kind = Number
@@ -97,59 +98,59 @@ func made(name, unit, means string, write func([]byte, *row) []byte) column {
 	return c
 }
 
-// numeric returns a column of numbers whose unit is not the column's.
+// numeric returns c as a column of numbers, for numbers whose unit is another cell of the row.
 func numeric(c column) column { c.kind = Number; return c }
 
-// whole returns a column of numbers without a fraction.
+// whole returns c as a column of numbers without a fraction.
 func whole(c column) column { c.kind = Whole; return c }
 
-// moment returns a time of the row.
-func moment(name, means string, of func(*row) pcommon.Timestamp) column {
-	c := made(name, "", means, func(dst []byte, r *row) []byte { return appendTime(dst, of(r)) })
+// timeColumn returns a column of times, which of returns for a row.
+func timeColumn(name, means string, of func(*row) pcommon.Timestamp) column {
+	c := columnOf(name, "", means, func(dst []byte, r *row) []byte { return appendTime(dst, of(r)) })
 	c.kind = Time
 	return c
 }
 
-// said returns a text of the row.
-func said(name, means string, of func(*row) string) column {
-	return made(name, "", means, func(dst []byte, r *row) []byte { return appendText(dst, of(r)) })
+// textOf returns a column of texts, which of returns for a row.
+func textOf(name, means string, of func(*row) string) column {
+	return columnOf(name, "", means, func(dst []byte, r *row) []byte { return appendText(dst, of(r)) })
 }
 
-// plain returns a number whose unit stands in the row.
-func plain(name, means string, of func(*row) float64) column {
-	return numeric(made(name, "", means, func(dst []byte, r *row) []byte { return appendGiven(dst, of(r)) }))
+// numberOf returns a column of numbers, which of returns for a row; their unit is another cell of the row.
+func numberOf(name, means string, of func(*row) float64) column {
+	return numeric(columnOf(name, "", means, func(dst []byte, r *row) []byte { return appendGiven(dst, of(r)) }))
 }
 
-// took returns how long a record took.
-func took(name, unit string, s scale, means string) column {
-	return made(name, unit, means, func(dst []byte, r *row) []byte { return appendLength(dst, r, s) })
+// durationColumn returns a column of the durations of records.
+func durationColumn(name, unit string, s scale, means string) column {
+	return columnOf(name, unit, means, func(dst []byte, r *row) []byte { return appendLength(dst, r, s) })
 }
 
-// fields returns the column of all attributes with a prefix and without a column of their own.
-func fields(prefix string) column {
+// fieldsColumn returns the column of the attributes with a prefix that have no column of their own.
+func fieldsColumn(prefix string) column {
 	return column{name: "fields", fields: prefix, means: "Fields of the log that no column has, as a JSON object"}
 }
 
 // head is the first columns of all tables of spans.
 var head = []column{
-	said("run", "The job: ml.run.id", func(r *row) string { return r.res.Run }),
-	moment("time", "When the record begins, RFC 3339 in UTC with nanoseconds", (*row).begins),
+	textOf("run", "The job: ml.run.id", func(r *row) string { return r.res.Run }),
+	timeColumn("time", "When the record begins, RFC 3339 in UTC with nanoseconds", (*row).begins),
 	// Some ids are digits with an e among them, and look like numbers: a program reads ids as text.
-	made("trace_id", "", "Its trace", func(dst []byte, r *row) []byte {
+	columnOf("trace_id", "", "Its trace", func(dst []byte, r *row) []byte {
 		id := r.span.TraceID()
 		return hex.AppendEncode(dst, id[:])
 	}),
-	made("span_id", "", "Its span", func(dst []byte, r *row) []byte {
+	columnOf("span_id", "", "Its span", func(dst []byte, r *row) []byte {
 		id := r.span.SpanID()
 		return hex.AppendEncode(dst, id[:])
 	}),
-	made("file", "", "Its log", func(dst []byte, r *row) []byte {
+	columnOf("file", "", "Its log", func(dst []byte, r *row) []byte {
 		if r.at.File == "" {
 			return dst
 		}
 		return appendText(dst, r.name(r.at.File))
 	}),
-	whole(made("offset", "By", "Where its first line begins in the log; of a compressed log, in its content", func(dst []byte, r *row) []byte {
+	whole(columnOf("offset", "By", "Where its first line begins in the log; of a compressed log, in its content", func(dst []byte, r *row) []byte {
 		if r.at.File == "" {
 			return dst
 		}
@@ -165,43 +166,44 @@ var tail = []column{
 	text("verdicts", spans.AttrVerdict, "The names of its verdicts, between spaces"),
 }
 
-// columnsOf returns the columns of a table whose rows are spans.
+// columnsOf returns the columns of a table whose rows are spans: head, its own columns, tail.
 func columnsOf(own ...column) []column {
 	return append(append(append([]column{}, head...), own...), tail...)
 }
 
 var (
-	host      = said("host", "The host, where the log names it", hostOf)
-	service   = said("service", "service.name", func(r *row) string { return r.res.Service })
-	duration  = took("duration_s", "s", asIs, "How long it took")
-	pid       = whole(made("pid", "1", "The process", func(dst []byte, r *row) []byte { return appendWhole(dst, r.res.PID) }))
+	host      = textOf("host", "The host, where the log names it", hostOf)
+	service   = textOf("service", "service.name", func(r *row) string { return r.res.Service })
+	duration  = durationColumn("duration_s", "s", asIs, "How long it took")
+	pid       = whole(columnOf("pid", "1", "The process", func(dst []byte, r *row) []byte { return appendWhole(dst, r.res.PID) }))
 	rank      = whole(number("rank", "1", spans.AttrRank, asIs, "The global rank that wrote it"))
-	operation = said("operation", "In small letters, as VCCL writes it: allreduce, allgather, …", operationOf)
+	operation = textOf("operation", "In small letters, as VCCL writes it: allreduce, allgather, …", operationOf)
 	iteration = whole(number("iteration", "{iteration}", spans.AttrIteration, asIs, "The iteration as printed"))
 )
 
-// nano returns the scale that makes of ns what s makes of seconds.
-func nano(s scale) scale { s.tens -= 9; return s }
+// scaleFromNS returns the scale for ns that corresponds to the scale s for seconds.
+func scaleFromNS(s scale) scale { s.tens -= 9; return s }
 
-// nanoseconds returns the duration of a record: of its span, but for the last rank of a collective. The span of the last rank is drawn as long as the
-// collective, and its own duration and lateness stand in attributes.
+// nanoseconds returns the duration of a record, ns: of its span, except for the last rank of a collective, whose span is drawn as long as the collective, and
+// whose own duration is an attribute.
 func nanoseconds(r *row) int64 {
-	if own, ok := r.last(spans.AttrNCCLDuration); ok {
+	if own, ok := r.lastRankNS(spans.AttrNCCLDuration); ok {
 		return own
 	}
 	return int64(r.span.EndTimestamp() - r.span.StartTimestamp())
 }
 
-// begins returns when a record begins: with its span, but for the last rank of a collective, which came late.
+// begins returns when a record begins: with its span, except for the last rank of a collective, which came late.
 func (r *row) begins() pcommon.Timestamp {
-	if late, ok := r.last(spans.AttrNCCLLate); ok {
+	if late, ok := r.lastRankNS(spans.AttrNCCLLate); ok {
 		return r.span.StartTimestamp() + pcommon.Timestamp(collectives.Ahead+late)
 	}
 	return r.span.StartTimestamp()
 }
 
-// last returns an attribute, in s, of the span of the last rank of a collective, as ns; ok is false if the span is of no such rank.
-func (r *row) last(name string) (ns int64, ok bool) {
+// lastRankNS returns an attribute of the span of the last rank of a collective, given in s, as ns; false: the span is not of such a rank, or lacks the
+// attribute.
+func (r *row) lastRankNS(name string) (ns int64, ok bool) {
 	if r.span == (ptrace.Span{}) || !spans.IsNCCLRank(r.span.Name()) {
 		return 0, false
 	}
@@ -230,8 +232,8 @@ var tables = []*table{
 			number("lr", "1", spans.AttrLearningRate, asIs, "The learning rate"),
 			number("grad_norm", "1", spans.AttrGradientNorm, asIs, "The norm of the gradient"),
 			number("loss_scale", "1", spans.AttrLossScale, asIs, "The loss scale of mixed-precision training"),
-			made("step_time_s", "s", "The time of one step", func(dst []byte, r *row) []byte { return appendStepTime(dst, r, asIs) }),
-			made("step_time_ms", "ms", "The same", func(dst []byte, r *row) []byte { return appendStepTime(dst, r, milli) }),
+			columnOf("step_time_s", "s", "The time of one step", func(dst []byte, r *row) []byte { return appendStepTime(dst, r, asIs) }),
+			columnOf("step_time_ms", "ms", "The same", func(dst []byte, r *row) []byte { return appendStepTime(dst, r, milli) }),
 			text("step_time_kind", spans.AttrStepDurationKind, "What that time is, where it is not of this very step: mean, median, interval"),
 			number("throughput", "{sample}/s", spans.AttrSampleThroughput, asIs, "Samples per second, as the log has it"),
 			number("samples_per_sec", "{sample}/s", spans.AttrSampleThroughput, asIs, "The same, by the name of FlagScale's perf_monitor"),
@@ -259,7 +261,7 @@ var tables = []*table{
 			number("slowest_rank_s", "s", spans.AttrRankSlowestDuration, asIs, "How long it took"),
 			whole(number("world_size", "1", spans.AttrWorldSize, asIs, "How many ranks the job has")),
 			text("format", spans.AttrSource, "The format of the log"),
-			fields(spans.AttrTrainFieldPrefix),
+			fieldsColumn(spans.AttrTrainFieldPrefix),
 		),
 	},
 	{
@@ -283,7 +285,7 @@ var tables = []*table{
 			number("validation_loss", "{loss}", spans.AttrValidationLoss, asIs, "The loss on the validation set"),
 			number("perplexity", "1", spans.AttrPerplexity, asIs, "The perplexity on the validation set"),
 			text("format", spans.AttrSource, "The format of the log"),
-			fields(spans.AttrTrainFieldPrefix),
+			fieldsColumn(spans.AttrTrainFieldPrefix),
 		),
 	},
 	{
@@ -291,15 +293,15 @@ var tables = []*table{
 		columns: columnsOf(
 			service, host, pid,
 			text("func", spans.AttrTQFunction, "The function"),
-			said("tq_trace_id", "The trace id as the log has it", loggedTrace),
-			took("total_duration", "s", asIs, "How long the function took"),
-			made("get_duration", "s", "In GET, of the lines of the stage", func(dst []byte, r *row) []byte {
+			textOf("tq_trace_id", "The trace id as the log has it", loggedTrace),
+			durationColumn("total_duration", "s", asIs, "How long the function took"),
+			columnOf("get_duration", "s", "In GET, of the lines of the stage", func(dst []byte, r *row) []byte {
 				return appendShare(dst, r, spans.AttrTQGetUtilization, spans.AttrTQGetUtilizationSource)
 			}),
-			made("compute_duration", "s", "In COMPUTE", func(dst []byte, r *row) []byte {
+			columnOf("compute_duration", "s", "In COMPUTE", func(dst []byte, r *row) []byte {
 				return appendShare(dst, r, spans.AttrTQComputeUtilization, spans.AttrTQComputeUtilizationSource)
 			}),
-			made("put_duration", "s", "In PUT", func(dst []byte, r *row) []byte {
+			columnOf("put_duration", "s", "In PUT", func(dst []byte, r *row) []byte {
 				return appendShare(dst, r, spans.AttrTQPutUtilization, spans.AttrTQPutUtilizationSource)
 			}),
 			number("get_ratio", "%", spans.AttrTQGetUtilizationReported, percent, "The share of GET that FUNCTION_END printed"),
@@ -310,7 +312,7 @@ var tables = []*table{
 			number("recomputed_put_ratio", "%", spans.AttrTQPutUtilization, percent, "The share of PUT"),
 			number("overhead_ratio", "%", spans.AttrTQOverheadUtilization, percent, "GET and PUT together"),
 			number("batch_size", "{sample}", spans.AttrTQBatchSize, asIs, "Samples in the batch"),
-			fields(spans.AttrTQFieldPrefix),
+			fieldsColumn(spans.AttrTQFieldPrefix),
 		),
 	},
 	{
@@ -318,13 +320,13 @@ var tables = []*table{
 		columns: columnsOf(
 			host, pid,
 			text("func", spans.AttrTQFunction, "The function"),
-			said("stage", "get, compute, put, client_get, client_put, client_get_meta, client_clear", stageOf),
-			took("duration", "s", asIs, "How long it took"),
+			textOf("stage", "get, compute, put, client_get, client_put, client_get_meta, client_clear", stageOf),
+			durationColumn("duration", "s", asIs, "How long it took"),
 			number("batch_size", "{sample}", spans.AttrTQBatchSize, asIs, "Samples in the batch"),
 			number("data_size_mb", "MiB", spans.AttrTQDataSize, mebi, "What it moved"),
 			number("throughput_mbps", "MiB/s", spans.AttrTQThroughputReported, mebi, "As the log has it"),
 			number("recomputed_throughput_mbps", "MiB/s", spans.AttrTQThroughput, mebi, "Size by time"),
-			fields(spans.AttrTQFieldPrefix),
+			fieldsColumn(spans.AttrTQFieldPrefix),
 		),
 	},
 	{
@@ -332,7 +334,7 @@ var tables = []*table{
 		kinds: []view.Kind{view.KindCall},
 		columns: columnsOf(
 			whole(number("ID", "1", spans.AttrZMQCallID, asIs, "The number of the call; it restarts within a file")),
-			said("Method", "The method", func(r *row) string { return r.span.Name() }),
+			textOf("Method", "The method", func(r *row) string { return r.span.Name() }),
 			number("Serialize_ms", "ms", spans.AttrZMQSerializeDuration, milli, "Serializing the request"),
 			number("Send_ms", "ms", spans.AttrZMQSendDuration, milli, "Sending it"),
 			number("Recv_ms", "ms", spans.AttrZMQReceiveDuration, milli, "Waiting for the response and receiving it"),
@@ -345,14 +347,14 @@ var tables = []*table{
 			number("Server_ms", "ms", spans.AttrZMQServerDuration, milli, "The server's computation, within Recv_ms"),
 			number("Offline_ms", "ms", spans.AttrZMQOfflineDuration, milli, "Work of the client before the call, beside Total_ms"),
 			text("transport", spans.AttrZMQTransport, "The transport as the log has it: IPC, TCP, …"),
-			fields(spans.AttrZMQFieldPrefix),
+			fieldsColumn(spans.AttrZMQFieldPrefix),
 		),
 	},
 	{
 		name: "rpc_passes", means: "Groups of RPCs: forward passes, the calls before the first pass, calls of no pass",
 		kinds: []view.Kind{view.KindPass, view.KindSession, view.KindCalls},
 		columns: columnsOf(
-			said("group", "pass, session or calls", kindOf),
+			textOf("group", "pass, session or calls", kindOf),
 			whole(number("pass", "1", spans.AttrZMQPass, asIs, "The ordinal of the pass in its session, from 1")),
 			whole(number("calls", "{call}", spans.AttrZMQPassCalls, asIs, "How many calls")),
 			text("end", spans.AttrZMQPassEnd, "Why it ended"),
@@ -411,21 +413,21 @@ var tables = []*table{
 			return alone // a Send or Recv is a span and a record
 		},
 		columns: columnsOf(
-			made("timestamp", "s", "When the operation began, seconds of Unix", func(dst []byte, r *row) []byte {
+			columnOf("timestamp", "s", "When the operation began, seconds of Unix", func(dst []byte, r *row) []byte {
 				return appendInt(dst, int64(r.begins()), scale{tens: -9})
 			}),
-			made("rank", "1", "The global rank, or that in the communicator", func(dst []byte, r *row) []byte {
+			columnOf("rank", "1", "The global rank, or that in the communicator", func(dst []byte, r *row) []byte {
 				return appendFirst(dst, r, spans.AttrRank, spans.AttrNCCLCommRank)
 			}),
 			host,
 			operation,
-			made("algorithm", "", "As the log has it", func(dst []byte, r *row) []byte {
+			columnOf("algorithm", "", "As the log has it", func(dst []byte, r *row) []byte {
 				if r.root != nil {
 					return appendText(dst, r.root.algorithm)
 				}
 				return appendFirst(dst, r, spans.AttrNCCLAlgorithm)
 			}),
-			made("message_size", "By", "As the log has it", func(dst []byte, r *row) []byte {
+			columnOf("message_size", "By", "As the log has it", func(dst []byte, r *row) []byte {
 				if v, ok := r.span.Attributes().Get(spans.AttrNCCLMessageSize); ok || r.root == nil || math.IsNaN(r.root.size) {
 					if ok {
 						dst = appendNumber(dst, v, asIs)
@@ -434,8 +436,8 @@ var tables = []*table{
 				}
 				return appendFloat(dst, r.root.size, asIs)
 			}),
-			took("duration_us", "µs", scale{tens: 6}, "How long the rank was in it"),
-			numeric(made("bandwidth_gbps", "", "As the log has it, in bandwidth_unit", appendBandwidth)),
+			durationColumn("duration_us", "µs", scale{tens: 6}, "How long the rank was in it"),
+			numeric(columnOf("bandwidth_gbps", "", "As the log has it, in bandwidth_unit", appendBandwidth)),
 			text("bandwidth_unit", spans.AttrNCCLBandwidthUnit, "The unit that the numbers of the log fit: GB/s or Gbit/s"),
 			number("algbw_GBps", "GB/s", spans.AttrNCCLBandwidthAlgorithm, giga, "S/t, recomputed"),
 			number("busbw_GBps", "GB/s", spans.AttrNCCLBandwidthBus, giga, "That times the operation's factor"),
@@ -443,19 +445,19 @@ var tables = []*table{
 			whole(number("dst_rank", "1", spans.AttrNCCLDestination, asIs, "The rank that received")),
 			whole(number("channel_id", "1", spans.AttrNCCLChannelID, asIs, "The channel")),
 			whole(number("stream_id", "1", spans.AttrNCCLStreamID, asIs, "The CUDA stream")),
-			made("error_count", "{error}", "As the log has it", func(dst []byte, r *row) []byte {
+			columnOf("error_count", "{error}", "As the log has it", func(dst []byte, r *row) []byte {
 				return appendCount(dst, r, spans.AttrNCCLErrors, r.root != nil && r.root.errors)
 			}),
-			made("retry_count", "{retry}", "As the log has it", func(dst []byte, r *row) []byte {
+			columnOf("retry_count", "{retry}", "As the log has it", func(dst []byte, r *row) []byte {
 				return appendCount(dst, r, spans.AttrNCCLRetries, r.root != nil && r.root.retries)
 			}),
-			made("comm", "", "The communicator", func(dst []byte, r *row) []byte {
+			columnOf("comm", "", "The communicator", func(dst []byte, r *row) []byte {
 				if r.root != nil {
 					return appendText(dst, r.root.comm)
 				}
 				return appendFirst(dst, r, spans.AttrNCCLCommID)
 			}),
-			made("sequence", "1", "The number of the collective, per communicator and operation", func(dst []byte, r *row) []byte {
+			columnOf("sequence", "1", "The number of the collective, per communicator and operation", func(dst []byte, r *row) []byte {
 				if r.root != nil {
 					return appendWhole(dst, r.root.sequence)
 				}
@@ -471,8 +473,8 @@ var tables = []*table{
 		name: "proxy_operations", means: "What network proxies did for collectives, and the channels of their kernels",
 		kinds: []view.Kind{view.KindProxyOp, view.KindProxyStep, view.KindChannel},
 		columns: columnsOf(
-			said("of", "proxy_op, proxy_step or channel", kindOf),
-			took("duration_us", "µs", scale{tens: 6}, "How long it took"),
+			textOf("of", "proxy_op, proxy_step or channel", kindOf),
+			durationColumn("duration_us", "µs", scale{tens: 6}, "How long it took"),
 			text("direction", spans.AttrNCCLDirection, "send or receive"),
 			whole(number("comm_rank", "1", spans.AttrNCCLCommRank, asIs, "The rank in the communicator")),
 			whole(number("peer_rank", "1", spans.AttrNCCLPeerRank, asIs, "The other rank")),
@@ -484,94 +486,94 @@ var tables = []*table{
 	},
 	{
 		name: "breakdowns", means: "Where the time of each step, batch and pass went, by all logs together: exclusive times, which add up to its length",
-		kinds: []view.Kind{view.KindBreakdown}, columns: columnsOf(breakdown()...),
+		kinds: []view.Kind{view.KindBreakdown}, columns: columnsOf(breakdownColumns()...),
 	},
 	{
 		name: "summaries", means: "What logs say about themselves at their end, a row per statistic",
 		columns: append(append([]column{}, head...),
 			text("format", spans.AttrSource, "The format of the log, of a training log"),
-			said("statistic", "Its name", func(r *row) string { return r.statistic }),
-			made("value", "", "Its value, as the log has it or in base units", func(dst []byte, r *row) []byte { return appendNumber(dst, r.value, asIs) }),
+			textOf("statistic", "Its name", func(r *row) string { return r.statistic }),
+			columnOf("value", "", "Its value, as the log has it or in base units", func(dst []byte, r *row) []byte { return appendNumber(dst, r.value, asIs) }),
 		),
 	},
 	{
 		name: "causes", means: "Why steps, batches and passes were slow: a row per cause of a slow one, the largest first",
 		columns: append(append([]column{}, head...),
-			made("window", "", "step, batch or pass", func(dst []byte, r *row) []byte { return appendFirst(dst, r, spans.AttrStepWindow) }),
+			columnOf("window", "", "step, batch or pass", func(dst []byte, r *row) []byte { return appendFirst(dst, r, spans.AttrStepWindow) }),
 			iteration,
-			said("part", "The part of the time that was longer; unattributed: what no log explains", func(r *row) string { return r.cause.Part }),
-			made("time_s", "s", "By how much it was longer than usual", func(dst []byte, r *row) []byte { return appendGiven(dst, r.cause.Seconds) }),
-			made("device_time_s", "s", "The same times the ranks that waited", func(dst []byte, r *row) []byte { return appendGiven(dst, r.cause.Cost) }),
-			whole(made("rank", "1", "The rank that was waited for", func(dst []byte, r *row) []byte { return appendWhole(dst, r.cause.Rank) })),
-			said("host", "Its host", func(r *row) string { return r.cause.Host }),
-			said("comm_name", "The communicator in which it showed", func(r *row) string { return r.cause.Comm }),
-			said("operation", "The collective in which it showed, in small letters", func(r *row) string { return strings.ToLower(r.cause.Operation) }),
-			said("note", "What else is known", func(r *row) string { return r.cause.Note }),
+			textOf("part", "The part of the time that was longer; unattributed: what no log explains", func(r *row) string { return r.cause.Part }),
+			columnOf("time_s", "s", "By how much it was longer than usual", func(dst []byte, r *row) []byte { return appendGiven(dst, r.cause.Seconds) }),
+			columnOf("device_time_s", "s", "The same times the ranks that waited", func(dst []byte, r *row) []byte { return appendGiven(dst, r.cause.Cost) }),
+			whole(columnOf("rank", "1", "The rank that was waited for", func(dst []byte, r *row) []byte { return appendWhole(dst, r.cause.Rank) })),
+			textOf("host", "Its host", func(r *row) string { return r.cause.Host }),
+			textOf("comm_name", "The communicator in which it showed", func(r *row) string { return r.cause.Comm }),
+			textOf("operation", "The collective in which it showed, in small letters", func(r *row) string { return strings.ToLower(r.cause.Operation) }),
+			textOf("note", "What else is known", func(r *row) string { return r.cause.Note }),
 		),
 	},
 	{
 		name: "verdicts", means: "Every verdict, with its sentence",
 		columns: append(append([]column{}, head...),
-			said("verdict", "Its name", func(r *row) string { return r.verdict.Name }),
-			said("severity", "warning or bad", func(r *row) string { return r.verdict.Severity }),
-			said("of", "What it is said of: step, function, collective, …", kindOf),
-			said("name", "The name of the span", func(r *row) string { return r.span.Name() }),
+			textOf("verdict", "Its name", func(r *row) string { return r.verdict.Name }),
+			textOf("severity", "warning or bad", func(r *row) string { return r.verdict.Severity }),
+			textOf("of", "What it is said of: step, function, collective, …", kindOf),
+			textOf("name", "The name of the span", func(r *row) string { return r.span.Name() }),
 			iteration,
-			said("reason", "One English sentence with the numbers", func(r *row) string { return r.verdict.Reason }),
-			plain("value", "What was judged, in unit", func(r *row) float64 { return r.verdict.Value }),
-			plain("threshold", "The limit that it was held against", func(r *row) float64 { return r.verdict.Threshold }),
-			made("unit", "", "UCUM", func(dst []byte, r *row) []byte {
+			textOf("reason", "One English sentence with the numbers", func(r *row) string { return r.verdict.Reason }),
+			numberOf("value", "What was judged, in unit", func(r *row) float64 { return r.verdict.Value }),
+			numberOf("threshold", "The limit that it was held against", func(r *row) float64 { return r.verdict.Threshold }),
+			columnOf("unit", "", "UCUM", func(dst []byte, r *row) []byte {
 				v, _ := spans.VerdictNamed(r.verdict.Name, r.verdict.Cause)
 				return appendText(dst, v.Unit)
 			}),
-			said("cause", "Of several that the name stands for, which", func(r *row) string { return r.verdict.Cause }),
-			said("stage", "Of TransferQueue, where it is about one of several", func(r *row) string { return r.verdict.Stage }),
+			textOf("cause", "Of several that the name stands for, which", func(r *row) string { return r.verdict.Cause }),
+			textOf("stage", "Of TransferQueue, where it is about one of several", func(r *row) string { return r.verdict.Stage }),
 		),
 	},
 	{
 		name: "runs", means: "Each job as a whole, a row per job: what it was, how it ended, where its wall-clock time went (docs/reference/goodput.md)",
 		columns: slices.Concat([]column{
 			head[0],
-			moment("time", "When it begins, RFC 3339 in UTC with nanoseconds", func(r *row) pcommon.Timestamp { return r.job.start() }),
-			moment("end_time", "When its last record ends, likewise", func(r *row) pcommon.Timestamp { return pcommon.Timestamp(r.job.Last) }),
+			timeColumn("time", "When it begins, RFC 3339 in UTC with nanoseconds", func(r *row) pcommon.Timestamp { return r.job.start() }),
+			timeColumn("end_time", "When its last record ends, likewise", func(r *row) pcommon.Timestamp { return pcommon.Timestamp(r.job.Last) }),
 			service,
-			said("hosts", "The hosts that logs name, between spaces", func(r *row) string { return strings.Join(r.job.Hosts, " ") }),
-			said("formats", "The formats of its training logs, between spaces", func(r *row) string { return r.job.formats() }),
-			made("model", "", "The model as its logs state it, a JSON object of ml.model.*", func(dst []byte, r *row) []byte {
+			textOf("hosts", "The hosts that logs name, between spaces", func(r *row) string { return strings.Join(r.job.Hosts, " ") }),
+			textOf("formats", "The formats of its training logs, between spaces", func(r *row) string { return r.job.formats() }),
+			columnOf("model", "", "The model as its logs state it, a JSON object of ml.model.*", func(dst []byte, r *row) []byte {
 				return appendObject(dst, r.job.facts.model)
 			}),
-			said("device", "The model of the GPUs", func(r *row) string { return r.job.facts.device }),
-			ofJob("batch_size", "{sample}", "Samples of one step, of all ranks: the most", func(j *job) float64 { return j.facts.batch }),
-			made("labels", "", "OTEL_RESOURCE_ATTRIBUTES, and what Slurm or Kubernetes says of the job (docs/reference/runs.md), a JSON object", appendLabels),
-			said("severity", "Of the conclusion: good, warning, bad", func(r *row) string { return r.job.conclusion.Severity }),
-			said("conclusion", "What there is to say, in a sentence with numbers", func(r *row) string { return r.job.conclusion.Sentence }),
-			said("end_kind", "How it ended: silent, healthy, after_end, or what ended it (docs/reference/why-dead.md)", func(r *row) string {
+			textOf("device", "The model of the GPUs", func(r *row) string { return r.job.facts.device }),
+			jobColumn("batch_size", "{sample}", "Samples of one step, of all ranks: the most", func(j *job) float64 { return j.facts.batch }),
+			columnOf("labels", "", "OTEL_RESOURCE_ATTRIBUTES, and what Slurm or Kubernetes says of the job (docs/reference/runs.md), a JSON object", appendLabels),
+			textOf("severity", "Of the conclusion: good, warning, bad", func(r *row) string { return r.job.conclusion.Severity }),
+			textOf("conclusion", "What there is to say, in a sentence with numbers", func(r *row) string { return r.job.conclusion.Sentence }),
+			textOf("end_kind", "How it ended: silent, healthy, after_end, or what ended it (docs/reference/why-dead.md)", func(r *row) string {
 				return r.job.conclusion.EndKind
 			}),
-			said("end_reason", "A sentence about that", func(r *row) string { return r.job.conclusion.EndReason }),
-			said("end_ranks", "The ranks that the evidence names as the cause, between spaces", func(r *row) string { return joinRanks(r.job.conclusion.EndRanks) }),
-			said("end_hosts", "The hosts, likewise", func(r *row) string { return strings.Join(r.job.conclusion.EndHosts, " ") }),
-			ofJob("step_time_s_p50", "s", "The time of one step, median of the training log", func(j *job) float64 { return j.usual(digest.StepTime) }),
-			ofJob("tokens_per_sec_p50", "{token}/s", "Tokens per second of all devices, likewise", func(j *job) float64 { return j.usual(digest.TokenThroughput) }),
-			ofJob("mfu_p50", "1", "Model FLOP/s utilization, likewise", func(j *job) float64 { return j.usual(digest.MFU) }),
-			ofJob("late_cost_s", "s", "What ranks lost together waiting for the last of each collective", (*job).lateCost),
-			ofAccount("wall_s", "s", "From the first line with a clock to the last", func(a *account.Account) float64 { return a.Wall }),
-		}, states()),
+			textOf("end_reason", "A sentence about that", func(r *row) string { return r.job.conclusion.EndReason }),
+			textOf("end_ranks", "The ranks that the evidence names as the cause, between spaces", func(r *row) string { return joinRanks(r.job.conclusion.EndRanks) }),
+			textOf("end_hosts", "The hosts, likewise", func(r *row) string { return strings.Join(r.job.conclusion.EndHosts, " ") }),
+			jobColumn("step_time_s_p50", "s", "The time of one step, median of the training log", func(j *job) float64 { return j.usual(digest.StepTime) }),
+			jobColumn("tokens_per_sec_p50", "{token}/s", "Tokens per second of all devices, likewise", func(j *job) float64 { return j.usual(digest.TokenThroughput) }),
+			jobColumn("mfu_p50", "1", "Model FLOP/s utilization, likewise", func(j *job) float64 { return j.usual(digest.MFU) }),
+			jobColumn("late_cost_s", "s", "What ranks lost together waiting for the last of each collective", (*job).lateCost),
+			accountColumn("wall_s", "s", "From the first line with a clock to the last", func(a *account.Account) float64 { return a.Wall }),
+		}, accountColumns()),
 	},
 	{
 		name: "lateness", means: "How late each rank came to collectives, a row per job, communicator and rank",
 		columns: []column{
 			head[0],
-			moment("time", "When the job begins, RFC 3339 in UTC with nanoseconds", func(r *row) pcommon.Timestamp { return r.job.start() }),
-			said("comm", "The communicator", func(r *row) string { return r.job.rank.Communicator }),
-			whole(ofRank("rank", "1", "The rank in it", func(k *digest.Rank) float64 { return float64(k.Rank) })),
-			said("host", "Its host", func(r *row) string { return r.job.rank.Host }),
-			whole(ofRank("records", "{record}", "Its records", func(k *digest.Rank) float64 { return float64(k.Records) })),
-			whole(ofRank("times_last", "{collective}", "Collectives in which it came last", func(k *digest.Rank) float64 { return float64(k.Last) })),
-			ofRank("late_mean_s", "s", "How long after the first rank it came, mean", func(k *digest.Rank) float64 { return k.Late.Mean() }),
-			ofRank("late_max_s", "s", "The most of that", func(k *digest.Rank) float64 { return k.Late.Max() }),
-			ofRank("late_cost_s", "s", "What the others lost together waiting for it", func(k *digest.Rank) float64 { return k.Cost.Sum() }),
-			whole(ofRank("straggler", "{collective}", "Collectives in which it was late again and again", func(k *digest.Rank) float64 {
+			timeColumn("time", "When the job begins, RFC 3339 in UTC with nanoseconds", func(r *row) pcommon.Timestamp { return r.job.start() }),
+			textOf("comm", "The communicator", func(r *row) string { return r.job.rank.Communicator }),
+			whole(rankColumn("rank", "1", "The rank in it", func(k *digest.Rank) float64 { return float64(k.Rank) })),
+			textOf("host", "Its host", func(r *row) string { return r.job.rank.Host }),
+			whole(rankColumn("records", "{record}", "Its records", func(k *digest.Rank) float64 { return float64(k.Records) })),
+			whole(rankColumn("times_last", "{collective}", "Collectives in which it came last", func(k *digest.Rank) float64 { return float64(k.Last) })),
+			rankColumn("late_mean_s", "s", "How long after the first rank it came, mean", func(k *digest.Rank) float64 { return k.Late.Mean() }),
+			rankColumn("late_max_s", "s", "The most of that", func(k *digest.Rank) float64 { return k.Late.Max() }),
+			rankColumn("late_cost_s", "s", "What the others lost together waiting for it", func(k *digest.Rank) float64 { return k.Cost.Sum() }),
+			whole(rankColumn("straggler", "{collective}", "Collectives in which it was late again and again", func(k *digest.Rank) float64 {
 				return float64(k.Straggler)
 			})),
 		},
@@ -590,11 +592,11 @@ var tables = []*table{
 		name: "metrics", means: "Values that logs state over time, a row per point: what a step states stands in steps too",
 		columns: []column{
 			head[0],
-			moment("time", "RFC 3339 in UTC with nanoseconds", func(r *row) pcommon.Timestamp { return r.point.Timestamp() }),
+			timeColumn("time", "RFC 3339 in UTC with nanoseconds", func(r *row) pcommon.Timestamp { return r.point.Timestamp() }),
 			service, host,
-			said("metric", "The name", func(r *row) string { return r.metric.Name() }),
-			said("unit", "UCUM", func(r *row) string { return r.metric.Unit() }),
-			numeric(made("value", "", "In that unit", func(dst []byte, r *row) []byte {
+			textOf("metric", "The name", func(r *row) string { return r.metric.Name() }),
+			textOf("unit", "UCUM", func(r *row) string { return r.metric.Unit() }),
+			numeric(columnOf("value", "", "In that unit", func(dst []byte, r *row) []byte {
 				switch r.point.ValueType() {
 				case pmetric.NumberDataPointValueTypeInt:
 					return appendInt(dst, r.point.IntValue(), asIs)
@@ -604,19 +606,19 @@ var tables = []*table{
 				}
 				return dst
 			})),
-			made("labels", "", "The labels, a JSON object", func(dst []byte, r *row) []byte { return appendObject(dst, r.point.Attributes().AsRaw()) }),
+			columnOf("labels", "", "The labels, a JSON object", func(dst []byte, r *row) []byte { return appendObject(dst, r.point.Attributes().AsRaw()) }),
 		},
 	},
 }
 
-// ofJob returns a number of the job.
-func ofJob(name, unit, means string, of func(*job) float64) column {
-	return made(name, unit, means, func(dst []byte, r *row) []byte { return appendGiven(dst, of(r.job)) })
+// jobColumn returns a column of numbers about a job.
+func jobColumn(name, unit, means string, of func(*job) float64) column {
+	return columnOf(name, unit, means, func(dst []byte, r *row) []byte { return appendGiven(dst, of(r.job)) })
 }
 
-// ofAccount returns a number of the account, if the job has one.
-func ofAccount(name, unit, means string, of func(*account.Account) float64) column {
-	return ofJob(name, unit, means, func(j *job) float64 {
+// accountColumn returns a column of numbers about the account of a job; empty cells: the job has no account.
+func accountColumn(name, unit, means string, of func(*account.Account) float64) column {
+	return jobColumn(name, unit, means, func(j *job) float64 {
 		if j.account == nil {
 			return math.NaN()
 		}
@@ -624,18 +626,18 @@ func ofAccount(name, unit, means string, of func(*account.Account) float64) colu
 	})
 }
 
-// ofRank returns a number of a rank's lateness.
-func ofRank(name, unit, means string, of func(*digest.Rank) float64) column {
-	return ofJob(name, unit, means, func(j *job) float64 { return of(j.rank) })
+// rankColumn returns a column of numbers about the lateness of a rank.
+func rankColumn(name, unit, means string, of func(*digest.Rank) float64) column {
+	return jobColumn(name, unit, means, func(j *job) float64 { return of(j.rank) })
 }
 
-// states makes the columns of the account: the seconds in each state, then sums, goodput and counts.
-func states() (columns []column) {
+// accountColumns returns the columns of the account: the seconds in each state, then sums, goodput and counts.
+func accountColumns() (columns []column) {
 	for s := range account.States {
-		columns = append(columns, ofAccount(s.String()+"_s", "s", "Of it in the state "+s.String(), func(a *account.Account) float64 { return a.Seconds[s] }))
+		columns = append(columns, accountColumn(s.String()+"_s", "s", "Of it in the state "+s.String(), func(a *account.Account) float64 { return a.Seconds[s] }))
 	}
 	return append(columns,
-		ofAccount("device_s", "s", "wall_s times the ranks that the job had then", func(a *account.Account) (sum float64) {
+		accountColumn("device_s", "s", "wall_s times the ranks that the job had then", func(a *account.Account) (sum float64) {
 			if a.Ranks == 0 {
 				return math.NaN()
 			}
@@ -644,14 +646,14 @@ func states() (columns []column) {
 			}
 			return sum
 		}),
-		ofAccount("goodput", "1", "Time of steps that counted, none longer than usual, by wall_s", (*account.Account).Goodput),
-		ofAccount("goodput_google", "1", "As Google's ml-goodput-measurement has it", (*account.Account).Google),
-		ofAccount("goodput_nvidia_cre", "1", "As NVIDIA's Cluster Readiness Engine has it", (*account.Account).CRE),
-		ofAccount("ettr_meta", "1", "Meta's effective training time ratio", (*account.Account).ETTR),
-		whole(ofAccount("steps", "{step}", "Different steps that were done", func(a *account.Account) float64 { return float64(a.Steps) })),
-		whole(ofAccount("redone_steps", "{step}", "Steps that were done again", func(a *account.Account) float64 { return float64(a.Redone) })),
-		whole(ofAccount("attempts", "{attempt}", "How often the training began", func(a *account.Account) float64 { return float64(len(a.Attempts)) })),
-		whole(ofAccount("ranks", "{rank}", "The most that the job had", func(a *account.Account) float64 {
+		accountColumn("goodput", "1", "Time of steps that counted, none longer than usual, by wall_s", (*account.Account).Goodput),
+		accountColumn("goodput_google", "1", "As Google's ml-goodput-measurement has it", (*account.Account).Google),
+		accountColumn("goodput_nvidia_cre", "1", "As NVIDIA's Cluster Readiness Engine has it", (*account.Account).CRE),
+		accountColumn("ettr_meta", "1", "Meta's effective training time ratio", (*account.Account).ETTR),
+		whole(accountColumn("steps", "{step}", "Different steps that were done", func(a *account.Account) float64 { return float64(a.Steps) })),
+		whole(accountColumn("redone_steps", "{step}", "Steps that were done again", func(a *account.Account) float64 { return float64(a.Redone) })),
+		whole(accountColumn("attempts", "{attempt}", "How often the training began", func(a *account.Account) float64 { return float64(len(a.Attempts)) })),
+		whole(accountColumn("ranks", "{rank}", "The most that the job had", func(a *account.Account) float64 {
 			if a.Ranks == 0 {
 				return math.NaN()
 			}
@@ -660,8 +662,8 @@ func states() (columns []column) {
 	)
 }
 
-// breakdown makes the columns of breakdowns: for each part its exclusive time, then the sum of its spans, then their union; last what GPUs did.
-func breakdown() []column {
+// breakdownColumns returns the columns of breakdowns: for each part its exclusive time, then the sum of its spans, then their union; last the state of GPUs.
+func breakdownColumns() []column {
 	columns := []column{
 		text("window", spans.AttrStepWindow, "step, batch or pass: they lie within each other, so add up only times of one"),
 		iteration,
@@ -690,14 +692,17 @@ func breakdown() []column {
 	)
 }
 
-// appendLength writes the duration of a record.
-func appendLength(dst []byte, r *row, s scale) []byte { return appendInt(dst, nanoseconds(r), nano(s)) }
+// appendLength appends the duration of a record, in the unit of s.
+func appendLength(dst []byte, r *row, s scale) []byte {
+	return appendInt(dst, nanoseconds(r), scaleFromNS(s))
+}
 
+// appendTime appends a time, RFC 3339 in UTC.
 func appendTime(dst []byte, t pcommon.Timestamp) []byte {
 	return t.AsTime().AppendFormat(dst, "2006-01-02T15:04:05.000000000Z07:00")
 }
 
-// appendWhole writes a number if it is known.
+// appendWhole appends a number, if known.
 func appendWhole(dst []byte, n view.Int) []byte {
 	if !n.OK {
 		return dst
@@ -705,7 +710,7 @@ func appendWhole(dst []byte, n view.Int) []byte {
 	return strconv.AppendInt(dst, n.N, 10)
 }
 
-// appendGiven writes a number unless it is NaN, not known.
+// appendGiven appends a number; nothing for NaN.
 func appendGiven(dst []byte, x float64) []byte {
 	if math.IsNaN(x) {
 		return dst
@@ -713,7 +718,7 @@ func appendGiven(dst []byte, x float64) []byte {
 	return appendFloat(dst, x, asIs)
 }
 
-// hostOf returns the host of a row, by its span, else by its resource.
+// hostOf returns the host of a row, from its span, else from its resource.
 func hostOf(r *row) string {
 	if r.span == (ptrace.Span{}) {
 		return r.res.Host
@@ -721,9 +726,10 @@ func hostOf(r *row) string {
 	return cmp.Or(spans.AttrText(r.span.Attributes(), spans.AttrHostName), r.res.Host)
 }
 
+// kindOf returns the kind of the span of a row.
 func kindOf(r *row) string { return view.KindOf(r.span).String() }
 
-// appendFirst writes the first of some attributes that the span has.
+// appendFirst appends the first of the named attributes that the span has.
 func appendFirst(dst []byte, r *row, names ...string) []byte {
 	for _, name := range names {
 		if v, ok := r.span.Attributes().Get(name); ok {
@@ -733,8 +739,8 @@ func appendFirst(dst []byte, r *row, names ...string) []byte {
 	return dst
 }
 
-// appendStepTime writes the time of one step: as logged, else the length of the record's span, by the number of its steps if they are several. A record of a
-// point in time tells of no duration.
+// appendStepTime appends the time of one step: as logged, else the length of the span, divided by the number of steps in the record. A record with a point in
+// time has no duration.
 func appendStepTime(dst []byte, r *row, s scale) []byte {
 	attrs := r.span.Attributes()
 	if v, ok := attrs.Get(spans.AttrStepDuration); ok {
@@ -751,7 +757,7 @@ func appendStepTime(dst []byte, r *row, s scale) []byte {
 	return appendLength(dst, r, s)
 }
 
-// loggedTrace is TransferQueue's trace id as logged. An id that was a UUID has become the trace id of the span, without its hyphens.
+// loggedTrace returns TransferQueue's trace id as logged. An id that was a UUID is the trace id of the span, without its hyphens.
 func loggedTrace(r *row) string {
 	if t := spans.AttrText(r.span.Attributes(), spans.AttrTQTraceID); t != "" {
 		return t
@@ -760,14 +766,14 @@ func loggedTrace(r *row) string {
 	return id[:8] + "-" + id[8:12] + "-" + id[12:16] + "-" + id[16:20] + "-" + id[20:]
 }
 
-// appendShare writes the time of a stage: its share, an attribute, of the function's duration. A share that the log has printed (source is set) has too few
-// digits, and nothing is written.
+// appendShare appends the time of a stage, computed from its share, an attribute, and the duration of the function. A share that the log printed (source is
+// set) has too few digits, and nothing is appended.
 func appendShare(dst []byte, r *row, share, source string) []byte {
 	v, ok := r.span.Attributes().Get(share)
 	if _, reported := r.span.Attributes().Get(source); !ok || reported || math.IsNaN(spans.ValueNumber(v)) {
 		return dst
 	}
-	return appendInt(dst, int64(math.Round(spans.ValueNumber(v)*float64(nanoseconds(r)))), nano(asIs))
+	return appendInt(dst, int64(math.Round(spans.ValueNumber(v)*float64(nanoseconds(r)))), scaleFromNS(asIs))
 }
 
 // stageOf returns the name of a stage or client operation.
@@ -777,7 +783,7 @@ func stageOf(r *row) string {
 	return s.Stage.String()
 }
 
-// operationOf returns the collective operation of a row, from the span, the collective of its rank, or the name of the collective's span.
+// operationOf returns the collective operation of a row in lower case, from the span, the collective of its rank, or the name of the collective's span.
 func operationOf(r *row) string {
 	name := spans.AttrText(r.span.Attributes(), spans.AttrNCCLOperation)
 	if name == "" && r.root != nil {
@@ -789,7 +795,7 @@ func operationOf(r *row) string {
 	return strings.ToLower(name)
 }
 
-// appendBandwidth writes the bandwidth as logged, in GB/s or Gbit/s by the unit that the numbers of the log fit. Spans have By/s.
+// appendBandwidth appends the logged bandwidth in the unit that the numbers of the log fit, GB/s or Gbit/s. Spans have By/s.
 func appendBandwidth(dst []byte, r *row) []byte {
 	v, ok := r.span.Attributes().Get(spans.AttrNCCLBandwidthAlgorithmReported)
 	if !ok {
@@ -808,7 +814,7 @@ func appendBandwidth(dst []byte, r *row) []byte {
 	return appendFloat(dst, x, giga)
 }
 
-// appendCount writes a count of errors or retries. Spans have no zeros: a missing count is 0 if the log counts (counted), else not known.
+// appendCount appends a count of errors or retries. Spans have no zeros: a missing count is 0 if the log counts (counted), else unknown.
 func appendCount(dst []byte, r *row, name string, counted bool) []byte {
 	if v, ok := r.span.Attributes().Get(name); ok {
 		return appendNumber(dst, v, asIs)
@@ -819,18 +825,18 @@ func appendCount(dst []byte, r *row, name string, counted bool) []byte {
 	return dst
 }
 
-// appendObject writes a JSON object, names in order, as a text; nothing for an empty one. NaN and infinite numbers, which JSON cannot have, become texts in of
+// appendObject appends a JSON object as a text, sorted by name; nothing for an empty one. NaN and infinite numbers, which JSON lacks, become texts, in fields
 // itself.
-func appendObject(dst []byte, of map[string]any) []byte {
-	if len(of) == 0 {
+func appendObject(dst []byte, fields map[string]any) []byte {
+	if len(fields) == 0 {
 		return dst
 	}
-	for name, v := range of {
+	for name, v := range fields {
 		if x, ok := v.(float64); ok && !spans.Finite(x) {
-			of[name] = strconv.FormatFloat(x, 'g', -1, 64)
+			fields[name] = strconv.FormatFloat(x, 'g', -1, 64)
 		}
 	}
-	text, err := json.Marshal(of)
+	text, err := json.Marshal(fields)
 	if err != nil {
 		return dst
 	}
