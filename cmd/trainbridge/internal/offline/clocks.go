@@ -12,7 +12,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/account"
 )
 
-// clocks are the clocks of a file's lines that are no records: a run begins before its first step, and ends behind its last.
+// clocks holds the clocks of the lines of a file that are no records: a run begins before its first step, and ends after its last.
 type clocks struct {
 	peeler line.Peeler
 	prefix line.Prefix // of the last line
@@ -37,20 +37,21 @@ var (
 	titan       = []byte("[titan] ") // before the stamp, torchtitan/tools/logging.py
 )
 
+// newClocks returns clocks for a file whose stamps have the given zone.
 func newClocks(zone *time.Location) *clocks {
 	return &clocks{zone: zone, stamps: clock.NewStamps(zone)}
 }
 
-// line notes the clock of a line. Only ignored lines widen first and last, as the clocks of records are in the spans: of records the first is parsed, and the
-// last once it is asked for (tail). The text is valid during the call.
-func (c *clocks) line(text []byte, v tail.Verdict) {
+// noteLine updates the clocks with a line, whose text is valid during the call. Only ignored lines widen first and last, since the clocks of records are in the
+// spans. Of the records, the clock of the first is parsed here, and that of the last in tailNS.
+func (c *clocks) noteLine(text []byte, v tail.Verdict) {
 	if v != tail.Ignored {
 		c.lastRecord = append(c.lastRecord[:0], text[:min(len(text), stampWithin)]...)
 		if c.records++; c.records > 1 && c.at != 0 {
 			return
 		}
 	}
-	ns, rest := c.stamp(text)
+	ns, rest := c.clockOf(text)
 	if ns == 0 {
 		return
 	}
@@ -75,9 +76,9 @@ func (c *clocks) line(text []byte, v tail.Verdict) {
 // stampWithin bounds the part of a line in which its clock is looked for: prefixes of launchers, then the stamp.
 const stampWithin = 256
 
-// stamp returns the clock of a line, ns since 1970, the first in the line: "datetime: …", a stamp before the message, the container's stamp, torchrun's prefix.
-// 0: none. rest is the line behind its prefixes.
-func (c *clocks) stamp(text []byte) (ns int64, rest []byte) {
+// clockOf returns the clock of a line, ns since 1970, and the line without its prefixes (rest). The clock is, in this order: "datetime: …", a stamp before the
+// message, the stamp of the container, the prefix of torchrun. 0: the line has none.
+func (c *clocks) clockOf(text []byte) (ns int64, rest []byte) {
 	rest = c.peeler.Peel(text, &c.prefix)
 	if after, ok := bytes.CutPrefix(rest, titan); ok && c.prefix.Stamp == nil {
 		rest = c.peeler.Peel(after, &c.prefix)
@@ -90,7 +91,7 @@ func (c *clocks) stamp(text []byte) (ns int64, rest []byte) {
 		stamp = bytes.TrimSpace(after)
 	}
 	if stamp == nil {
-		stamp = c.glog(rest)
+		stamp = c.glogStamp(rest)
 	}
 	if stamp == nil {
 		return 0, rest
@@ -102,33 +103,35 @@ func (c *clocks) stamp(text []byte) (ns int64, rest []byte) {
 	return ns, rest
 }
 
-// head and tail are the times of the file's lines before its first record and behind its last, ns: other hosts' clocks differ, and durations do not. Below 0:
-// unknown, as the records have no clock.
-func (c *clocks) head() int64 {
+// headNS returns how long the lines before the first record of the file took, ns. A duration is returned because clocks of hosts differ, and durations do not.
+// Below 0: unknown, as the records have no clock.
+func (c *clocks) headNS() int64 {
 	if c.firstRecord == 0 || c.first == 0 {
 		return -1
 	}
 	return max(c.firstRecord-c.first, 0)
 }
 
-func (c *clocks) tail() int64 {
-	ns, _ := c.stamp(c.lastRecord)
+// tailNS returns how long the lines after the last record of the file took, ns. Below 0: unknown, as the records have no clock.
+func (c *clocks) tailNS() int64 {
+	ns, _ := c.clockOf(c.lastRecord)
 	if ns == 0 || c.last == 0 {
 		return -1
 	}
 	return max(c.last-ns, 0)
 }
 
-// glogStamp is the beginning of lines of torchrun, "E0813 15:04:05.000000 ", and of PyTorch's C++, "[E813 15:04:05.000000000 ": there the month has no zero
+// glogPattern is the beginning of lines of torchrun, "E0813 15:04:05.000000 ", and of PyTorch's C++, "[E813 15:04:05.000000000 ": there the month has no zero
 // before, and the digits after the second are no fraction of the second.
-var glogStamp = regexp.MustCompile(`^(?:[IWEF](\d\d)(\d\d) (\d\d:\d\d:\d\d\.\d{6}) |\[[IWEF](\d{1,2})(\d\d) (\d\d:\d\d:\d\d)\.\d{9} )`)
+var glogPattern = regexp.MustCompile(`^(?:[IWEF](\d\d)(\d\d) (\d\d:\d\d:\d\d\.\d{6}) |\[[IWEF](\d{1,2})(\d\d) (\d\d:\d\d:\d\d)\.\d{9} )`)
 
-// glog makes a stamp of a line of torchrun or of PyTorch's C++, with the year of the clock before (glog's format has none). nil: no stamp.
-func (c *clocks) glog(text []byte) []byte {
+// glogStamp returns the stamp of a line of torchrun or of PyTorch's C++, with the year of the last clock (the format of glog has no year). nil: the line has no
+// stamp.
+func (c *clocks) glogStamp(text []byte) []byte {
 	if c.at == 0 || len(text) < len("E0813 15:04:05.000000") || text[0] != '[' && text[5] != ' ' {
 		return nil
 	}
-	m := glogStamp.FindSubmatch(text)
+	m := glogPattern.FindSubmatch(text)
 	if m == nil {
 		return nil
 	}
@@ -139,8 +142,8 @@ func (c *clocks) glog(text []byte) []byte {
 	return fmt.Appendf(nil, "%d-%02s-%s %s", time.Unix(0, c.at).In(c.zone).Year(), month, day, at)
 }
 
-// Book puts the clocks of a run's training logs into the run's ledger, which accounts for the wall-clock time: the run lasts from the first line to the last,
-// and the begins tell restarts. Files without a record are not the run's.
+// Book adds the clocks in the training logs of a run to the ledger of the run, which accounts for the wall-clock time: the run lasts from the first line to the
+// last, and begins in the logs are restarts. Files without a record are left out.
 func (r *Reading) Book(run string, l *account.Ledger) {
 	for _, j := range r.Runs {
 		if j.ID != run {
@@ -151,8 +154,8 @@ func (r *Reading) Book(run string, l *account.Ledger) {
 			if f == nil || f.clocks == nil || f.Records == 0 {
 				continue
 			}
-			l.Began(f.clocks.first, f.clocks.head())
-			l.Over(f.clocks.last, f.clocks.tail())
+			l.Began(f.clocks.first, f.clocks.headNS())
+			l.Over(f.clocks.last, f.clocks.tailNS())
 			for _, ns := range f.clocks.begins {
 				l.Begins(ns)
 			}

@@ -19,8 +19,8 @@ func TestClocksOfGlog(t *testing.T) {
 		{"[E9912 09:48:20.456945123 no month] x", "2026-06-12 09:30:00"},
 	} {
 		k := newClocks(time.UTC)
-		k.line([]byte("2026-06-12 09:30:00 step 7"), tail.Ignored)
-		k.line([]byte(c.line), tail.Ignored)
+		k.noteLine([]byte("2026-06-12 09:30:00 step 7"), tail.Ignored)
+		k.noteLine([]byte(c.line), tail.Ignored)
 		assert.Equal(t, c.want, time.Unix(0, k.last).UTC().Format("2006-01-02 15:04:05.999999"), c.line)
 	}
 }
@@ -37,12 +37,12 @@ func TestClocksOfEdges(t *testing.T) {
 		{"2026-06-12 09:31:20,000 step 2", tail.Record},
 		{"2026-06-12 09:31:27,500 done", tail.Ignored},
 	} {
-		k.line([]byte(l.text), l.v)
+		k.noteLine([]byte(l.text), l.v)
 	}
-	assert.Equal(t, []int64{20e9, 7.5e9}, []int64{k.head(), k.tail()})
+	assert.Equal(t, []int64{20e9, 7.5e9}, []int64{k.headNS(), k.tailNS()})
 
 	k = newClocks(time.UTC)
-	k.line([]byte("2026-06-12 09:30:00,000 starting"), tail.Ignored)
-	k.line([]byte(`{"step": 1}`), tail.Record)
-	assert.Equal(t, []int64{-1, -1}, []int64{k.head(), k.tail()})
+	k.noteLine([]byte("2026-06-12 09:30:00,000 starting"), tail.Ignored)
+	k.noteLine([]byte(`{"step": 1}`), tail.Record)
+	assert.Equal(t, []int64{-1, -1}, []int64{k.headNS(), k.tailNS()})
 }

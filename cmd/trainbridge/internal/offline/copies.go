@@ -16,25 +16,26 @@ type Copy struct {
 	Path, Of string // absolute
 }
 
-// state is the complete log of Hugging Face's Trainer, written to the directory of the run and to each of its checkpoints (transformers, trainer.py:
-// TRAINER_STATE_NAME).
-const state = "trainer_state.json"
+// stateName is the name of the complete log of Hugging Face's Trainer, written to the directory of the run and to each of its checkpoints (transformers,
+// trainer.py: TRAINER_STATE_NAME).
+const stateName = "trainer_state.json"
 
-var checkpoint = regexp.MustCompile(`^checkpoint-\d+$`)
+// checkpointPattern matches the name of the directory of a checkpoint.
+var checkpointPattern = regexp.MustCompile(`^checkpoint-\d+$`)
 
 // mostState bounds the states that are compared, By: a row has some 200.
 const mostState = 256 << 20
 
-// leaveCopies removes from the files to read the states (trainer_state.json) that a longer state of the same run begins with: a checkpoint has a copy of all
-// rows so far.
-func (in *Input) leaveCopies() {
+// dropCopies removes each trainer_state.json whose rows are the first rows of a longer state of the same run from the files to read: a checkpoint has a copy of
+// all rows so far.
+func (in *Input) dropCopies() {
 	states := make(map[string][]string) // by the directory of the run
 	for _, f := range in.Files {
-		if filepath.Base(f) != state {
+		if filepath.Base(f) != stateName {
 			continue
 		}
 		dir := filepath.Dir(f)
-		if checkpoint.MatchString(filepath.Base(dir)) {
+		if checkpointPattern.MatchString(filepath.Base(dir)) {
 			dir = filepath.Dir(dir)
 		}
 		states[dir] = append(states[dir], f)
@@ -51,7 +52,7 @@ func (in *Input) leaveCopies() {
 		// The longest first; of equals the shorter path, which is the run's own and not a checkpoint's: only the run's own has the summary.
 		slices.SortStableFunc(files, func(a, b string) int { return cmp.Or(len(rows[b])-len(rows[a]), len(a)-len(b)) })
 		for i, f := range files {
-			of := slices.IndexFunc(files[:i], func(longer string) bool { return !gone[longer] && begins(rows[longer], rows[f]) })
+			of := slices.IndexFunc(files[:i], func(longer string) bool { return !gone[longer] && isPrefix(rows[longer], rows[f]) })
 			if of < 0 || len(rows[f]) == 0 {
 				continue
 			}
@@ -59,11 +60,11 @@ func (in *Input) leaveCopies() {
 			in.Copies = append(in.Copies, Copy{f, files[of]})
 		}
 	}
-	in.leave(gone)
+	in.dropFiles(gone)
 }
 
-// leave removes the files in gone from the files to read, with their bytes, and sorts Copies, to which the caller has added the files.
-func (in *Input) leave(gone map[string]bool) {
+// dropFiles removes the files in gone from the files to read, subtracts their bytes, and sorts Copies, to which the caller has added the files.
+func (in *Input) dropFiles(gone map[string]bool) {
 	if len(gone) == 0 {
 		return
 	}
@@ -100,7 +101,7 @@ func rowsOf(path string) (rows []json.RawMessage) {
 	return slices.DeleteFunc(s.History, func(row json.RawMessage) bool { return bytes.Contains(row, []byte(`"train_runtime"`)) })
 }
 
-// begins reports whether all rows begin with some.
-func begins(all, some []json.RawMessage) bool {
+// isPrefix reports whether the first rows of all are the rows of some.
+func isPrefix(all, some []json.RawMessage) bool {
 	return len(all) >= len(some) && slices.EqualFunc(all[:len(some)], some, func(a, b json.RawMessage) bool { return bytes.Equal(a, b) })
 }

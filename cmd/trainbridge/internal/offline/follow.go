@@ -30,7 +30,7 @@ func Follow(ctx context.Context, in *Input, opt Options, to Sink) (err error) {
 	}
 	opt.follow = true
 	known := newReading(in)
-	if err := known.sort(in, opt); err != nil {
+	if err := known.findReceivers(in, opt); err != nil {
 		return err
 	}
 	p, err := newPipeline(ctx, opt, Sink{Traces: to.Traces})
@@ -62,7 +62,7 @@ func Follow(ctx context.Context, in *Input, opt Options, to Sink) (err error) {
 			globs = in.globs()
 		}
 		for _, f := range readers() {
-			r, err := opt.follower(ctx, f, i, known.mixed(f.Type(), j.files), globs, j.run, p.first.Traces, to.Metrics)
+			r, err := opt.newFollower(ctx, f, i, known.mixedGlobs(f.Type(), j.files), globs, j.run, p.first.Traces, to.Metrics)
 			if err != nil {
 				return err
 			}
@@ -70,7 +70,7 @@ func Follow(ctx context.Context, in *Input, opt Options, to Sink) (err error) {
 		}
 	}
 	if to.Metrics != nil {
-		gpus, err := p.gpus(ctx, opt, to.Metrics)
+		gpus, err := p.newGPUs(ctx, opt, to.Metrics)
 		if err != nil {
 			return err
 		}
@@ -87,13 +87,12 @@ func Follow(ctx context.Context, in *Input, opt Options, to Sink) (err error) {
 	return nil
 }
 
-// follower makes a receiver of a job's files, which reads its own files, and each other that the receiver is the first to understand. i tells the receivers of
-// jobs apart.
-func (o *Options) follower(
+// newFollower returns a receiver for the i-th job. It reads the files of own, and of the files that globs match those that no receiver before understands.
+func (o *Options) newFollower(
 	ctx context.Context, f reader, i int, own, globs []any, run string, traces consumer.Traces, metrics consumer.Metrics,
 ) (component.Component, error) {
 	conf := map[string]any{"include": own, "include_by_content": globs}
-	o.identify(conf, run)
+	o.setIdentity(conf, run)
 	cfg, err := configure(f, conf)
 	if err != nil {
 		return nil, err
@@ -107,9 +106,9 @@ func (o *Options) follower(
 	return f.CreateTraces(ctx, set, cfg, traces)
 }
 
-// gpus makes the receiver of NVML, which samples the GPUs of this host, and before the sink the metrics side of step_join, which says the GPUs' state in the
-// breakdown of a step. Both are returned, to be started.
-func (p *pipeline) gpus(ctx context.Context, opt Options, to consumer.Metrics) ([]component.Component, error) {
+// newGPUs returns two components, to be started: the metrics side of step_join, in front of the sink, which adds the state of the GPUs to the breakdown of a
+// step, and the NVML receiver, which samples the GPUs of this host.
+func (p *pipeline) newGPUs(ctx context.Context, opt Options, to consumer.Metrics) ([]component.Component, error) {
 	cfg, err := configure(p.joins, nil)
 	if err != nil {
 		return nil, err
@@ -134,7 +133,7 @@ func receiverSettings(f component.Factory, i int, opt Options) receiver.Settings
 	}
 }
 
-// globs match the files of the paths as given, and later files: a directory's with **, a glob's as the glob does.
+// globs returns globs that match the files of the paths as given, and later files: for a directory one with **, for a glob the glob itself.
 func (in *Input) globs() (all []any) {
 	for _, r := range in.roots {
 		path, err := resolve(r.path)

@@ -18,7 +18,7 @@ func owners(t *testing.T, paths ...string) map[string]string {
 	require.NoError(t, err)
 	defer in.Close()
 	r := newReading(in)
-	require.NoError(t, r.sort(in, Options{Log: zap.NewNop()}))
+	require.NoError(t, r.findReceivers(in, Options{Log: zap.NewNop()}))
 	of := make(map[string]string, len(r.Files))
 	for _, f := range r.Files {
 		of[f.Path] = f.Receiver

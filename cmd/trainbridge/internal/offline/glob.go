@@ -20,14 +20,14 @@ func Glob(pattern string, passed kernelfs.Passed) ([]string, error) {
 	return matches, err
 }
 
-// tree is the directory base, in which the kernel's file systems (/proc, /sys) are empty: a glob such as /** does not enter them.
+// tree is the directory base without the contents of the kernel's file systems (/proc, /sys), so that a glob such as /** does not list them.
 type tree struct {
 	fs.FS
 	base   string
 	passed kernelfs.Passed // the kernel's file systems met
 }
 
-// ReadDir lists a directory, given relative to base; one of the kernel's is noted in passed and looks empty.
+// ReadDir lists a directory, given relative to base. For a file system of the kernel it returns nothing, and adds the directory to passed.
 func (t tree) ReadDir(name string) ([]fs.DirEntry, error) {
 	dir := filepath.Join(t.base, name)
 	if of := kernelfs.Of(dir); of != "" {
@@ -37,4 +37,5 @@ func (t tree) ReadDir(name string) ([]fs.DirEntry, error) {
 	return fs.ReadDir(t.FS, name)
 }
 
+// Stat implements fs.StatFS.
 func (t tree) Stat(name string) (fs.FileInfo, error) { return fs.Stat(t.FS, name) }

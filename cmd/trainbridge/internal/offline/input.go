@@ -64,7 +64,7 @@ type Input struct {
 	spool  *os.File // the copy of the standard input
 }
 
-// root is one of the paths that the user gave, and the path's files.
+// root is one of the paths that the user gave, with the files found at the path.
 type root struct {
 	path  string // as given
 	dir   bool   // a directory: files are all below
@@ -75,14 +75,14 @@ type root struct {
 // name until Close. If no file is found, the error joins the reasons of all paths (Missing).
 func Open(paths []string, stdin io.Reader) (*Input, error) { return open(paths, stdin, MostFiles) }
 
-// open is Open with at most a number of files.
+// open is Open with a limit for the number of files.
 func open(paths []string, stdin io.Reader, most int) (*Input, error) {
 	in := &Input{named: make(map[string]string), most: most}
 	in.follow, _ = strconv.ParseBool(os.Getenv(FollowSymlinks))
 	for _, path := range paths {
 		passed, kernel, links := in.PassedOver, in.Kernel, in.Links // of the paths before
 		in.PassedOver, in.Kernel, in.Links = make(nonlog.Tally), make(kernelfs.Passed), nil
-		r, err := in.find(path, stdin)
+		r, err := in.findRoot(path, stdin)
 		switch {
 		case err != nil:
 			in.Missing = append(in.Missing, err)
@@ -127,8 +127,8 @@ func open(paths []string, stdin io.Reader, most int) (*Input, error) {
 		}
 	}
 	slices.Sort(in.Files)
-	in.leaveCopies()
-	in.leaveTrackers()
+	in.dropCopies()
+	in.dropTrackers()
 	if len(in.Files) == 0 {
 		in.Close()
 		return nil, errors.Join(in.Missing...)
@@ -136,7 +136,7 @@ func open(paths []string, stdin io.Reader, most int) (*Input, error) {
 	return in, nil
 }
 
-// Close gives the copy of the standard input back.
+// Close closes, and thereby deletes, the copy of the standard input.
 func (in *Input) Close() {
 	if in.spool != nil {
 		_ = in.spool.Close()
@@ -151,16 +151,17 @@ func (in *Input) Name(path string) string {
 	return path
 }
 
-// find returns the files of a path as given: "-", a directory, a regular file, or else a glob. Of a glob, files that are no logs by name and links that are
-// not followed are noted in the Input. An error says why the path cannot be read; a glob without matches is no error, but a root without files.
-func (in *Input) find(path string, stdin io.Reader) (root, error) {
+// findRoot returns the files of a path as given: "-", a directory, a regular file, or else a glob. For a glob, files that are no logs by their names are
+// counted in PassedOver, and links that are not followed are added to Links. An error says why the path cannot be read; a glob without matches gives a root
+// without files and no error.
+func (in *Input) findRoot(path string, stdin io.Reader) (root, error) {
 	if path == stdinName {
-		return in.copyOf(stdin)
+		return in.copyStdin(stdin)
 	}
 	fi, err := os.Stat(path)
 	switch {
 	case err == nil && fi.IsDir():
-		files, err := in.below(path)
+		files, err := in.listBelow(path)
 		return root{path, true, files}, err
 	case err == nil && !fi.Mode().IsRegular():
 		return root{}, fmt.Errorf("%s: not a file: its bytes can be read from standard input, as -", path)
@@ -222,7 +223,7 @@ func (in *Input) Unfollowed() (links []string) {
 	return links
 }
 
-// LinksText reports the links that are not followed; "": none.
+// LinksText returns a text about the links that are not followed; "": there are none.
 func (in *Input) LinksText() string {
 	links := in.Unfollowed()
 	switch len(links) {
@@ -234,7 +235,7 @@ func (in *Input) LinksText() string {
 	return fmt.Sprintf("%d symbolic links passed over, such as %s: %s=true follows links", len(links), links[0], FollowSymlinks)
 }
 
-// resolve returns the absolute path of a file with all links followed.
+// resolve returns the absolute path of a file, with all links followed.
 func resolve(path string) (string, error) {
 	path, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -243,10 +244,10 @@ func resolve(path string) (string, error) {
 	return filepath.Abs(path)
 }
 
-// below returns the regular files below a directory, and with FollowSymlinks the files that links point to. What is not read is noted in the Input: unreadable
-// directories, the kernel's file systems, files that are no logs by name, and links (to directories in any case). The walk ends at countedTo times as many
-// files as may be read. err is about dir itself.
-func (in *Input) below(dir string) (files []string, err error) {
+// listBelow returns the regular files below a directory, and with FollowSymlinks the files that links point to. What is not read is recorded in the Input:
+// unreadable directories, file systems of the kernel, files that are no logs by their names, and links (those to directories in any case). The walk ends at
+// countedTo times as many files as may be read. err is about dir itself.
+func (in *Input) listBelow(dir string) (files []string, err error) {
 	dir, err = resolve(dir)
 	if err != nil {
 		return nil, err
@@ -298,7 +299,8 @@ func kernelfsOf(path string, d fs.DirEntry) string {
 	return kernelfs.Of(path)
 }
 
-// NonLog returns the part of the name by which a file below the base of a glob is passed over, and the path of the file or directory of the name; "": none.
+// NonLog returns the part of the path of a file, below the base of a glob, by whose name the file is no log, and the path up to that part; "": the file may be
+// a log.
 func NonLog(base, pattern, file string) (at, name string) { return nonLog(base, pattern, file, false) }
 
 // nonLog is NonLog of a file or a directory.
@@ -315,9 +317,9 @@ func nonLog(base, pattern, path string, isDir bool) (at, name string) {
 // their file.
 const copyDescriptor = 100
 
-// copyOf copies the standard input into a file without a name, for reading twice: to find the format, and to read. The root's file is the descriptor's path
-// in /proc.
-func (in *Input) copyOf(stdin io.Reader) (root, error) {
+// copyStdin copies the standard input into a file without a name, which is read twice: to find the format, and to read the records. The file of the root is the
+// path of the descriptor in /proc.
+func (in *Input) copyStdin(stdin io.Reader) (root, error) {
 	if in.spool != nil {
 		return root{}, errors.New("-: standard input can be read only once")
 	}

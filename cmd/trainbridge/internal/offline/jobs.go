@@ -24,12 +24,12 @@ var partOfJob = regexp.MustCompile(`(?i)^(\d+|\d+\.\d+\.\d+\.\d+|checkpoint-\d+|
 	`(attempt|rank|local_rank|global_rank|host|node|worker|gpu|proc|process|pod|machine)[-_]?\d+|` +
 	`((gpu|compute)[-_])?(host|node|machine)[-_]?(\d+|[a-z]))$`)
 
-// trains are the receivers of logs that tell of steps. Logs of collectives, RPCs and the like accompany a job.
-var trains = map[string]bool{"train_log": true, "flagscale": true}
+// trainReceivers are the receivers of logs with steps. Other logs, of collectives, RPCs and the like, accompany a job.
+var trainReceivers = map[string]bool{"train_log": true, "flagscale": true}
 
-// jobs groups files by job. Logs of one directory are of one job. Below a directory named by the user, so are logs of different kinds, and logs that accompany
-// a single training; if two directories have logs of the same kind, each is a job, unless by their names they are parts of one. kind is the receiver of a file,
-// "" for none.
+// jobs groups files by job. The logs in one directory belong to one job. Below a directory named by the user, logs of different kinds also belong to one job,
+// as do logs that accompany a single training. If two directories there have logs of the same kind, each is a job, unless by their names they are parts of one.
+// kind returns the receiver of a file, "" for none.
 func (in *Input) jobs(run string, kind func(file string) string) (jobs []job) {
 	run = cmp.Or(run, os.Getenv("TRAINBRIDGE_RUN_ID")) // a run that the user names is that of all files
 	by := make(map[string]*job)                        // by run id
@@ -47,12 +47,12 @@ func (in *Input) jobs(run string, kind func(file string) string) (jobs []job) {
 			put(spans.Name(run), files)
 		case r.dir:
 			at, _ := resolve(r.path) // no error: the directory was listed before
-			var below []located
+			var below []locatedFile
 			for _, f := range files {
 				rel, _ := filepath.Rel(at, filepath.Dir(f))
-				below = append(below, located{f, strings.Split(rel, string(filepath.Separator))})
+				below = append(below, locatedFile{f, strings.Split(rel, string(filepath.Separator))})
 			}
-			split(at, below, kind, put)
+			splitJobs(at, below, kind, put)
 		default:
 			for _, f := range files {
 				if in.Name(f) == stdinName { // without a directory that would identify its run
@@ -69,16 +69,16 @@ func (in *Input) jobs(run string, kind func(file string) string) (jobs []job) {
 	return jobs
 }
 
-// located is a file, with the directories on the way from the split one, "." for none.
-type located struct {
+// locatedFile is a file with the names of the directories from the one that is split down to the file; "." if there are none.
+type locatedFile struct {
 	path string
 	dirs []string
 }
 
-// split puts the files below a directory into jobs, as jobs says: into one, unless a kind of log is in two of the directories below, or in one and in the
-// directory itself (several). Then each of these directories is split likewise. Directories that are parts of a job by their names are looked through.
-func split(dir string, files []located, kind func(file string) string, put func(id string, files []string)) {
-	below := make(map[string][]located)       // by the first directory that is no part of a job; "" without one
+// splitJobs divides the files below a directory into jobs and calls put for each. All files are one job unless areSeveral finds several; then each directory
+// below is split in the same way. Directories that are parts of a job by their names do not count as directories.
+func splitJobs(dir string, files []locatedFile, kind func(file string) string, put func(id string, files []string)) {
+	below := make(map[string][]locatedFile)   // by the first directory that is no part of a job; "" without one
 	kinds := make(map[string]map[string]bool) // the directories of each kind
 	for _, f := range files {
 		name := ""
@@ -95,14 +95,14 @@ func split(dir string, files []located, kind func(file string) string, put func(
 		}
 		kinds[k][name] = true
 	}
-	join := func(files []located) {
+	join := func(files []locatedFile) {
 		var paths []string
 		for _, f := range files {
 			paths = append(paths, f.path)
 		}
 		put(spans.DirectoryRun(filepath.Join(dir, "x")), paths) // "x": DirectoryRun takes the path of a file
 	}
-	if !several(kinds) {
+	if !areSeveral(kinds) {
 		join(files)
 		return
 	}
@@ -111,16 +111,16 @@ func split(dir string, files []located, kind func(file string) string, put func(
 			join(below[name])
 			continue
 		}
-		split(filepath.Join(dir, name), below[name], kind, put)
+		splitJobs(filepath.Join(dir, name), below[name], kind, put)
 	}
 }
 
-// several reports whether directories are of several jobs: a trainer's logs are in two of them, or other logs of a kind are, without any trainer's logs or with
-// some in one of the two. kinds are the directories of each kind.
-func several(kinds map[string]map[string]bool) bool {
+// areSeveral reports whether directories are of several jobs. They are if logs of a trainer are in two of them. They also are if logs of another kind are in
+// two of them, and either no directory has logs of a trainer or one of the two has. kinds are the directories of each kind.
+func areSeveral(kinds map[string]map[string]bool) bool {
 	training := make(map[string]bool)
 	for k, dirs := range kinds {
-		if trains[k] {
+		if trainReceivers[k] {
 			maps.Copy(training, dirs)
 		}
 	}
@@ -129,7 +129,7 @@ func several(kinds map[string]map[string]bool) bool {
 		for d := range dirs {
 			besideTraining = besideTraining || training[d]
 		}
-		if len(dirs) > 1 && (trains[k] || len(training) == 0 || besideTraining) {
+		if len(dirs) > 1 && (trainReceivers[k] || len(training) == 0 || besideTraining) {
 			return true
 		}
 	}

@@ -9,11 +9,12 @@ import (
 	"github.com/trainbridge/trainbridge/bridge/tail"
 )
 
+// tqTrace is the type of the receiver of TransferQueue's logs.
 var tqTrace = component.MustNewType("tq_trace")
 
-// mix finds the second receiver of a file with two kinds of logs: the output of verl's driver has verl's steps between lines of TransferQueue, which Ray
+// findSecond sets the second receiver of a file with two kinds of logs: the output of verl's driver has steps of verl between lines of TransferQueue, which Ray
 // forwards from the workers. The receiver of TransferQueue is the first, whichever line comes first.
-func (f *File) mix(owner component.ID, sorter *tail.Sorter) {
+func (f *File) findSecond(owner component.ID, sorter *tail.Sorter) {
 	switch owner.Type() {
 	case tqTrace:
 		if also, ok := sorter.Understands(f.Path, trainLog, isVerlStep); ok {
@@ -38,37 +39,38 @@ func isVerlStep(text []byte) bool {
 	return ok && len(number) < len(rest) && bytes.HasPrefix(number, []byte(" - "))
 }
 
+// isTQ reports whether a line is one of TransferQueue's.
 func isTQ(text []byte) bool { return bytes.Contains(text, []byte("[TQ-TRACE]")) }
 
-// mixed returns the files of a job, or all where the job has no list, with two kinds of logs of which a receiver reads one.
-func (r *Reading) mixed(of component.Type, job []string) []any {
+// mixedGlobs returns globs of the files with two kinds of logs of which a receiver reads one: files of a job, or all files if the job has no list.
+func (r *Reading) mixedGlobs(of component.Type, job []string) []any {
 	var files []string
 	for _, f := range r.Files {
 		if f.Also != "" && (of == tqTrace || of == trainLog) && (len(job) == 0 || slices.Contains(job, f.Path)) {
 			files = append(files, f.Path)
 		}
 	}
-	return globs(files)
+	return globsOf(files)
 }
 
-// also returns the files of which a receiver is the second.
-func (o *Options) also(files []string, id component.ID) (also []string) {
+// secondFiles returns the files whose second receiver is id.
+func (o *Options) secondFiles(files []string, id component.ID) (secondFiles []string) {
 	if o.reading == nil {
 		return nil
 	}
 	for _, f := range files {
 		if o.reading.File(f).Also == id.String() {
-			also = append(also, f)
+			secondFiles = append(secondFiles, f)
 		}
 	}
-	return also
+	return secondFiles
 }
 
-// second is watch, but for the files of which the receiver is the second.
-func (o *Options) second(also []string, watch func(path string) LineWatch) func(path string) LineWatch {
+// watchSecond returns watch, replaced by Reading.watchSecond for the files whose second receiver is watched.
+func (o *Options) watchSecond(also []string, watch func(path string) LineWatch) func(path string) LineWatch {
 	return func(path string) LineWatch {
 		if slices.Contains(also, path) {
-			return o.reading.watchAlso(path)
+			return o.reading.watchSecond(path)
 		}
 		return watch(path)
 	}

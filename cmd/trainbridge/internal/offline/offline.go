@@ -57,7 +57,7 @@ type Options struct {
 	reading *Reading // knows the receivers of files; nil: found out by the files' content
 }
 
-// withLog returns the options with a logger, which drops everything if none was given.
+// withLog returns the options with a logger; the default one drops everything.
 func (o Options) withLog() Options {
 	if o.Log == nil {
 		o.Log = zap.NewNop()
@@ -125,14 +125,15 @@ func readers() []reader {
 	}
 }
 
+// progressEvery is the interval of calls of Options.Progress.
 const progressEvery = 200 * time.Millisecond
 
 // Read reads all files, job by job, each through a pipeline of its own, and returns when everything is read, joined and judged.
 func Read(ctx context.Context, in *Input, opt Options, to Sink) (*Reading, error) {
 	opt = opt.withLog()
 	out := newReading(in)
-	out.zone = opt.location
-	if err := out.sort(in, opt); err != nil {
+	out.zone = opt.zoneOf
+	if err := out.findReceivers(in, opt); err != nil {
 		return nil, err
 	}
 	jobs := in.jobs(opt.Run, func(file string) string { return out.by[file].Receiver })
@@ -169,7 +170,7 @@ func Read(ctx context.Context, in *Input, opt Options, to Sink) (*Reading, error
 			<-done
 		}()
 	}
-	defer out.join()
+	defer out.addSeconds()
 	for _, j := range jobs {
 		out.Runs = append(out.Runs, Run{ID: j.run, Files: j.files})
 		err := readJob(ctx, j, opt, to, out, func(o *tail.Once) {
@@ -190,10 +191,10 @@ type source struct {
 	*tail.Once
 }
 
-// sources makes the receivers of some files, separate ones for each zone, as a receiver has one timezone for all of its files. Each file is read by the
-// receiver that includes or understands the file. release must be called after the reading, also after an error: it ends the receivers, and returns the begins
+// newSources returns the receivers of some files, separate ones for each zone, as a receiver has one timezone for all of its files. Each file is read by the
+// receiver that includes or understands the file. release must be called after the reading, also after an error: it stops the receivers, and returns the begins
 // of the logs read.
-func sources(files []string, run string, opt Options, settings tail.Settings, to Sink) (all []source, release func() []spans.RunSpan, err error) {
+func newSources(files []string, run string, opt Options, settings tail.Settings, to Sink) (all []source, release func() []spans.RunSpan, err error) {
 	var releases []func() []spans.RunSpan
 	release = func() (began []spans.RunSpan) {
 		for _, f := range releases {
@@ -201,9 +202,9 @@ func sources(files []string, run string, opt Options, settings tail.Settings, to
 		}
 		return began
 	}
-	by := opt.zoned(slices.Sorted(slices.Values(files)))
+	by := opt.byZone(slices.Sorted(slices.Values(files)))
 	for _, zone := range slices.Sorted(maps.Keys(by)) {
-		more, done, err := zoneSources(by[zone], zone, run, opt, settings, to)
+		more, done, err := newZoneSources(by[zone], zone, run, opt, settings, to)
 		all, releases = append(all, more...), append(releases, done)
 		if err != nil {
 			return nil, release, err
@@ -212,9 +213,9 @@ func sources(files []string, run string, opt Options, settings tail.Settings, to
 	return all, release, nil
 }
 
-// zoneSources is sources for the sorted files of one zone; "": the timezone of each receiver's settings. Receivers of a configuration without a file are not
-// made, and once the owners of files are known, no receiver without a file.
-func zoneSources(
+// newZoneSources is newSources for the sorted files of one zone; "": the timezone in the settings of each receiver. Receivers of a configuration without a file
+// are not created, nor, once the owners of files are known, any receiver without a file.
+func newZoneSources(
 	files []string, zone, run string, opt Options, settings tail.Settings, to Sink,
 ) (all []source, release func() []spans.RunSpan, err error) {
 	var releases []func() []spans.RunSpan
@@ -242,14 +243,14 @@ func zoneSources(
 			others := func(f string) bool { return opt.reading.File(f).Receiver != r.ID.String() }
 			own, byContent = slices.DeleteFunc(own, others), slices.DeleteFunc(byContent, others)
 		}
-		also := opt.also(files, r.ID)
+		also := opt.secondFiles(files, r.ID)
 		own = append(own, also...)
 		if len(own)+len(byContent) == 0 && (opt.Receivers != nil || opt.reading != nil) {
 			continue
 		}
 		conf := r.settings()
-		conf["include"], conf["include_by_content"] = globs(own), globs(byContent)
-		opt.identify(conf, run)
+		conf["include"], conf["include_by_content"] = globsOf(own), globsOf(byContent)
+		opt.setIdentity(conf, run)
 		if _, stamped := factories[at].CreateDefaultConfig().(interface {
 			Location() (*time.Location, error)
 		}); stamped && zone != "" { // a receiver whose format has stamps
@@ -268,7 +269,7 @@ func zoneSources(
 		set := receiver.Settings{ID: r.ID, TelemetrySettings: telemetry(opt.Log), BuildInfo: component.NewDefaultBuildInfo()}
 		watched := settings
 		if len(also) > 0 {
-			watched.Watch = opt.second(also, settings.Watch)
+			watched.Watch = opt.watchSecond(also, settings.Watch)
 		}
 		o, scope, done, err := factories[at].Once(set, cfg, watched, opt.Positions, to.detail(r.ID.Type()), to.Traces, to.Metrics, to.GPUs)
 		if err != nil {
@@ -283,7 +284,8 @@ func zoneSources(
 	return all, release, nil
 }
 
-// settings returns the receiver's settings for one reading: as configured, but for the settings of files, of stored positions, and of waiting.
+// settings returns the settings of the receiver for one reading: those configured, without the settings of files and of stored positions, and with a long wait
+// for pending records.
 func (r *Receiver) settings() map[string]any {
 	conf := map[string]any{}
 	maps.Copy(conf, r.Conf)
@@ -295,8 +297,8 @@ func (r *Receiver) settings() map[string]any {
 	return conf
 }
 
-// identify sets the run and the service of a receiver's logs.
-func (o *Options) identify(conf map[string]any, run string) {
+// setIdentity sets the run and the service in the settings of a receiver.
+func (o *Options) setIdentity(conf map[string]any, run string) {
 	if run != "" {
 		conf["run_id"] = run
 	}
@@ -313,8 +315,8 @@ func among(own, wanted []string) []string {
 	})
 }
 
-// globs match the files.
-func globs(files []string) []any {
+// globsOf returns globs that match exactly the files.
+func globsOf(files []string) []any {
 	list := make([]any, len(files))
 	for i, f := range files {
 		list[i] = escape(f)
@@ -322,7 +324,7 @@ func globs(files []string) []any {
 	return list
 }
 
-// configure makes a component's config of settings in the form of the YAML, and validates the config.
+// configure returns a validated config of a component, from settings in the form of the YAML.
 func configure(f component.Factory, conf map[string]any) (component.Config, error) {
 	cfg := f.CreateDefaultConfig()
 	if err := confmap.NewFromStringMap(conf).Unmarshal(cfg); err != nil {
@@ -341,16 +343,17 @@ func telemetry(log *zap.Logger) component.TelemetrySettings {
 	}
 }
 
-var meta = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "]", `\]`, "{", `\{`, "}", `\}`)
+// globEscaper escapes the special characters of globs.
+var globEscaper = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "]", `\]`, "{", `\{`, "}", `\}`)
 
-// escape makes a glob that matches only the path.
-func escape(path string) string { return meta.Replace(path) }
+// escape returns a glob that matches only the path.
+func escape(path string) string { return globEscaper.Replace(path) }
 
-// sort finds the receiver that understands each file, by the file's beginning, and sets File.Receiver; of a file that none understands, Binary, Err or First.
+// findReceivers sets File.Receiver to the receiver that understands the beginning of the file; for a file that none understands, it sets Binary, Err or First.
 // Bytes becomes the size of all files with a receiver.
-func (r *Reading) sort(in *Input, opt Options) error {
+func (r *Reading) findReceivers(in *Input, opt Options) error {
 	sorter := new(tail.Sorter)
-	all, release, err := sources(in.Files, "x", opt, tail.Settings{Sorter: sorter}, Sink{}) // "x": any run will do, as nothing is read
+	all, release, err := newSources(in.Files, "x", opt, tail.Settings{Sorter: sorter}, Sink{}) // "x": any run will do, as nothing is read
 	defer release()
 	if err != nil {
 		return err
@@ -367,10 +370,10 @@ func (r *Reading) sort(in *Input, opt Options) error {
 		if of, ok := sorter.Owner(f.Path); ok {
 			f.Receiver = of.String()
 			r.Bytes += f.Size
-			f.mix(of, sorter)
+			f.findSecond(of, sorter)
 			continue
 		}
-		f.Err = readable(f.Path)
+		f.Err = readError(f.Path)
 		if f.Err == nil {
 			_, first := sorter.Head(f.Path)
 			f.First = r.Sample(first)
@@ -401,7 +404,7 @@ func readJob(ctx context.Context, j job, opt Options, to Sink, out *Reading, met
 	first := p.first
 	first.NoParts, first.GPUs = to.NoParts, gpusBetween(opt, to.GPUs)
 	other := func(f string) bool { return out.by[f].Receiver != out.by[j.files[0]].Receiver || out.by[f].Also != "" }
-	if !slices.ContainsFunc(j.files, other) { // else shifts compares their times
+	if !slices.ContainsFunc(j.files, other) { // else findShifts compares their times
 		first.OnlyEvents = to.OnlyEvents
 	}
 	seen := new(extents)
@@ -409,7 +412,7 @@ func readJob(ctx context.Context, j job, opt Options, to Sink, out *Reading, met
 		first.Traces = seen.before(first.Traces)
 	}
 	opt.reading = out
-	all, release, err := sources(j.files, j.run, opt, settings, first)
+	all, release, err := newSources(j.files, j.run, opt, settings, first)
 	if err != nil {
 		release()
 		return errors.Join(err, p.close(ctx))
@@ -430,9 +433,9 @@ func readJob(ctx context.Context, j job, opt Options, to Sink, out *Reading, met
 	for _, s := range all {
 		readers.Go(func() {
 			counts, err := s.Read(ctx)
-			out.count(counts)
+			out.addCounts(counts)
 			if left[s.scope].Add(-1) == 0 {
-				p.ended(s.scope)
+				p.sourceEnded(s.scope)
 			}
 			errs <- err
 		})
@@ -442,13 +445,14 @@ func readJob(ctx context.Context, j job, opt Options, to Sink, out *Reading, met
 	for e := range errs {
 		err = errors.Join(err, e)
 	}
-	out.shifts(j.run, seen, opt)
+	out.findShifts(j.run, seen, opt)
 	return errors.Join(err, p.sendRuns(ctx, release()), p.close(ctx))
 }
 
+// trainLog is the type of the receiver of trainers' logs.
 var trainLog = component.MustNewType("train_log")
 
-// patterns returns the options' patterns, then a configuration's.
+// patterns returns the patterns of the options, then those of a configuration.
 func (o Options) patterns(configured any) (all []any) {
 	for _, p := range o.Patterns {
 		all = append(all, p)

@@ -33,11 +33,11 @@ type pipeline struct {
 	parts []component.Component            // in the order of stopping: the first gets data first
 }
 
-// newPipeline makes and starts the components between the receivers and a sink: for spans train_perf, step_join and train_metrics (see traces), for values in
-// logs train_perf. The caller closes the pipeline.
+// newPipeline creates and starts the components between the receivers and a sink: for spans train_perf, step_join and train_metrics (see addTraces), for values
+// in logs train_perf. The caller closes the pipeline.
 func newPipeline(ctx context.Context, opt Options, to Sink) (*pipeline, error) {
 	p := new(pipeline)
-	traces, err := p.traces(ctx, opt, to)
+	traces, err := p.addTraces(ctx, opt, to)
 	if err != nil {
 		return nil, errors.Join(err, p.close(ctx))
 	}
@@ -67,9 +67,9 @@ func newPipeline(ctx context.Context, opt Options, to Sink) (*pipeline, error) {
 	return p, nil
 }
 
-// traces makes the way of the spans, from its end to its beginning: spans outside of the times of the options are dropped, then train_perf, step_join (unless
-// NoJoins), and train_metrics (for Derived) beside the sink's own consumer. Returned is the first consumer.
-func (p *pipeline) traces(ctx context.Context, opt Options, to Sink) (consumer.Traces, error) {
+// addTraces creates the components for spans, from the last to the first, and returns the first consumer. Spans outside of the times of the options are
+// dropped; the others go through train_perf, then step_join (unless NoJoins), then to both train_metrics (for Derived) and the sink.
+func (p *pipeline) addTraces(ctx context.Context, opt Options, to Sink) (consumer.Traces, error) {
 	next := to.Traces
 	if next == nil {
 		next = noTraces{}
@@ -95,7 +95,7 @@ func (p *pipeline) traces(ctx context.Context, opt Options, to Sink) (consumer.T
 	}
 	if !to.NoJoins {
 		var err error
-		next, err = p.joined(ctx, opt, next)
+		next, err = p.addJoin(ctx, opt, next)
 		if err != nil {
 			return nil, err
 		}
@@ -113,8 +113,8 @@ func (p *pipeline) traces(ctx context.Context, opt Options, to Sink) (consumer.T
 	return tracesBetween(opt, perf), nil
 }
 
-// joined makes step_join before a consumer. Unless logs are followed, step_join waits for the ends of sources and not by the clock.
-func (p *pipeline) joined(ctx context.Context, opt Options, next consumer.Traces) (consumer.Traces, error) {
+// addJoin creates step_join in front of a consumer. If logs are followed, step_join waits by the clock, otherwise for the ends of sources.
+func (p *pipeline) addJoin(ctx context.Context, opt Options, next consumer.Traces) (consumer.Traces, error) {
 	f := stepjoinprocessor.NewFactory()
 	p.joins = f
 	conf := map[string]any{"max_bytes": joinBytes, "keep": "8760h"} // keep, a year: past spans are forgotten only for lack of room
@@ -149,12 +149,13 @@ func perfConfig(opt Options) map[string]any {
 	return map[string]any{"train": map[string]any{"device": opt.Device}}
 }
 
+// processorSettings returns the settings of a processor without a name.
 func processorSettings(opt Options, f component.Factory) processor.Settings {
 	return processor.Settings{ID: component.NewID(f.Type()), TelemetrySettings: telemetry(opt.Log), BuildInfo: component.NewDefaultBuildInfo()}
 }
 
-// ended tells step_join that all logs of a scope are read: behind the spans of the scope that wait in the queue.
-func (p *pipeline) ended(scope string) {
+// sourceEnded tells step_join that all logs of a scope are read, after the spans of the scope that wait in the queue.
+func (p *pipeline) sourceEnded(scope string) {
 	if p.join == nil {
 		return
 	}
@@ -165,8 +166,8 @@ func (p *pipeline) ended(scope string) {
 	p.queue.work <- func() { p.join.Ended(scope) }
 }
 
-// sendRuns sends the span of each run, with the begin of the first of its logs: began has an entry per receiver and run. Called after all logs are read: with
-// parallel readers the first log is known only then.
+// sendRuns sends the span of each run, which begins when the first of its logs begins. began has an entry for each receiver and run. It is called after all
+// logs are read: with parallel readers the first log is known only then.
 func (p *pipeline) sendRuns(ctx context.Context, began []spans.RunSpan) error {
 	if p.first.Traces == nil || len(began) == 0 {
 		return nil
@@ -199,12 +200,13 @@ func (p *pipeline) close(ctx context.Context) (err error) {
 	return err
 }
 
-// host has no extensions.
+// host is a component.Host without extensions.
 type host struct{}
 
+// GetExtensions implements component.Host.
 func (host) GetExtensions() map[component.ID]component.Component { return nil }
 
-// noTraces takes spans and drops them.
+// noTraces is a consumer that drops spans.
 type noTraces struct{}
 
 func (noTraces) Capabilities() consumer.Capabilities                { return consumer.Capabilities{} }
@@ -215,12 +217,13 @@ type both struct{ first, second consumer.Traces }
 
 func (both) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
 
+// ConsumeTraces implements consumer.Traces.
 func (b both) ConsumeTraces(ctx context.Context, td ptrace.Traces) error {
 	// second first: first may be a queue, which hands the batch to another goroutine.
 	return errors.Join(b.second.ConsumeTraces(ctx, td), b.first.ConsumeTraces(ctx, td))
 }
 
-// tracesBetween drops spans that end before opt.Since, or begin at opt.Until or after.
+// tracesBetween returns a consumer that drops spans that end before opt.Since, or begin at opt.Until or after, and passes the others to next.
 func tracesBetween(opt Options, next consumer.Traces) consumer.Traces {
 	if opt.Since.IsZero() && opt.Until.IsZero() {
 		return next
@@ -235,7 +238,8 @@ func tracesBetween(opt Options, next consumer.Traces) consumer.Traces {
 	})
 }
 
-// metricsBetween drops points before opt.Since, or at opt.Until or after, and metrics that are empty then.
+// metricsBetween returns a consumer that drops points before opt.Since, or at opt.Until or after, and metrics left without points, and passes the others to
+// next.
 func metricsBetween(opt Options, next consumer.Metrics) consumer.Metrics {
 	if opt.Since.IsZero() && opt.Until.IsZero() {
 		return next
@@ -266,7 +270,7 @@ func metricsBetween(opt Options, next consumer.Metrics) consumer.Metrics {
 	return out
 }
 
-// gpusBetween drops values before opt.Since, or at opt.Until or after, within the lists that next is called with; nil without next.
+// gpusBetween returns a function that removes values before opt.Since, or at opt.Until or after, and calls next with the rest; nil if next is nil.
 func gpusBetween(opt Options, next func(*spans.GPUValues)) func(*spans.GPUValues) {
 	if next == nil || opt.Since.IsZero() && opt.Until.IsZero() {
 		return next

@@ -14,8 +14,8 @@ const (
 	queuedLast  = 1 // joined spans come thousands at once
 )
 
-// queue runs the components behind the receivers in a goroutine of its own, while the receivers make the next spans: without a queue, a receiver, which sends
-// its batches one after another, would keep a single core busy with both. Only sums may come behind a queue: a receiver does not learn which of its spans was
+// queue calls the components after the receivers in a separate goroutine, while the receivers make the next spans. Without a queue, a receiver, which sends its
+// batches one after another, would keep a single core busy with both. Only sums may come after a queue: a receiver does not learn which of its spans was
 // refused.
 type queue struct {
 	consumer.Traces
@@ -27,7 +27,7 @@ type queue struct {
 	returned bool  // the error was returned to a receiver
 }
 
-// newQueue starts the goroutine that calls next; as many batches as queued may wait.
+// newQueue starts the goroutine that calls next; queued is how many batches may wait.
 func newQueue(next consumer.Traces, queued int) *queue {
 	q := &queue{Traces: next, work: make(chan func(), queued), done: make(chan struct{})}
 	go func() {
@@ -39,12 +39,12 @@ func newQueue(next consumer.Traces, queued int) *queue {
 	return q
 }
 
-// ConsumeTraces queues a batch, waiting for room. The error is that of the first batch refused so far, mostly an earlier one: after a refusal nothing is passed
-// on any more.
+// ConsumeTraces adds a batch to the queue, and waits for room. It returns the error of the first batch refused so far, mostly an earlier one: after a refusal
+// no batch is passed to next.
 func (q *queue) ConsumeTraces(ctx context.Context, td ptrace.Traces) error {
 	ctx = context.WithoutCancel(ctx) // the receiver may have ended when the work is done
 	q.work <- func() {
-		if q.failed() != nil {
+		if q.refusal() != nil {
 			return
 		}
 		err := q.Traces.ConsumeTraces(ctx, td)
@@ -58,8 +58,8 @@ func (q *queue) ConsumeTraces(ctx context.Context, td ptrace.Traces) error {
 	return q.err
 }
 
-// failed returns the error of the batch that was refused, nil if none was.
-func (q *queue) failed() error {
+// refusal returns the error of the batch that was refused; nil: none was.
+func (q *queue) refusal() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.err

@@ -64,7 +64,7 @@ type File struct {
 	Path     string
 	Name     string // for the user
 	Receiver string // "": no receiver understands the file
-	Also     string // of two kinds of logs in one file (mixed): the receiver of the second; "": the file is of one kind
+	Also     string // of two kinds of logs in one file (findSecond): the receiver of the second; "": the file is of one kind
 	Size     int64  // bytes
 	Binary   bool   // not read further
 	Err      error  // of a file without a receiver: why not even its first byte can be read
@@ -73,10 +73,10 @@ type File struct {
 	Lines, Records    int64
 	Ignored, Rejected map[string]*Reason
 
-	again   int64   // lines that the receiver Also has read …
-	also    int64   // … and its records
-	counted []place // places whose line is known, in order
-	clocks  *clocks // of its lines that are no records; nil: not a training log
+	secondLines   int64   // lines that the receiver Also has read …
+	secondRecords int64   // … and its records
+	counted       []place // places whose line is known, in order
+	clocks        *clocks // of its lines that are no records; nil: not a training log
 }
 
 // Readers returns the receivers of the file, for display.
@@ -95,7 +95,7 @@ const (
 	UnreadUnknown = "unknown"    // text in no known format
 )
 
-// Unread is why the file has no receiver, one of the constants; "": the file has one.
+// Unread returns why the file has no receiver, one of the constants; "": the file has one.
 func (f *File) Unread() string {
 	switch {
 	case f.Receiver != "":
@@ -110,7 +110,7 @@ func (f *File) Unread() string {
 	return UnreadUnknown
 }
 
-// place is a place in a file's content, and the number of line endings before.
+// place is an offset in the content of a file, with the number of line endings before.
 type place struct{ offset, newlines int64 }
 
 // Reason is why lines were ignored or rejected.
@@ -135,15 +135,15 @@ func newReading(in *Input) *Reading {
 	return r
 }
 
-// count adds the counts of a receiver that has ended.
-func (r *Reading) count(c tail.Counts) {
+// addCounts adds the counts of a receiver that has ended.
+func (r *Reading) addCounts(c tail.Counts) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.Lines += c.Lines
 	r.Records += c.Records
 }
 
-// watch returns the function to be called for each line of a file: for the file's counts, and of training logs for the clocks of lines that are no records.
+// watch returns the function to be called for each line of a file. It counts the line, and for training logs updates the clocks of lines that are no records.
 func (r *Reading) watch(path string) LineWatch {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -156,39 +156,39 @@ func (r *Reading) watch(path string) LineWatch {
 		f.clocks = newClocks(r.zone(f))
 	}
 	return func(text []byte, begin int64, v tail.Verdict, reason string) {
-		r.line(f, text, begin, v, reason)
+		r.countLine(f, text, begin, v, reason)
 		if f.clocks != nil {
-			f.clocks.line(text, v)
+			f.clocks.noteLine(text, v)
 		}
 	}
 }
 
-// watchAlso is watch for the second receiver of a file of two kinds of logs. The first receiver counts all lines, and ignores those of the second.
-func (r *Reading) watchAlso(path string) LineWatch {
+// watchSecond is watch for the second receiver of a file with two kinds of logs. The first receiver counts all lines, and ignores those of the second.
+func (r *Reading) watchSecond(path string) LineWatch {
 	f := r.File(path)
 	return func(_ []byte, _ int64, v tail.Verdict, _ string) {
-		f.again++
+		f.secondLines++
 		if v == tail.Record {
-			f.also++
+			f.secondRecords++
 		}
 	}
 }
 
-// join adds the records of second receivers to the counts of their files, once everything is read: lines count once.
-func (r *Reading) join() {
+// addSeconds adds the records of second receivers to the counts of their files, after everything is read. A line read by two receivers counts once.
+func (r *Reading) addSeconds() {
 	for _, f := range r.Files {
-		r.Lines -= f.again
-		f.Records += f.also
+		r.Lines -= f.secondLines
+		f.Records += f.secondRecords
 		if why := f.Ignored["not_tq"]; why != nil {
-			if why.Lines -= f.also; why.Lines <= 0 {
+			if why.Lines -= f.secondRecords; why.Lines <= 0 {
 				delete(f.Ignored, "not_tq")
 			}
 		}
 	}
 }
 
-// line counts a line of a file by its outcome, and keeps the first line of each reason as a sample.
-func (r *Reading) line(f *File, text []byte, begin int64, v tail.Verdict, reason string) {
+// countLine counts a line of a file by its outcome, and keeps the first line of each reason as a sample.
+func (r *Reading) countLine(f *File, text []byte, begin int64, v tail.Verdict, reason string) {
 	f.Lines++
 	of := f.Ignored
 	switch v {
@@ -222,7 +222,7 @@ func (r *Reading) File(path string) *File {
 	return r.by[path]
 }
 
-// Name returns how a file is called.
+// Name returns the name of a file for display.
 func (r *Reading) Name(path string) string {
 	if f := r.File(path); f != nil {
 		return f.Name
@@ -247,7 +247,7 @@ func (r *Reading) LineAt(path string, offset int64) int64 {
 	if at > 0 {
 		from = f.counted[at-1]
 	}
-	n, err := newlines(path, from.offset, offset)
+	n, err := countNewlines(path, from.offset, offset)
 	if err != nil || isRows(headOf(path)) {
 		return 0
 	}
@@ -255,9 +255,9 @@ func (r *Reading) LineAt(path string, offset int64) int64 {
 	return from.newlines + n + 1
 }
 
-// newlines counts the line endings in the part of a file's (unpacked) content between two offsets. A file that ends before is an error.
-func newlines(path string, from, to int64) (n int64, err error) {
-	src, err := content(path)
+// countNewlines counts the line endings in the part of a file's (unpacked) content between two offsets. A file that ends before is an error.
+func countNewlines(path string, from, to int64) (n int64, err error) {
+	src, err := openContent(path)
 	if err != nil {
 		return 0, err
 	}
@@ -282,8 +282,8 @@ func newlines(path string, from, to int64) (n int64, err error) {
 	return n, nil
 }
 
-// content opens a file, compressed or not. Only uncompressed content can be sought in.
-func content(path string) (io.ReadCloser, error) {
+// openContent opens a file and decompresses its content if needed. Only uncompressed content can be sought in.
+func openContent(path string) (io.ReadCloser, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -305,17 +305,18 @@ func content(path string) (io.ReadCloser, error) {
 	return file, nil
 }
 
-// unpacked is the content of a compressed file; Close closes the file too.
+// unpacked is the content of a compressed file.
 type unpacked struct {
 	io.ReadCloser
 	file *os.File
 }
 
+// Close closes the content and the file.
 func (u *unpacked) Close() error { return errors.Join(u.ReadCloser.Close(), u.file.Close()) }
 
-// readable returns the error of reading a file's first byte: no permission, or invalid gzip. nil: readable, or empty.
-func readable(path string) error {
-	src, err := content(path)
+// readError returns the error of reading the first byte of a file: no permission, or invalid gzip. nil: the file is readable, or empty.
+func readError(path string) error {
+	src, err := openContent(path)
 	if err != nil {
 		return err
 	}
@@ -329,7 +330,7 @@ func readable(path string) error {
 
 // headOf returns the beginning of a file's content, 4 KiB at most; nil if the file cannot be read.
 func headOf(path string) []byte {
-	src, err := content(path)
+	src, err := openContent(path)
 	if err != nil {
 		return nil
 	}
@@ -339,11 +340,11 @@ func headOf(path string) []byte {
 	return head[:n]
 }
 
-// isRows reports whether a file is TensorBoard's or W&B's, by its beginning: rows are read as lines, but have no line numbers.
+// isRows reports whether a file is TensorBoard's or W&B's, by its beginning: their rows are read like lines, but have no line numbers.
 func isRows(head []byte) bool { return tfevents.IsEventFile(head) || wandb.IsFile(head) }
 
-// isBinary reports whether a file is no text, by its beginning. Compressed files, trackers' files, dumps of the Flight Recorder, and text in UTF-16 or behind
-// NUL bytes are left to their readers.
+// isBinary reports whether a file is no text, by its beginning. false for compressed files, files of trackers, dumps of the Flight Recorder, and text in UTF-16
+// or after NUL bytes, whose readers decide.
 func isBinary(path string) bool {
 	if strings.HasSuffix(path, ".gz") || strings.HasSuffix(path, ".zst") || flightrecorder.IsName(path) {
 		return false

@@ -35,21 +35,21 @@ func isTracker(path string) bool {
 	return strings.Contains(name, "tfevents") || strings.HasSuffix(name, ".wandb") || strings.HasSuffix(name, ".wandb.gz")
 }
 
-// said is the loss that a log says of a step, or the gradient norm from a line without a loss.
-type said struct{ iteration, value float64 }
+// loss is the loss of a step in a log, or the gradient norm from a line without a loss.
+type loss struct{ iteration, value float64 }
 
-// saidBy reads the losses of a log, from its first bytes, up to a number of steps; of trainer_state.json all. An iteration is NaN if the log's line has none.
-func saidBy(path string, size int64, steps int) (list []said) {
-	if filepath.Base(path) == state {
+// lossesOf returns the losses in the first bytes (size) of a log, up to a number of steps; of trainer_state.json all. An iteration is NaN if the line has none.
+func lossesOf(path string, size int64, steps int) (list []loss) {
+	if filepath.Base(path) == stateName {
 		for _, row := range rowsOf(path) {
 			var r struct{ Step, Loss *float64 }
 			if json.Unmarshal(row, &r) == nil && r.Step != nil && r.Loss != nil {
-				list = append(list, said{*r.Step, *r.Loss})
+				list = append(list, loss{*r.Step, *r.Loss})
 			}
 		}
 		return list
 	}
-	line := trainlogreceiver.Losses(func(iteration, value float64) { list = append(list, said{iteration, value}) })
+	line := trainlogreceiver.Losses(func(iteration, value float64) { list = append(list, loss{iteration, value}) })
 	_ = tail.Head(path, size, func(text []byte) bool { // errors are reported by the reading itself
 		line(text)
 		return len(list) < steps
@@ -57,9 +57,9 @@ func saidBy(path string, size int64, steps int) (list []said) {
 	return list
 }
 
-// standsIn reports whether a log has the losses that a tracker's file has, some: at least leastSame of them, and sameShare of the steps that both know. Values
-// are the same up to a relative rounding. Losses of a log without step numbers are compared by their order: then the share is of all of some.
-func standsIn(some, log []said, rounding float64) bool {
+// repeats reports whether a log has the losses of a file of a tracker (some): at least leastSame of them, and sameShare of the steps that both have. Values are
+// the same up to a relative rounding. Losses of a log without step numbers are compared in order; then the share is of all of some.
+func repeats(some, log []loss, rounding float64) bool {
 	byStep := make(map[float64][]float64)
 	inOrder := 0 // place in log behind the last match without a step number; 0: there was none
 	for _, s := range log {
@@ -91,79 +91,80 @@ func standsIn(some, log []said, rounding float64) bool {
 	return same >= leastSame && float64(same) >= sameShare*float64(all)
 }
 
-// isBeside reports whether a log may be of the training behind a tracker's file: the log's directory, of a checkpoint the run's, has the tracker's file below.
+// isBeside reports whether a log may be of the same training as a file of a tracker: the file is below the directory of the log, or of the run for a
+// checkpoint's log.
 func isBeside(log, tracker string) bool {
 	dir := filepath.Dir(log)
-	if filepath.Base(log) == state && checkpoint.MatchString(filepath.Base(dir)) {
+	if filepath.Base(log) == stateName && checkpointPattern.MatchString(filepath.Base(dir)) {
 		dir = filepath.Dir(dir)
 	}
 	return strings.HasPrefix(tracker, strings.TrimSuffix(dir, string(filepath.Separator))+string(filepath.Separator))
 }
 
-// comparison finds, for leaveTrackers, the files with the same records.
-type comparison struct {
+// trackerComparison finds the files with the same records, for dropTrackers.
+type trackerComparison struct {
 	logs []string          // not written by trackers
-	read map[string][]said // the losses of files read so far, as whole has them
+	read map[string][]loss // the losses of files read so far, as returned by losses
 	gone map[string]bool   // files that another one replaces
 	in   *Input
 }
 
-// whole reads the losses of a file, up to besideHead bytes; none of a binary file. A file is read once.
-func (c *comparison) whole(path string) []said {
+// losses returns the losses in the first besideHead bytes of a file; none for a binary file. A file is read once.
+func (c *trackerComparison) losses(path string) []loss {
 	list, ok := c.read[path]
 	if !ok {
 		if !isBinary(path) {
-			list = saidBy(path, besideHead, math.MaxInt)
+			list = lossesOf(path, besideHead, math.MaxInt)
 		}
 		c.read[path] = list
 	}
 	return list
 }
 
-// leave notes that a file is not to be read, as a copy of another.
-func (c *comparison) leave(path, of string) {
+// dropAs marks a file as not to be read, because it is a copy of another.
+func (c *trackerComparison) dropAs(path, of string) {
 	c.gone[path] = true
 	c.in.Copies = append(c.in.Copies, Copy{path, of})
 }
 
-// tracker compares a tracker's file with the logs beside, and with the files of trackers before, others. The tracker's file is left if a console log or JSON
-// lines have its steps, or a file of the other kind of tracker has. Else the tracker's file is kept, and each trainer_state.json with its steps is left.
-// A tracker's file with fewer than leastSame steps is not compared.
-func (c *comparison) tracker(path string, others []string) {
-	steps := saidBy(path, trackerHead, trackerSteps)
+// compareTracker compares the file of a tracker with the logs beside, and with the files of earlier trackers, others. The file is dropped if a console log or
+// JSON lines have its steps, or a file of the other kind of tracker has. Otherwise each trainer_state.json with its steps is dropped. A file with fewer than
+// leastSame steps is not compared.
+func (c *trackerComparison) compareTracker(path string, others []string) {
+	steps := lossesOf(path, trackerHead, trackerSteps)
 	if len(steps) < leastSame {
 		return
 	}
 	var states []string
 	beside := 0
 	for _, f := range c.logs {
-		if c.gone[f] || !isBeside(f, path) || len(c.whole(f)) == 0 {
+		if c.gone[f] || !isBeside(f, path) || len(c.losses(f)) == 0 {
 			continue
 		}
 		if beside++; beside > mostBeside {
 			break
 		}
 		switch {
-		case !standsIn(steps, c.whole(f), rounding):
-		case filepath.Base(f) == state:
+		case !repeats(steps, c.losses(f), rounding):
+		case filepath.Base(f) == stateName:
 			states = append(states, f)
 		default:
-			c.leave(path, f)
+			c.dropAs(path, f)
 			return
 		}
 	}
 	for _, other := range others[:min(len(others), mostBeside)] {
-		if !c.gone[other] && rank(other) != rank(path) && standsIn(steps, c.whole(other), exact) {
-			c.leave(path, other)
+		if !c.gone[other] && trackerRank(other) != trackerRank(path) && repeats(steps, c.losses(other), exact) {
+			c.dropAs(path, other)
 			return
 		}
 	}
 	for _, f := range states {
-		c.leave(f, path)
+		c.dropAs(f, path)
 	}
 }
 
-// hasBar reports whether a console has tqdm's bar of the steps of a state, "| 12/600 [": then the lines between have steps and times.
+// hasBar reports whether a console log has tqdm's progress bar of the steps of a state, "| 12/600 [": then the lines between have steps and times.
 func hasBar(console, of string) bool {
 	var s struct {
 		Steps int64 `json:"max_steps"`
@@ -180,28 +181,29 @@ func hasBar(console, of string) bool {
 	return found
 }
 
-// states leaves each trainer_state.json whose steps a console beside has, with the bar: a state has no times.
-func (c *comparison) states() {
+// dropStates drops each trainer_state.json whose steps are in a console log beside that has the progress bar: a state has no times.
+func (c *trackerComparison) dropStates() {
 	for _, path := range c.logs {
-		if filepath.Base(path) != state || c.gone[path] || len(c.whole(path)) < leastSame {
+		if filepath.Base(path) != stateName || c.gone[path] || len(c.losses(path)) < leastSame {
 			continue
 		}
 		for _, f := range c.logs {
-			if filepath.Base(f) == state || !isBeside(f, path) {
+			if filepath.Base(f) == stateName || !isBeside(f, path) {
 				continue
 			}
-			if standsIn(c.whole(path), c.whole(f), rounding) && hasBar(f, path) {
-				c.leave(path, f)
+			if repeats(c.losses(path), c.losses(f), rounding) && hasBar(f, path) {
+				c.dropAs(path, f)
 				break
 			}
 		}
 	}
 }
 
-// leaveTrackers removes files of TensorBoard and W&B whose steps are in another log: a training counts once. A console log or JSON lines are preferred, with
-// more values per step; trainer_state.json has no times, and the tracker's file, or a console with its bar, replaces it.
-func (in *Input) leaveTrackers() {
-	c := comparison{read: make(map[string][]said), gone: make(map[string]bool), in: in}
+// dropTrackers removes files with the same steps as another from the files to read, if one of the two is of TensorBoard or W&B: a training counts once. A
+// console log or JSON lines are preferred, with more values per step. trainer_state.json has no times, and the file of a tracker, or a console log with the
+// bar, replaces it.
+func (in *Input) dropTrackers() {
+	c := trackerComparison{read: make(map[string][]loss), gone: make(map[string]bool), in: in}
 	var trackers []string
 	for _, f := range in.Files {
 		if isTracker(f) {
@@ -210,16 +212,16 @@ func (in *Input) leaveTrackers() {
 			c.logs = append(c.logs, f)
 		}
 	}
-	slices.SortStableFunc(trackers, func(a, b string) int { return rank(a) - rank(b) })
+	slices.SortStableFunc(trackers, func(a, b string) int { return trackerRank(a) - trackerRank(b) })
 	for i, t := range trackers {
-		c.tracker(t, trackers[:i])
+		c.compareTracker(t, trackers[:i])
 	}
-	c.states()
-	in.leave(c.gone)
+	c.dropStates()
+	in.dropFiles(c.gone)
 }
 
-// rank orders the kinds of trackers: of two files with the same steps TensorBoard's (0) is read, W&B's (1) is not.
-func rank(path string) int {
+// trackerRank returns the rank of a kind of tracker: of two files with the same steps TensorBoard's (0) is read, W&B's (1) is not.
+func trackerRank(path string) int {
 	if strings.Contains(filepath.Base(path), "tfevents") {
 		return 0
 	}

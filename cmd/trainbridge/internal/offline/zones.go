@@ -28,7 +28,7 @@ type Zone struct {
 	Name string // an IANA name, or an offset such as +08:00
 }
 
-// ParseZone reads LOG=ZONE.
+// ParseZone parses LOG=ZONE.
 func ParseZone(text string) (Zone, error) {
 	log, name, ok := strings.Cut(text, "=")
 	if !ok || log == "" || name == "" {
@@ -43,8 +43,8 @@ func ParseZone(text string) (Zone, error) {
 	return Zone{Log: log, Name: name}, nil
 }
 
-// Of reports whether a file, given by its absolute path without links, is one of the zone's logs. Log without a slash is the name of a file, or a glob of
-// names, in any directory; else a path or a glob of paths.
+// Of reports whether the zone is given for a file (an absolute path without links). A Log without a slash is the name of a file, or a glob of names, in any
+// directory; otherwise a path or a glob of paths.
 func (z *Zone) Of(file string) bool {
 	if !strings.ContainsRune(z.Log, filepath.Separator) {
 		ok, _ := doublestar.PathMatch(z.Log, filepath.Base(file))
@@ -64,8 +64,8 @@ func (z *Zone) Of(file string) bool {
 	return ok
 }
 
-// zone returns the zone given for a file, of several matches the last; "": none.
-func (o *Options) zone(file string) (name string) {
+// zoneName returns the zone given for a file, the last of several matches; "": none.
+func (o *Options) zoneName(file string) (name string) {
 	for i := range o.Zones {
 		if o.Zones[i].Of(file) {
 			name = o.Zones[i].Name
@@ -74,11 +74,11 @@ func (o *Options) zone(file string) (name string) {
 	return name
 }
 
-// zoned groups files by the zone given for them; "" has those without.
-func (o *Options) zoned(files []string) map[string][]string {
+// byZone groups files by the zone given for them; "" has those without.
+func (o *Options) byZone(files []string) map[string][]string {
 	by := make(map[string][]string)
 	for _, f := range files {
-		zone := o.zone(f)
+		zone := o.zoneName(f)
 		by[zone] = append(by[zone], f)
 	}
 	return by
@@ -94,16 +94,16 @@ type Shift struct {
 	Zone  string // the right offset of the stamps, such as +08:00
 }
 
-// extent is from when to when the spans of some files are.
+// extent is the time from the first to the last span of some files.
 type extent struct {
-	scope       string // of the spans: says the receiver
+	scope       string // of the spans: identifies the receiver
 	file        string // one of the files
 	first, last int64  // ns since 1970, of the first span's start and the last span's end
 	longest     int64  // ns, the longest of the spans checked
 }
 
-// extents are the extents of the training logs, file by file, and of the logs of each other receiver, together. Comparing them (shifts) finds logs with stamps
-// of a different zone from the one assumed.
+// extents are the extents of the training logs, file by file, and of the logs of each other receiver, together. findShifts compares them to find logs with
+// stamps of a different zone from the one assumed.
 type extents struct {
 	mu sync.Mutex
 	by map[extentKey]*extent
@@ -112,38 +112,39 @@ type extents struct {
 // extentKey is a receiver's scope, and of training logs the file.
 type extentKey struct{ scope, file string }
 
-// before returns a consumer that notes the extents of spans and passes the spans on to next; nil without next.
+// before returns a consumer that records the extents of spans and passes the spans on to next; nil if next is nil.
 func (e *extents) before(next consumer.Traces) consumer.Traces {
 	if next == nil {
 		return nil
 	}
 	e.by = make(map[extentKey]*extent)
 	out, _ := consumer.NewTraces(func(ctx context.Context, td ptrace.Traces) error {
-		e.look(td)
+		e.noteExtents(td)
 		return next.ConsumeTraces(ctx, td)
 	}, consumer.WithCapabilities(next.Capabilities()))
 	return out
 }
 
-// look notes when the first and the last span of each list are: spans come in order of time, nearly.
-func (e *extents) look(td ptrace.Traces) {
+// noteExtents records the times of the first and the last span of each list: spans are nearly in order of time.
+func (e *extents) noteExtents(td ptrace.Traces) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, rs := range td.ResourceSpans().All() {
-		made := !placed(rs.Resource().Attributes(), true)
+		made := !hasOwnTimes(rs.Resource().Attributes(), true)
 		for _, ss := range rs.ScopeSpans().All() {
 			list := ss.Spans()
 			if made || list.Len() == 0 {
 				continue
 			}
-			e.note(ss.Scope().Name(), list.At(0))
-			e.note(ss.Scope().Name(), list.At(list.Len()-1))
+			e.widen(ss.Scope().Name(), list.At(0))
+			e.widen(ss.Scope().Name(), list.At(list.Len()-1))
 		}
 	}
 }
 
-// placed reports whether times are the log's own, neither synthetic nor observed, by the attribute of a resource or a span; without the attribute, otherwise.
-func placed(m pcommon.Map, otherwise bool) bool {
+// hasOwnTimes reports whether the times of a resource or a span are from the log, neither synthetic nor observed, by an attribute; otherwise is returned if the
+// attribute is missing.
+func hasOwnTimes(m pcommon.Map, otherwise bool) bool {
 	v, ok := m.Get(spans.AttrTimeSource)
 	if !ok {
 		return otherwise
@@ -152,12 +153,12 @@ func placed(m pcommon.Map, otherwise bool) bool {
 	return of != spans.TimeSynthetic && of != spans.TimeObserved
 }
 
-// note widens the extent that a span belongs to. Spans of a run, parts of steps, and spans that say so themselves have made-up times and are passed over.
-// Called under e.mu.
-func (e *extents) note(scope string, s ptrace.Span) {
+// widen adds the time of a span to the extent of its file or scope. Spans of runs, parts of steps, and spans marked as synthetic or observed have no times of
+// the log and are skipped. Called with e.mu held.
+func (e *extents) widen(scope string, s ptrace.Span) {
 	k := extentKey{scope: scope}
 	kind := view.KindOf(s)
-	if kind == view.KindRun || kind == view.KindPart || !placed(s.Attributes(), true) {
+	if kind == view.KindRun || kind == view.KindPart || !hasOwnTimes(s.Attributes(), true) {
 		return
 	}
 	file := spans.AttrText(s.Attributes(), spans.AttrLogFile)
@@ -178,19 +179,19 @@ func (e *extents) note(scope string, s ptrace.Span) {
 }
 
 const (
-	quarter     = int64(15 * time.Minute) // all zones are whole quarters of an hour apart
-	halfHour    = 2 * quarter
-	hour        = 4 * quarter
-	mostShifted = 104 * quarter           // from UTC-12 to UTC+14
-	begun       = int64(10 * time.Minute) // logs of a job begin within this time of each other, if they end together
-	aligned     = int64(10 * time.Second) // beyond a step, the largest distance of the first and the last records of two logs of a job
+	quarter       = int64(15 * time.Minute) // all zones are whole quarters of an hour apart
+	halfHour      = 2 * quarter
+	hour          = 4 * quarter
+	mostShifted   = 104 * quarter           // from UTC-12 to UTC+14
+	mostApart     = int64(10 * time.Minute) // logs of a job begin within this time of each other, if they end together
+	mostUnaligned = int64(10 * time.Second) // beyond a step, the largest distance of the first and the last records of two logs of a job
 )
 
-// shift returns the lead of log a over log b, ns, if their stamps are certainly of different zones; 0: not. A lead is a whole number of quarters of an hour.
-// The leads tried are those that make the two logs end together, or begin together: with a shifted back by the lead, the shorter log must lie within the
+// zoneLead returns the lead of log a over log b, ns, if their stamps are certainly of different zones; 0 otherwise. A lead is a whole number of quarters of an
+// hour. The leads tried are those that make the two logs end together, or begin together. With a shifted back by the lead, the shorter log must lie within the
 // longer, and a coincidence must be unlikely.
-func shift(a, b *extent) int64 {
-	near := aligned + max(a.longest, b.longest) // so far apart may two beginnings or ends be and still be the same
+func zoneLead(a, b *extent) int64 {
+	near := mostUnaligned + max(a.longest, b.longest) // two beginnings, or two ends, this far apart count as the same
 	short := min(a.last-a.first, b.last-b.first)
 	common := func(lead int64) int64 { return min(a.last-lead, b.last) - max(a.first-lead, b.first) } // ns that both cover, negative for a gap
 	round := func(ns int64) int64 { return int64(math.Round(float64(ns)/float64(quarter))) * quarter }
@@ -209,7 +210,7 @@ func shift(a, b *extent) int64 {
 		case common(0) < 0 && (begins <= near || ends <= near) && lead%halfHour == 0:
 			return lead
 		// The two overlap in part, as logs of a long job do: the ends must agree, the beginnings nearly, for zones of whole hours.
-		case ends <= near && begins <= begun && lead%hour == 0:
+		case ends <= near && begins <= mostApart && lead%hour == 0:
 			return lead
 		}
 	}
@@ -221,11 +222,12 @@ func (x *extent) overlaps(b *extent) bool {
 	return min(x.last, b.last)-max(x.first, b.first) > min(x.last-x.first, b.last-b.first)/2
 }
 
+// abs returns the absolute value.
 func abs(ns int64) int64 { return max(ns, -ns) }
 
-// shifts finds the logs of a run whose stamps have no zone and are of a different zone from the one assumed, and adds them to r.Shifts. Each log without a
+// findShifts finds the logs of a run whose stamps have no zone and are of a different zone from the one assumed, and adds them to r.Shifts. Each log without a
 // zone, a, is compared with the others, b.
-func (r *Reading) shifts(run string, seen *extents, opt Options) {
+func (r *Reading) findShifts(run string, seen *extents, opt Options) {
 	zoneless := make(map[*extent]bool) // logs with stamps without a zone
 	var all []*extent
 	for _, x := range seen.by {
@@ -245,28 +247,28 @@ func (r *Reading) shifts(run string, seen *extents, opt Options) {
 				continue
 			}
 			for _, a := range all {
-				if a == b || !zoneless[a] || r.shifted(a.file) || r.shifted(b.file) {
+				if a == b || !zoneless[a] || r.isShifted(a.file) || r.isShifted(b.file) {
 					continue
 				}
 				if !zoned && a.scope == b.scope { // two logs of the same kind of writer have the same zone
 					continue
 				}
-				if by := shift(a, b); by != 0 {
-					r.shift(run, a, b, time.Duration(by), opt)
+				if by := zoneLead(a, b); by != 0 {
+					r.addShift(run, a, b, time.Duration(by), opt)
 				}
 			}
 		}
 	}
 }
 
-// shifted reports whether a file is in r.Shifts already.
-func (r *Reading) shifted(file string) bool {
+// isShifted reports whether a file is already in r.Shifts.
+func (r *Reading) isShifted(file string) bool {
 	return slices.ContainsFunc(r.Shifts, func(s Shift) bool { return slices.Contains(s.Files, r.File(file)) })
 }
 
-// shift notes that the times of log a are ahead of those of log b: in the Shift of a run's logs with the same lead, or in a new one, with the zone that the
-// stamps of a must have. A zone that does not exist is not noted.
-func (r *Reading) shift(run string, a, b *extent, ahead time.Duration, opt Options) {
+// addShift adds to r.Shifts that the times of log a are ahead of those of log b: to the Shift of the run with the same lead, or to a new one with the zone that
+// the stamps of a must have. A zone that does not exist is not added.
+func (r *Reading) addShift(run string, a, b *extent, ahead time.Duration, opt Options) {
 	file := r.File(a.file)
 	for i := range r.Shifts {
 		if s := &r.Shifts[i]; s.Run == run && s.Ahead == ahead {
@@ -274,7 +276,7 @@ func (r *Reading) shift(run string, a, b *extent, ahead time.Duration, opt Optio
 			return
 		}
 	}
-	_, assumed := time.Unix(0, a.first).In(opt.location(file)).Zone() // s east of UTC
+	_, assumed := time.Unix(0, a.first).In(opt.zoneOf(file)).Zone() // s east of UTC
 	right := assumed + int(ahead/time.Second)
 	if right < -12*3600 || right > 14*3600 {
 		return // no place on earth has the offset
@@ -283,9 +285,9 @@ func (r *Reading) shift(run string, a, b *extent, ahead time.Duration, opt Optio
 	r.Shifts = append(r.Shifts, Shift{Run: run, Files: []*File{file}, Ahead: ahead, Other: r.Name(b.file), Zone: name})
 }
 
-// location returns the zone assumed for the stamps of a file: the one given for the file, else the timezone of the file's receiver, else this host's.
-func (o *Options) location(f *File) *time.Location {
-	name := o.zone(f.Path)
+// zoneOf returns the zone assumed for the stamps of a file: the one given for the file, else the timezone of its receiver, else that of this host.
+func (o *Options) zoneOf(f *File) *time.Location {
+	name := o.zoneName(f.Path)
 	for _, r := range o.Receivers {
 		if zone, ok := r.Conf["timezone"].(string); ok && name == "" && r.ID.String() == f.Receiver {
 			name = zone
@@ -303,7 +305,7 @@ var stamp = regexp.MustCompile(`\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?(Z|
 
 // hasNoZone reports whether a log has stamps, and none with a zone, in its first 64 KiB.
 func hasNoZone(path string) bool {
-	src, err := content(path)
+	src, err := openContent(path)
 	if err != nil {
 		return false
 	}

@@ -37,7 +37,7 @@ func TestShift(t *testing.T) {
 		"days apart":                                {72 * h, 73 * h, 0, h, 5, 0},
 	} {
 		a, b := extent{first: ns(c.a0), last: ns(c.a1), longest: ns(c.step)}, extent{first: ns(c.b0), last: ns(c.b1), longest: ns(0.1 * s)}
-		assert.Equal(t, ns(c.want), shift(&a, &b), name)
+		assert.Equal(t, ns(c.want), zoneLead(&a, &b), name)
 	}
 }
 
@@ -64,7 +64,7 @@ func TestStampsOfAnotherZone(t *testing.T) {
 			z, err := ParseZone("megatron.log=" + zone)
 			require.NoError(t, err)
 			opt := Options{Run: "job", Zones: []Zone{z}, Positions: true}
-			j := apartJob{rng: rand.New(rand.NewPCG(1, 29)), hosts: 2, ranks: 4, fault: 1.5, steps: 40, zone: opt.location(&File{Path: "/megatron.log"})}
+			j := apartJob{rng: rand.New(rand.NewPCG(1, 29)), hosts: 2, ranks: 4, fault: 1.5, steps: 40, zone: opt.zoneOf(&File{Path: "/megatron.log"})}
 			if _, local := at.Local().Zone(); at.In(j.zone).Format("-07:00") == at.Local().Format("-07:00") {
 				t.Skipf("it is the zone of this machine, %d s ahead of UTC", local)
 			}
