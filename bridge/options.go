@@ -42,7 +42,7 @@ func WithRunID(id string) Option { return func(s *settings) { s.runID = id } }
 // WithGlobal makes the bridge's providers and propagator the defaults of package otel.
 func WithGlobal() Option { return func(s *settings) { s.global = true } }
 
-// Errors of New, behind the name of the option or variable.
+// Errors of New, after the name of the option or variable.
 var (
 	ErrEndpoint    = errors.New("not an endpoint such as http://127.0.0.1:4317, https://host:4317 or host:4317")
 	ErrProtocol    = errors.New("not supported, only grpc is")
@@ -60,7 +60,7 @@ func failed(field string, err error) error { return fmt.Errorf("bridge: %s: %w",
 
 var plaintext = insecure.NewCredentials()
 
-// target is the destination of one signal, and the setting behind it.
+// target is the destination of one signal, and the setting after it.
 type target struct {
 	field, url string
 	plaintext  bool

@@ -244,7 +244,7 @@ func parseUUID(text []byte) (pcommon.TraceID, bool) {
 	return id, true
 }
 
-// parseTraceParent reads "00-<trace: 32 hex digits>-<parent: 16>-<flags: 2>" of W3C Trace Context. Later versions may have more text behind; version ff does
+// parseTraceParent reads "00-<trace: 32 hex digits>-<parent: 16>-<flags: 2>" of W3C Trace Context. Later versions may have more text after; version ff does
 // not exist, and an id of zeros is invalid.
 func parseTraceParent(text []byte) (trace pcommon.TraceID, parent pcommon.SpanID, ok bool) {
 	const whole = 55

@@ -32,7 +32,7 @@ func NewStamps(loc *time.Location) *Stamps {
 	return &Stamps{minutes{loc: loc}, minutes{loc: time.UTC}}
 }
 
-// Parse reads "2026-02-11 16:40:00", with - or / in the date and a blank or T behind, an optional fraction after "." or "," (digits beyond nanoseconds
+// Parse reads "2026-02-11 16:40:00", with - or / in the date and a blank or T after, an optional fraction after "." or "," (digits beyond nanoseconds
 // are dropped) and an optional zone (Z, +08:00, +0800), and returns Unix nanoseconds. Years 1970 to 2261.
 //
 // Here and below, x-'0' > 9 is true of all bytes but digits: bytes below '0' wrap around.
@@ -139,7 +139,7 @@ func (m *minutes) follow(unix int64) int64 {
 	}
 }
 
-// fraction reads the text behind the seconds, ".120" or ",120" in ns, and returns the rest, the zone. A text without a fraction is a zone, or empty. ok is
+// fraction reads the text after the seconds, ".120" or ",120" in ns, and returns the rest, the zone. A text without a fraction is a zone, or empty. ok is
 // false for a point without a digit.
 func fraction(b []byte) (ns int64, zone []byte, ok bool) {
 	if len(b) == 0 || b[0] != '.' && b[0] != ',' {

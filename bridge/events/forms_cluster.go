@@ -240,7 +240,7 @@ var kernel = []Form{
 }
 
 // nccl are lines of NCCL ("host:pid:tid [device] file:line NCCL WARN …"); lines without a row are warnings. PyTorch prints the text of the last warning again
-// behind its own error ("Last error:"), without NCCL's prefix.
+// after its own error ("Last error:"), without NCCL's prefix.
 var nccl = []Form{
 	{
 		Name: "nccl.ib_completion", Writer: "NCCL net_ib.cc", Class: ClassNetwork, Text: "Got completion ", Pattern: `Got completion (?:from peer (?P<peer>\S+) )?with (?:status=(?:IBV_\w+\()?|error )(?P<code>\d+)`,

@@ -18,7 +18,7 @@ type place struct {
 	pid         int64 // 0: unknown
 	host        string
 	time        int64  // ns since the epoch; 0: unknown
-	text        []byte // the line behind its prefixes
+	text        []byte // the line after its prefixes
 }
 
 // key distinguishes the lines of several processes in one log.
@@ -87,7 +87,7 @@ func (pl *placer) of(text []byte) place {
 			}
 			text = text[len(m[0]):]
 		}
-		if m := levelPrefix.Find(text); m != nil && bytes.HasSuffix(m, []byte(" ")) { // without a blank behind the source, the match is a part of the text
+		if m := levelPrefix.Find(text); m != nil && bytes.HasSuffix(m, []byte(" ")) { // without a blank after the source, the match is a part of the text
 			if p.time == 0 { // vLLM's stamp is a part of this prefix
 				p.time = pl.when(text)
 			}
@@ -104,7 +104,7 @@ func (pl *placer) of(text []byte) place {
 		if m == nil || m[0] == 0 {
 			break
 		}
-		text = text[m[0]:] // behind a progress bar without a line end
+		text = text[m[0]:] // after a progress bar without a line end
 	}
 	p.text = bytes.TrimRight(text, " \t\r│")
 	return p
@@ -113,7 +113,7 @@ func (pl *placer) of(text []byte) place {
 // noHost reports whether a name before a colon is none of a host: "mlx5", by which rdma-core begins its messages, or the class of an exception.
 func noHost(name []byte) bool { return string(name) == "mlx5" || endsLikeException(name) }
 
-// Glued returns the text in a line behind a record without a line end of its own, such as a progress bar: the beginning of a traceback, an error of a rank, or
+// Glued returns the text in a line after a record without a line end of its own, such as a progress bar: the beginning of a traceback, an error of a rank, or
 // text that may be of a form. nil: none.
 func Glued(line []byte) []byte {
 	line = bytes.TrimRight(line, " \t\r")
@@ -133,7 +133,7 @@ func Glued(line []byte) []byte {
 	return nil
 }
 
-// behindBar returns the text behind a bar of tqdm with its speed, "… 27/35 [00:12<00:03,  2.08it/s, loss=6.617]"; nil: no bar, or nothing behind it.
+// behindBar returns the text after a bar of tqdm with its speed, "… 27/35 [00:12<00:03,  2.08it/s, loss=6.617]"; nil: no bar, or nothing after it.
 func behindBar(line []byte) []byte {
 	remaining := bytes.IndexByte(line, '<') // most records end here
 	if remaining < 0 {
@@ -220,7 +220,7 @@ func (pl *placer) date(year int, month time.Month, day, hour, minute, second, fr
 		digits := string(fraction)
 		ns = int(number((digits + "000000000")[:9], 0)) // filled up to nine digits
 		if len(digits) == 9 {
-			ns = 0 // c10/util/Logging.cpp prints the nanoseconds of CLOCK_MONOTONIC behind the second of the wall clock
+			ns = 0 // c10/util/Logging.cpp prints the nanoseconds of CLOCK_MONOTONIC after the second of the wall clock
 		}
 	}
 	guessed := year == 0
@@ -241,7 +241,7 @@ func (pl *placer) date(year int, month time.Month, day, hour, minute, second, fr
 		if at.After(near.Add(24 * time.Hour)) { // a line of December in a log modified in January; a day is left for other zones
 			at = in(year - 1)
 		}
-	case at.Before(near.AddDate(0, -6, 0)): // a line of January behind a full stamp of December
+	case at.Before(near.AddDate(0, -6, 0)): // a line of January after a full stamp of December
 		at = in(year + 1)
 	case at.After(near.AddDate(0, 6, 0)): // a late line of December
 		at = in(year - 1)

@@ -49,7 +49,7 @@ const (
 	// mostOfForm bounds the events of one form in a log: of a warning that comes a million times, the first thousand are evidence enough, and the rest costs
 	// little. Events that waited for further lines are not counted.
 	mostOfForm  = 1000
-	importLines = 10 // behind an import that failed, after which a program counts as going on
+	importLines = 10 // after an import that failed, after which a program counts as going on
 	openLines   = 24 // most lines of an event
 	openMost    = 64 // most pending events, and most tracebacks
 )

@@ -64,7 +64,7 @@ var headless = &Form{
 	Example: "  File \"/job/train.py\", line 7, in main …",
 }
 
-// wentOn is the form of a line that shows that a program did without an import. No line has the text: the Scanner makes the event of the line some way behind
+// wentOn is the form of a line that shows that a program did without an import. No line has the text: the Scanner makes the event of the line some way after
 // the failed import (Scanner.Line).
 var wentOn = Form{
 	Name: "python.went_on", Writer: "any", Class: ClassWaiting, Text: "(the log goes on behind an import that failed)",
@@ -146,7 +146,7 @@ func (s *Scanner) inTrace(p *place, found *hits, hit bool) (taken bool) {
 	case text[0] == '^', text[0] == '~':
 		return true // the marks below the source
 	}
-	if t.done { // a line at the margin behind the exception: the traceback is over
+	if t.done { // a line at the margin after the exception: the traceback is over
 		delete(s.traces, k)
 		return false
 	}
@@ -219,7 +219,7 @@ func (s *Scanner) endTrace(t *traceback, p *place, text []byte, m [][]byte, foun
 	}
 }
 
-// close keeps a traceback behind its exception for notes that are indented below.
+// close keeps a traceback after its exception for notes that are indented below.
 func (t *traceback) close() {
 	t.first = Frame{}
 	t.done = true

@@ -111,7 +111,7 @@ func (pl *Peeler) peelMPI(b []byte, p *Prefix) ([]byte, bool) {
 		return nil, false
 	}
 	rest := b[tag+len(tagEnd):]
-	end := bytes.Index(rest[:min(len(rest), 6)], []byte(">:")) // behind "out", "err" or "diag"
+	end := bytes.Index(rest[:min(len(rest), 6)], []byte(">:")) // after "out", "err" or "diag"
 	if end < 0 {
 		return nil, false
 	}
@@ -176,7 +176,7 @@ func mpiRank(in []byte, p *Prefix) bool {
 	return true
 }
 
-// peelDetermined reads " f6114bb3 [rank=1] || INFO: " behind the time of Determined's master: the id of the container, and the rank and level where the master
+// peelDetermined reads " f6114bb3 [rank=1] || INFO: " after the time of Determined's master: the id of the container, and the rank and level where the master
 // adds them.
 func peelDetermined(b []byte, p *Prefix) ([]byte, bool) {
 	head := b[:min(len(b), 64)]
@@ -202,7 +202,7 @@ func peelDetermined(b []byte, p *Prefix) ([]byte, bool) {
 	return b, true
 }
 
-// peelIdent reads " gpu-01 python3[41233]: ", behind the time in a system log: host, program and process id.
+// peelIdent reads " gpu-01 python3[41233]: ", after the time in a system log: host, program and process id.
 func peelIdent(b []byte, p *Prefix) ([]byte, bool) {
 	if len(b) < 6 || b[0] != ' ' {
 		return nil, false
@@ -376,7 +376,7 @@ func behindTime(rest []byte, p *Prefix) []byte {
 // behindStream removes the stream name printed by aws logs tail: "prefix/algo-1-1785748462", "prefix/container/task". A path in a record looks alike, so only a
 // word with a last part of 8 bytes or more, and four digits, is taken for a stream.
 func behindStream(rest []byte) []byte {
-	end := bytes.IndexByte(rest[min(len(rest), 1):min(len(rest), 256)], ' ') + 1 // of the word behind the blank at rest[0]
+	end := bytes.IndexByte(rest[min(len(rest), 1):min(len(rest), 256)], ' ') + 1 // of the word after the blank at rest[0]
 	if end < 12 || !isHostByte(rest[1]) {
 		return rest
 	}

@@ -47,7 +47,7 @@ const (
 
 // Peel fills p with the prefixes of b, in any order and number, and returns the rest, without ANSI escapes and without Ray's "[repeated …]" tail. It does not
 // change b; the result is a part of b or, if b holds escapes, of a buffer that lives until the next call. It allocates only to grow that buffer. Given a
-// result, the same Peeler counts the line twice, and may take a word behind another prefix for a host of pdsh at the line's beginning.
+// result, the same Peeler counts the line twice, and may take a word after another prefix for a host of pdsh at the line's beginning.
 func (pl *Peeler) Peel(b []byte, p *Prefix) []byte {
 	*p = Prefix{}
 	if len(b) > 0 && b[0] == esc {
@@ -140,7 +140,7 @@ func peelLevel(b []byte, p *Prefix) ([]byte, bool) {
 	if level == 0 || level == len(b) || b[level] != ':' && b[level] != ' ' {
 		return nil, false
 	}
-	// The same byte, a colon or a blank, stands before and behind the stamp.
+	// The same byte, a colon or a blank, stands before and after the stamp.
 	separator := b[level]
 	stamp := StampLen(b[level+1:])
 	end := level + 1 + stamp
@@ -187,7 +187,7 @@ func peelRay(b []byte, p *Prefix) ([]byte, bool) {
 }
 
 // peelBracket reads "[rank3]:" and "[default3]:" (torchrun), "[rank=3] " and "[UTC time]" (Determined), "[asctime]", "[asctime logger]", "[asctime LEVEL]",
-// "[LEVEL]" and, behind brackets with a time or level, "[file:line:func]". b has at least three bytes.
+// "[LEVEL]" and, after brackets with a time or level, "[file:line:func]". b has at least three bytes.
 func peelBracket(b []byte, p *Prefix) ([]byte, bool) {
 	in := b[1:]
 	if in[0] == 'r' || in[0] == 'd' {
@@ -276,7 +276,7 @@ func isSource(b []byte) bool {
 	return n > 0 && (i+1+n == len(b) || b[i+1+n] == ':')
 }
 
-// peelDigits reads "3: " (srun --label) and a time: one that a container tool or the journal added, with whatever such a tool puts behind, or the logger's own
+// peelDigits reads "3: " (srun --label) and a time: one that a container tool or the journal added, with whatever such a tool puts after, or the logger's own
 // "2026-08-20 10:15:00,123 - INFO - name - ", "2026-08-20 10:15:00 " or "2026-08-20 10:15:00:".
 func peelDigits(b []byte, p *Prefix) ([]byte, bool) {
 	n := StampLen(b)
@@ -391,7 +391,7 @@ func StampLen(b []byte) int {
 		case 'Z':
 			n++
 		case '+', '-':
-			z := b[n+1:] // behind the sign
+			z := b[n+1:] // after the sign
 			switch {
 			case len(z) >= 5 && z[2] == ':' && allDigits(z[:2]) && allDigits(z[3:5]):
 				n += 6
@@ -429,7 +429,7 @@ var (
 	repeatedWhy = []byte(" (Ray deduplicates logs")
 )
 
-// cutRepeated removes Ray's " [repeated 7x across cluster]" from the end of a line, with the explanation " (Ray deduplicates logs …)" behind its first use, and
+// cutRepeated removes Ray's " [repeated 7x across cluster]" from the end of a line, with the explanation " (Ray deduplicates logs …)" after its first use, and
 // adds the number to p.Repeated. A line of several such ends, from a Ray within Ray, loses all.
 func cutRepeated(b []byte, p *Prefix) []byte {
 	for {

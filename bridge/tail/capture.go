@@ -22,7 +22,7 @@ const (
 	firstBirth = time.Second     // time after the first look at a path in which creation events may be of files already seen
 )
 
-// capture is the file behind a creation or rename event, opened at once: it may be gone when the sweeper looks.
+// capture is the file after a creation or rename event, opened at once: it may be gone when the sweeper looks.
 type capture struct {
 	path string
 	own  bool     // the path is the stream's own, not the path of a rotated file

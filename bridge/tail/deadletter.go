@@ -112,7 +112,7 @@ func (b *lineBatch) parts(p place) (out []piece) {
 
 // readAgain reads the bytes of a piece again from its file, to show or store the lines. Where the file was cut since, the answer is shorter or an error. A
 // compressed file is read by a decoder of its own, because its stream's cannot go back, and only in the first unpack.SkipBytes of the content: the error is
-// unpack.ErrAgain for lines behind.
+// unpack.ErrAgain for lines after.
 func (t *Tailer) readAgain(p piece) ([]byte, error) {
 	s := p.file.stream
 	s.mu.Lock()

@@ -33,7 +33,7 @@
 //
 // Rotation may be faster than looking: with inotify, files rotated through the path and out of the directory between two looks are read; without inotify, only
 // files still present. A file or directory that becomes readable is read within five seconds. UTF-16 is decoded after a byte order mark; positions count the
-// file's bytes, not the decoded text. The content of a compressed file behind damage, or beyond a thousand times the file's size (and 1 GiB), is given up, with
+// file's bytes, not the decoded text. The content of a compressed file after damage, or beyond a thousand times the file's size (and 1 GiB), is given up, with
 // a count, until the file changes.
 //
 // A compressed file beside its original (the file named without .gz or .zst) waits for the original's removal, and then continues it. If both stay and differ,
@@ -60,7 +60,7 @@
 //     deleted file not read to the end at shutdown. Without inotify and without numbers (dates, or no rotated files at all) a gap is undetectable.
 //   - More than 128 files that come and go between two looks.
 //   - UTF-16 without the mark, for instance after a truncation while the writer continues at the old position. UTF-32.
-//   - A file truncated and rewritten with the very bytes before the head counts as the old file: only the bytes behind the head are read.
+//   - A file truncated and rewritten with the very bytes before the head counts as the old file: only the bytes after the head are read.
 //   - A file rotated out of the globs, with a crash before the first checkpoint of the file, some milliseconds after the first look.
 //   - A record across files rotated unseen while the clock was set back: the files are read in another order or by a stream of their own; outside the globs,
 //     a file seemingly older than the last file read is not read.

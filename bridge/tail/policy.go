@@ -87,7 +87,7 @@ func (joint) chunks() int { return jointQuantum }
 func (joint) share(budget int64) int64 { return budget }
 
 // next prefers the stream with the fewest lines waiting for other streams, of the first maxCompared in the queue: no stream gets far ahead and fills the
-// memory. Every fairEvery calls the first in the queue is next, so that no stream waits for ever behind files written faster than read.
+// memory. Every fairEvery calls the first in the queue is next, so that no stream waits for ever after files written faster than read.
 func (joint) next(queue []queued, nth int) int {
 	if nth%fairEvery == 0 {
 		return 0

@@ -215,7 +215,7 @@ func (s *Stream) readChunk(f *file, buf *[]byte, limit int) (more bool, err erro
 		if used > 0 {
 			return !atEOF, nil
 		}
-		// No line: NUL bytes, an overlong line, or a line that continues behind the data.
+		// No line: NUL bytes, an overlong line, or a line that continues after the data.
 		if f.nuls(data) > 0 {
 			return s.passNULs(f, buf, len(data), atEOF)
 		}
@@ -253,7 +253,7 @@ func (s *Stream) lastIsDone(f *file, now time.Time) bool {
 func (s *Stream) isFull() bool { return s.batch.bytes >= s.limit || s.visited >= s.t.maxAhead }
 
 // lines handles the lines of data, at offset base, until the batch is full, and returns the number of bytes consumed. While skip is set, the bytes up to the
-// next line end belong to an overlong line. final: the bytes behind the last line end are a line, too.
+// next line end belong to an overlong line. final: the bytes after the last line end are a line, too.
 func (s *Stream) lines(f *file, data []byte, base int64, skip *bool, final bool) int {
 	sp := lines.NewSplitter(data, f.enc, &s.text, base)
 	for {
@@ -261,7 +261,7 @@ func (s *Stream) lines(f *file, data []byte, base int64, skip *bool, final bool)
 		text, ok := sp.Next(final)
 		if !ok {
 			if *skip {
-				return max(sp.Pos, f.enc.Most(len(data))) // the line goes on behind data: of an overlong line nothing is kept
+				return max(sp.Pos, f.enc.Most(len(data))) // the line goes on after data: of an overlong line nothing is kept
 			}
 			return sp.Pos
 		}

@@ -91,7 +91,7 @@ func (s *Sorter) noteStat(k *kind, fi fs.FileInfo, now time.Time) {
 // enqueue queues a file to be sniffed: never sniffed files first, the newest before older.
 func (s *Sorter) enqueue(k *kind) {
 	k.rank = -k.wrote
-	if k.off > 0 { // behind all that were never sniffed: the time of no log is larger, before 2116
+	if k.off > 0 { // after all that were never sniffed: the time of no log is larger, before 2116
 		k.rank += math.MaxInt64 / 2
 	}
 	s.moveToHeap(k, &s.queue)

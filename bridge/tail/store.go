@@ -51,8 +51,8 @@ func (t *Tailer) load(ctx context.Context) error {
 	return nil
 }
 
-// keepCheckpoint keeps a checkpoint from the storage until its path's stream is restored. A damaged one is counted and left out. A file that was assigned by its
-// content stays with this Tailer.
+// keepCheckpoint keeps a checkpoint from the storage until its path's stream is restored. A damaged one is counted and left out. A file that was assigned by
+// its content stays with this Tailer.
 func (w *sweeper) keepCheckpoint(key string, b []byte) {
 	c, err := checkpoint.Decode(b)
 	if err == nil && checkpoint.Key(c.Path) != key { // of another path
@@ -235,7 +235,7 @@ func (w *sweeper) takeUpOlder(s *Stream, now time.Time) {
 	if cur == nil || cur.head > 0 && !s.behind {
 		return
 	}
-	// takeUp appends: cur is put behind the older files again.
+	// takeUp appends: cur is put after the older files again.
 	s.files = slices.DeleteFunc(s.files, func(f *file) bool { return f == cur })
 	w.takeUp(s, now, false)
 	s.files = append(s.files, cur)

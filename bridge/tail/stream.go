@@ -428,7 +428,7 @@ func (s *Stream) noteSize() {
 			}
 		default:
 			size += f.size
-			if f.life != lifeRead && !f.nulEnd { // else the bytes behind head are a line without its end, or NULs
+			if f.life != lifeRead && !f.nulEnd { // else the bytes after head are a line without its end, or NULs
 				lag += max(0, f.size-f.head)
 			}
 		}

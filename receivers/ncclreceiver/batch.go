@@ -27,7 +27,7 @@ func (r *ncclReceiver) newBatch() *joined {
 	return b
 }
 
-// Traces is as in filereceiver.Batch: the spans of the collectives, or of the packed records.
+// Traces implements filereceiver.Batch: the spans of the collectives, or of the packed records.
 func (b *joined) Traces(out *spans.Batch, from filereceiver.From) {
 	collectives.AddSpans(out, b.r.cfg.ServiceName, b.collectives, func(place int) { from(tail.Place(place)) })
 	b.addPacked(out, from)
@@ -38,7 +38,7 @@ func (b *joined) Metrics() pmetric.Metrics {
 	return collectives.Metrics(b.points, b.r.cfg.ServiceName, metadata.ScopeName, b.r.Set.BuildInfo.Version)
 }
 
-// Done is as in filereceiver.Batch: Done counts the collectives, and returns them and the batch to their pools.
+// Done implements filereceiver.Batch: Done counts the collectives, and returns them and the batch to their pools.
 func (b *joined) Done() {
 	r := b.r
 	r.count(collectives.Count(b.collectives))

@@ -271,7 +271,7 @@ func (h *handler) take(c *collectives.Collective, lines []tail.Lent) {
 	h.batch.collectives = append(h.batch.collectives, c)
 }
 
-// Expire is as in tail.Handler: an unfinished record begun before the given time is given up, with its present part, if of use; then the joiner gives up
+// Expire implements tail.Handler: an unfinished record begun before the given time is given up, with its present part, if of use; then the joiner gives up
 // collectives that waited since before.
 func (h *handler) Expire(before time.Time) {
 	if h.batch == nil {
@@ -335,7 +335,7 @@ func (h *handler) Save() []byte {
 	return append(append(b, 0), h.parser.Save()...)
 }
 
-// Restore is as in tail.Handler. The parser's state is taken up only by a parser of the same format: the configuration may name another one now.
+// Restore implements tail.Handler. The parser's state is taken up only by a parser of the same format: the configuration may name another one now.
 func (h *handler) Restore(saved []byte) {
 	format, state, ok := bytes.Cut(saved, []byte{0})
 	if !ok {

@@ -565,8 +565,8 @@ type batch struct {
 	marked      bool // with a watermark: mark
 }
 
-// Traces is as in filereceiver.Batch: the spans of the collectives, and a watermark, if due. A watermark without a time (until 0), as the run's first one, goes
-// before the collectives; one with a time goes behind them, as it says that they were sent.
+// Traces implements filereceiver.Batch: the spans of the collectives, and a watermark, if due. A watermark without a time (until 0), as the run's first one,
+// goes before the collectives; one with a time goes after them, as it says that they were sent.
 func (b *batch) Traces(out *spans.Batch, from filereceiver.From) {
 	if b.marked && b.mark.until == 0 {
 		b.mark.add(out)
@@ -582,7 +582,7 @@ func (b *batch) Metrics() pmetric.Metrics {
 	return collectives.Metrics(b.points, b.service, metadata.ScopeName, b.p.t.r.Set.BuildInfo.Version)
 }
 
-// Done is as in filereceiver.Batch: Done counts the collectives, and returns them to their pool.
+// Done implements filereceiver.Batch: Done counts the collectives, and returns them to their pool.
 func (b *batch) Done() {
 	b.p.t.r.count(collectives.Count(b.collectives))
 	b.p.joiner.Free(b.collectives)

@@ -293,5 +293,5 @@ func (b *rasBatch) Metrics() pmetric.Metrics {
 	return md
 }
 
-// Done is as in filereceiver.Batch.
+// Done implements filereceiver.Batch.
 func (b *rasBatch) Done() {}

@@ -55,7 +55,7 @@ func isTrace(text []byte, rec *tqline.Line) bool {
 }
 
 // isNeighbour reports whether a line is a neighbour that makes a file one of TransferQueue: its values can be read. The rest of the neighbours have none, or
-// come behind a PerfHeader.
+// come after a PerfHeader.
 func isNeighbour(text []byte, _ *tqline.Line) (is bool) {
 	switch tqline.Classify(text) {
 	case tqline.TaskCost:

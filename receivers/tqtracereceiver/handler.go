@@ -31,7 +31,7 @@ type handler struct {
 	filePID int64 // of worker-…-<pid>.err
 
 	peeler envelope.Peeler
-	glued  line.Peeler   // of prefixes behind foreign text
+	glued  line.Peeler   // of prefixes after foreign text
 	prefix line.Prefix   // of the current line
 	rec    tqline.Line   // the current record …
 	at     assemble.At   // … and when and where it was printed
@@ -147,7 +147,7 @@ func (h *handler) trace(b []byte, l *tail.Line) (v tail.Verdict, reason string, 
 	return tail.Record, "", true
 }
 
-// peelGlued looks for a prefix in the text before the record, behind a progress bar without a newline:
+// peelGlued looks for a prefix in the text before the record, after a progress bar without a newline:
 //
 //	50%|█████     | 1/2 [00:01<00:01](TaskRunner pid=123) 2026-02-11 16:40:00,120:[TQ-TRACE] …
 //

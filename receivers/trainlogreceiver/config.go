@@ -71,7 +71,7 @@ var (
 // metricName is OpenTelemetry's rule for names (API specification, instrument name syntax).
 var metricName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.\-/]{0,254}$`)
 
-// Unmarshal refuses durations without a unit.
+// Unmarshal returns an error for durations without a unit.
 func (c *Config) Unmarshal(conf *confmap.Conf) error { return duration.Unmarshal(conf, c) }
 
 // Validate checks the keys of the configuration. The error names all wrong keys at once, not only the first.
@@ -103,7 +103,7 @@ func (c *Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// PatternError says what is wrong with a pattern of Config.Patterns, with the position of the character; nil: nothing.
+// PatternError returns the error of a pattern of Config.Patterns, with the position of the wrong character; nil: the pattern is correct.
 func PatternError(text string) error {
 	_, err := pattern.Compile(text)
 	return err
@@ -119,7 +119,8 @@ func (c *Config) patterns() (out []*pattern.Pattern) {
 	return out
 }
 
-// known returns the target of a value whose Metric is a name of the receiver's own, such as ml.train.loss. false: Metric is a new name, a gauge of the user's.
+// known returns the target of a value whose Metric is a name of the receiver's own, such as ml.train.loss. It returns false if Metric is a new name, a gauge of
+// the user's.
 func (f FieldConfig) known() (object.Target, bool) {
 	if f.Metric == spans.AttrGPUUtilization {
 		return object.MappedGPU(f.scale()), true
@@ -130,7 +131,7 @@ func (f FieldConfig) known() (object.Target, bool) {
 	return object.Target{}, false
 }
 
-// scale is Scale with its default. Validate lets 0 through: a key left out is 0.
+// scale returns Scale, or the default 1 for 0: a key left out is 0, so Validate accepts 0.
 func (f FieldConfig) scale() float64 {
 	if f.Scale == 0 {
 		return 1
@@ -138,8 +139,8 @@ func (f FieldConfig) scale() float64 {
 	return f.Scale
 }
 
-// mapped says, by a field's name in the log, where the field's value goes, as far as Fields and TraceIDField say. Names without an entry keep the receiver's
-// own meaning. With a TraceIDField of the user's own, the usual names of a trace id (trace_id, traceid) get the zero Target: their values stay plain
+// mapped returns, by a field's name in the log, the target of the field's value, as far as Fields and TraceIDField define it. Names without an entry keep the
+// receiver's own meaning. With a TraceIDField of the user's own, the usual names of a trace id (trace_id, traceid) get the zero Target: their values stay plain
 // fields, and a record has one trace id.
 func (c *Config) mapped() map[string]object.Target {
 	out := make(map[string]object.Target, len(c.Fields))

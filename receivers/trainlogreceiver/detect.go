@@ -12,8 +12,8 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/pattern"
 )
 
-// detect makes the function that decides, line by line, whether a file found by its content belongs to train_log: a line does if the format, or any format for
-// formatAuto, finds a record in the line, and at least one of the line's records is certainly a training's.
+// detect returns the function that decides, line by line, whether a file found by its content belongs to train_log: a line does if the format, or any format
+// for formatAuto, finds a record in the line, and at least one of the line's records is certainly a training's.
 func detect(format string, mapped fields, patterns []*pattern.Pattern) tail.Detect {
 	p := newParser(format, mapped, patterns)
 	var seen certainty
@@ -36,14 +36,14 @@ type certainty struct {
 	sure      bool   // a record of the line is a training's
 }
 
-// Emit notes whether a record is ambiguous: a dict without a loss that is called settings, or an object without a measurement of a training. Records of other
-// kinds than steps are a training's.
+// Emit sets ambiguous or sure by a record: ambiguous is a dict without a loss that the text calls settings, or an object without a measurement of a training.
+// Records of other kinds than steps are a training's.
 func (w *certainty) Emit(rec *record.Record) {
 	if rec.Kind != record.Step {
 		w.sure = true
 		return
 	}
-	settings := rec.Source == hf.Source && !rec.Has(record.Loss) && introduced(w.text, rec.Key)
+	settings := rec.Source == hf.Source && !rec.Has(record.Loss) && calledSettings(w.text, rec.Key)
 	anyStep := rec.Source == jsonl.Source && !measures(rec)
 	if settings || anyStep {
 		w.ambiguous = true
@@ -52,8 +52,8 @@ func (w *certainty) Emit(rec *record.Record) {
 	}
 }
 
-// introduced reports whether the text before a dict calls the dict settings: "CONFIG = {", "Args({", "settings: {".
-func introduced(text, dict []byte) bool {
+// calledSettings reports whether the text before a dict calls the dict settings: "CONFIG = {", "Args({", "settings: {".
+func calledSettings(text, dict []byte) bool {
 	i := max(bytes.Index(text, dict), 0) // -1: the dict is in a message, of which text has another form
 	before := bytes.ToLower(bytes.TrimSpace(text[:i]))
 	return bytes.HasSuffix(before, []byte("=")) || bytes.HasSuffix(before, []byte("(")) || bytes.Contains(before, []byte("config")) ||
@@ -82,8 +82,8 @@ func measures(rec *record.Record) bool {
 	})
 }
 
-// Losses makes a reader of the lines of a training log. The reader calls visit with the iteration and the loss of each step, or with its gradient norm without
-// a loss. NaN: the line has no iteration.
+// Losses returns a function to be called with each line of a training log. It calls visit with the iteration and the loss of each step, or with its gradient
+// norm without a loss. NaN: the step has no iteration.
 func Losses(visit func(iteration, value float64)) func(text []byte) {
 	p := newParser(formatAuto, nil, nil)
 	read := step.Detect(func(text []byte, out step.Out) tail.Reads {

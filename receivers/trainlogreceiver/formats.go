@@ -78,7 +78,7 @@ func Formats() []string {
 	return names
 }
 
-// fields says where the value of a field goes, by the name in the log: the meanings from the configuration (Config.mapped).
+// fields has the meanings from the configuration (Config.mapped): by the name in the log, the target of a field's value.
 type fields = map[string]object.Target
 
 // reader reads the lines of one stream in one format.
@@ -87,8 +87,8 @@ type reader struct {
 	line func(text []byte, out step.Out) (v tail.Verdict, reason string, mine bool)
 	// blank takes a line of blanks. nil: ignored.
 	blank func()
-	// others tells the reader that another format has found a record in the stream, once for each such format: then bars without a loss, and rows of epochs,
-	// are no steps. nil: ignored.
+	// others is called when another format has found a record in the stream, once for each such format: then bars without a loss, and rows of epochs, are no
+	// steps. nil: ignored.
 	others func()
 	// memory is the state from line to line. nil: none.
 	memory interface {
@@ -171,7 +171,7 @@ func openKeras(f fields) reader {
 	return reader{line: func(text []byte, out step.Out) (tail.Verdict, string, bool) { return p.Line(text, out) }, memory: p}
 }
 
-// openPatterns makes the open function of a format whose lines are patterns. The set of compiled patterns is large: without fields of the configuration, all
+// openPatterns returns the open function of a format whose lines are patterns. The set of compiled patterns is large: without fields of the configuration, all
 // streams share one, made at first use.
 func openPatterns(patterns []*pattern.Pattern) func(fields) reader {
 	shared := sync.OnceValue(func() *pattern.Set { return pattern.NewSet(patterns, nil) })
@@ -190,13 +190,13 @@ func openTables(f fields) reader {
 	return reader{line: func(text []byte, out step.Out) (tail.Verdict, string, bool) { return p.Line(text, out) }, others: p.Others, memory: p}
 }
 
-// plain opens a format of independent lines, from a function that finds one record in a line.
+// plain returns the open function of a format of independent lines; parse finds one record in a line.
 func plain(parse func(text []byte, rec *record.Record) (found bool, reason string)) func(fields) reader {
 	return func(f fields) reader { return withFields(reader{line: single(parse)}, f) }
 }
 
-// rows makes reader.line of a parser for any number of records in a line: the parser emits them itself. A line that begins as an object or a dict and is broken
-// is rejected; other reasons only say why the line is none of the format's.
+// rows returns a reader.line for a parser that emits any number of records of a line. A line that begins as an object or a dict and is broken is rejected;
+// other reasons only say why the line is none of the format's.
 func rows(line func(text []byte, out object.Out) (found bool, reason string)) func([]byte, step.Out) (tail.Verdict, string, bool) {
 	return func(text []byte, out step.Out) (tail.Verdict, string, bool) {
 		found, reason := line(text, out)
@@ -210,8 +210,8 @@ func rows(line func(text []byte, out object.Out) (found bool, reason string)) fu
 	}
 }
 
-// single makes reader.line of a parser for one record in a line: parse fills the record, and the record is emitted here. found false with a reason: the line is
-// the format's, but broken, and is rejected; without a reason: the line is another format's.
+// single returns a reader.line for a parser of one record in a line: parse fills the record, and the record is emitted here. If found is false, a reason means
+// that the line is the format's, but broken: it is rejected. Without a reason the line is another format's.
 func single(parse func(text []byte, rec *record.Record) (found bool, reason string)) func([]byte, step.Out) (tail.Verdict, string, bool) {
 	return func(text []byte, out step.Out) (tail.Verdict, string, bool) {
 		rec := out.Record()
@@ -227,7 +227,7 @@ func single(parse func(text []byte, rec *record.Record) (found bool, reason stri
 	}
 }
 
-// withFields gives fields unknown to a format their meaning from the configuration.
+// withFields returns r with the meanings of the configuration for fields unknown to the format.
 func withFields(r reader, f fields) reader {
 	if len(f) == 0 {
 		return r
@@ -243,7 +243,7 @@ type mapper struct {
 	fields fields
 }
 
-// Emit is as in step.Out.
+// Emit implements step.Out.
 func (m mapper) Emit(rec *record.Record) {
 	object.Apply(rec, m.fields)
 	m.Out.Emit(rec)

@@ -35,7 +35,7 @@ type parser struct {
 	inPasted bool
 }
 
-// newParser makes a parser of the format of a name, or of all for formatAuto. The patterns of the configuration come first, with any format.
+// newParser returns the parser of the format with a name, or of all formats for formatAuto. The patterns of the configuration come first, with any format.
 func newParser(name string, mapped fields, patterns []*pattern.Pattern) *parser {
 	p := &parser{rows: -1}
 	if len(patterns) > 0 {
@@ -63,10 +63,10 @@ func newParser(name string, mapped fields, patterns []*pattern.Pattern) *parser 
 // and at last several records without a line's end between them.
 func (p *parser) Line(text []byte, out step.Out) (tail.Verdict, string) {
 	if len(text) == 0 || text[0] <= ' ' && len(bytes.TrimSpace(text)) == 0 {
-		p.blank(text)
+		p.passBlank(text)
 		return tail.Ignored, "empty"
 	}
-	if n := barLen(text); n > 0 { // the verdict is that of the text behind the bar, unless the text is ignored
+	if n := barLen(text); n > 0 { // the verdict is that of the text after the bar, unless the text is ignored
 		v, reason := p.Line(text[:n], out)
 		if textV, textReason := p.Line(text[n:], out); textV != tail.Ignored {
 			v, reason = textV, textReason
@@ -75,34 +75,34 @@ func (p *parser) Line(text []byte, out step.Out) (tail.Verdict, string) {
 	}
 	p.prefix.Reset()
 	if text[0] != '{' {
-		if rest, ok := p.stamped(text); ok && len(rest) > 0 { // first of all: a format that takes any text would take the time for a value
+		if rest, ok := p.cutStamp(text); ok && len(rest) > 0 { // first of all: a format that takes any text would take the time for a value
 			text, out = rest, prefixed{out, p}
 		}
 	}
 	stamp := p.prefix // put back after the tries that change the prefix
 	if text[0] == '{' && p.depth < envelope.MaxDepth {
-		if v, reason, mine := p.object(text, out); mine {
+		if v, reason, mine := p.readObject(text, out); mine {
 			return v, reason
 		}
 		p.prefix = stamp
 	}
-	v, reason, mine := p.broken(text, out)
+	v, reason, mine := p.readWrapped(text, out)
 	if mine {
 		return v, reason
 	}
 	p.prefix = stamp
-	v, reason, mine = p.message(text, out)
+	v, reason, mine = p.readMessage(text, out)
 	if mine {
 		return v, reason
 	}
-	var rests [maxPieces][]byte // possible messages: most likely the text behind all pieces, so the last is tried first
+	var rests [maxPieces][]byte // possible messages: most likely the text after all pieces, so the last is tried first
 	n := p.strip(text, rests[:])
 	for i := n - 1; i >= 0; i-- {
-		if v, why, mine := p.message(rests[i], prefixed{out, p}); mine {
+		if v, why, mine := p.readMessage(rests[i], prefixed{out, p}); mine {
 			return v, why
 		}
 	}
-	if p.pasted(text, out) {
+	if p.readPasted(text, out) {
 		return tail.Record, ""
 	}
 	if reason == "" {
@@ -111,8 +111,8 @@ func (p *parser) Line(text []byte, out step.Out) (tail.Verdict, string) {
 	return tail.Ignored, reason
 }
 
-// blank tells the readers of a line of blanks. A line without a byte is not told of.
-func (p *parser) blank(text []byte) {
+// passBlank passes a line of blanks to the readers that ask for such lines. An empty line is not passed.
+func (p *parser) passBlank(text []byte) {
 	if len(text) == 0 {
 		return
 	}
@@ -125,12 +125,12 @@ func (p *parser) blank(text []byte) {
 
 var lossMark = []byte("loss")
 
-const mostPasted = 4 << 10 // bytes
+const mostPasted = 4 << 10 // bytes of a line that readPasted tries: longer lines are seldom records, and each try is costly
 
-// pasted reads records printed without a line's end between them, as two threads do: "step 1 loss 2.31step 2 loss 2.29". The first word of the line ("step")
-// begins each record. Reading stops at the first text without a record; the result reports whether a record was found before. Only a line with a loss is tried:
+// readPasted reads records printed without a line's end between them, as two threads do: "step 1 loss 2.31step 2 loss 2.29". The first word of the line
+// ("step") begins each record. Reading stops at the first text without a record. It returns whether a record was found. Only a line with a loss is tried:
 // reading costs a try of all formats for each record.
-func (p *parser) pasted(text []byte, out step.Out) bool {
+func (p *parser) readPasted(text []byte, out step.Out) bool {
 	if p.inPasted || len(text) > mostPasted {
 		return false
 	}
@@ -164,15 +164,15 @@ func isWordByte(c byte) bool {
 	return lower >= 'a' && lower <= 'z' || c == '[' || c == '_'
 }
 
-// broken reads a line of a message that rich broke into several lines (wrap): a further line of the message, or else the first line of one. mine is false for
-// other lines, and for such a line without a record; a line that is not indented ends the message.
-func (p *parser) broken(text []byte, out step.Out) (v tail.Verdict, reason string, mine bool) {
-	v, reason, mine = p.more(text, out)
+// readWrapped reads a line of a message that rich broke into several lines (wrap): a further line of the message, or else the first line of one. mine is false
+// for other lines, and for such a line without a record; a line that is not indented ends the message.
+func (p *parser) readWrapped(text []byte, out step.Out) (v tail.Verdict, reason string, mine bool) {
+	v, reason, mine = p.continueWrapped(text, out)
 	if mine {
 		return v, reason, true
 	}
 	if column := logger.Rich(text); column > 0 {
-		return p.first(text, column, out)
+		return p.beginWrapped(text, column, out)
 	}
 	if text[0] != ' ' {
 		p.wrap.Lines = 0
@@ -180,8 +180,8 @@ func (p *parser) broken(text []byte, out step.Out) (v tail.Verdict, reason strin
 	return v, reason, false
 }
 
-// strip removes a logger's pieces one by one, and puts into rests the text that remains after each, from the first certain sign of a logger on. Of
-// "INFO trainer: loss 2.1", the texts are "trainer: loss 2.1" and "loss 2.1". n is the number of texts.
+// strip removes a logger's pieces one by one. It puts into rests the text that remains after each piece, from the first certain sign of a logger on, and
+// returns the number of these texts. Of "INFO trainer: loss 2.1", the texts are "trainer: loss 2.1" and "loss 2.1".
 func (p *parser) strip(text []byte, rests [][]byte) (n int) {
 	for range rests {
 		var ok bool
@@ -197,8 +197,8 @@ func (p *parser) strip(text []byte, rests [][]byte) (n int) {
 	return n
 }
 
-// barLen returns the length of a tqdm bar at the beginning of a line with another text behind, printed before the bar's line ended: "50%|##| 1/2 [00:01<00:01,
-// 1.00it/s]step 1 loss 2.3". 0: no bar, or no other text; and 0 with a dict behind, since the parser of Hugging Face's dicts reads both together.
+// barLen returns the length of a tqdm bar at the beginning of a line with another text after, printed before the bar's line ended: "50%|##| 1/2 [00:01<00:01,
+// 1.00it/s]step 1 loss 2.3". 0: no bar, or no other text; and 0 with a dict after, since the parser of Hugging Face's dicts reads both together.
 func barLen(text []byte) int {
 	if !bytes.Contains(text, percentMark) {
 		return 0
@@ -212,9 +212,10 @@ func barLen(text []byte) int {
 
 var percentMark, dictMark = []byte("%|"), []byte("{'")
 
-// stamped removes the time that moreutils' ts puts before a line. A number of seconds (ts -i, since the line before) may also be a trainer's own value: a
-// number is removed only if words follow, from the second such line in a row on. A number without words behind does not end the row.
-func (p *parser) stamped(text []byte) (rest []byte, ok bool) {
+// cutStamp removes the time that moreutils' ts puts before a line, and returns the rest of the line and whether a time was removed. A number of seconds (ts -i,
+// since the line before) may also be a trainer's own value: a number is removed only if words follow, from the second such line in a row on. A number without
+// words after it does not end the row.
+func (p *parser) cutStamp(text []byte) (rest []byte, ok bool) {
 	rest, ok = logger.Stamp(text, &p.prefix)
 	if ok {
 		return rest, true
@@ -229,10 +230,10 @@ func (p *parser) stamped(text []byte) (rest []byte, ok bool) {
 	return rest, words && p.since > 1
 }
 
-// object reads a JSON object: a record, or else the message in the object of a logger ({"level": "info", "message": "step 1 loss 2.3"}), of one or more lines.
-// A record or a rejected line among them gives the verdict. mine is false for an object that is neither, and for an object of a logger without a record or a
-// rejected line, if objects are not read as records.
-func (p *parser) object(text []byte, out step.Out) (v tail.Verdict, reason string, mine bool) {
+// readObject reads a JSON object: a record, or else the message in the object of a logger ({"level": "info", "message": "step 1 loss 2.3"}), of one or more
+// lines. A record or a rejected line among these lines gives the verdict. mine is false for an object that is neither, and for an object of a logger without a
+// record or a rejected line, if objects are not read as records.
+func (p *parser) readObject(text []byte, out step.Out) (v tail.Verdict, reason string, mine bool) {
 	if p.rows >= 0 {
 		v, reason, mine = p.readers[p.rows].line(text, out)
 		if mine {
@@ -266,12 +267,13 @@ func (p *parser) object(text []byte, out step.Out) (v tail.Verdict, reason strin
 // maxPieces bounds a logger's pieces before a message.
 const maxPieces = 8
 
-// message reads a line of a trainer with the first format that takes the line. The format of the record before comes first, since a log mostly has one format;
-// a format whose lines many programs print (format.common) is not preferred. mine is false if no format takes the line; reason may then name the kind of line.
-func (p *parser) message(text []byte, out step.Out) (v tail.Verdict, reason string, mine bool) {
+// readMessage reads a line of a trainer with the first format that takes the line. The format of the record before comes first, since a log mostly has one
+// format; a format whose lines many programs print (format.common) is not preferred. mine is false if no format takes the line; reason may then name the kind
+// of line.
+func (p *parser) readMessage(text []byte, out step.Out) (v tail.Verdict, reason string, mine bool) {
 	v, reason, mine = p.readers[p.last].line(text, out)
 	if mine {
-		p.note(p.last, v)
+		p.noteFound(p.last, v)
 		return v, reason, true
 	}
 	for i := range p.readers {
@@ -280,7 +282,7 @@ func (p *parser) message(text []byte, out step.Out) (v tail.Verdict, reason stri
 		}
 		v, why, mine := p.readers[i].line(text, out)
 		if mine {
-			p.note(i, v)
+			p.noteFound(i, v)
 			if v == tail.Record && !p.formats[i].common {
 				p.last = i
 			}
@@ -293,8 +295,8 @@ func (p *parser) message(text []byte, out step.Out) (v tail.Verdict, reason stri
 	return v, reason, false
 }
 
-// note tells the other formats, once, that the format of an index has found its first record.
-func (p *parser) note(format int, v tail.Verdict) {
+// noteFound informs the other formats, once, that the format with an index has found its first record. v is the verdict on the line.
+func (p *parser) noteFound(format int, v tail.Verdict) {
 	known := p.found != nil && p.found[format]
 	if v != tail.Record || known {
 		return
@@ -310,13 +312,14 @@ func (p *parser) note(format int, v tail.Verdict) {
 	}
 }
 
-// prefixed is the output of a parser behind a logger's prefix. A record gets the values of the prefix: the rank, and the step's duration from the stamps.
+// prefixed is the output of a parser for the text after a logger's prefix. A record gets the values of the prefix: the rank, and the step's duration from the
+// stamps.
 type prefixed struct {
 	step.Out
 	p *parser
 }
 
-// Emit is as in step.Out. A record with a time of its own needs no duration from the prefix; a record that waits for further lines may get a time from them.
+// Emit implements step.Out. A record with a time of its own needs no duration from the prefix; a record that waits for further lines may get a time from these.
 func (o prefixed) Emit(rec *record.Record) {
 	pre := &o.p.prefix
 	if pre.HasRank && !rec.HasRank {
@@ -324,7 +327,7 @@ func (o prefixed) Emit(rec *record.Record) {
 	}
 	timed := rec.Stamp != nil || rec.Unix != 0
 	if rec.Kind == record.Step && !timed && !rec.Open {
-		o.p.clock.note(pre, rec)
+		o.p.clock.setDuration(pre, rec)
 	}
 	o.Out.Emit(rec)
 }
@@ -338,9 +341,9 @@ type prefixClock struct {
 	has   bool    // there was a stamp
 }
 
-// note sets the duration of a step from the stamps of the record's line and of the record before: the mean, if several steps lie between. A stamp that falls by
-// more than half a day belongs to the next day; a smaller fall is no new day, only lines out of order. A duration in the log is kept.
-func (c *prefixClock) note(pre *logger.Prefix, rec *record.Record) {
+// setDuration sets the duration of a step from the stamps of the record's line and of the record before: the mean, if several steps lie between. A stamp that
+// falls by more than half a day belongs to the next day; a smaller fall is no new day, only lines out of order. A duration in the log is kept.
+func (c *prefixClock) setDuration(pre *logger.Prefix, rec *record.Record) {
 	otherRank := c.has && pre.HasRank && pre.Rank != c.rank
 	if math.IsNaN(pre.Seconds) || !rec.Has(record.Iteration) || otherRank {
 		return
@@ -383,7 +386,7 @@ func (p *parser) Save() []byte {
 	return b
 }
 
-// Restore is as in tail.Handler. State of formats that are not read, as after a change of the configuration, is passed over.
+// Restore implements tail.Handler. State of formats that are not read, as after a change of the configuration, is passed over.
 func (p *parser) Restore(saved []byte) {
 	var states map[string]json.RawMessage
 	if json.Unmarshal(saved, &states) != nil {
@@ -427,5 +430,5 @@ func (p documentParser) Line(text []byte, out step.Out) (tail.Verdict, string) {
 // Save implements tail.Handler.
 func (documentParser) Save() []byte { return nil }
 
-// Restore is as in tail.Handler.
+// Restore implements tail.Handler.
 func (documentParser) Restore([]byte) {}

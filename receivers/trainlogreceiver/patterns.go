@@ -42,7 +42,7 @@ var builtin = slices.Concat(nanoGPT, nanochat, litGPT, torchtune, maxText, compi
 	// mindspore-lab/mindformers, core/callback/callback.py, with data sink and without.
 	"{{ Epoch:[{epoch}/{epochs}], step:[{iteration}/{steps}], loss:[{loss}/{*}], per_step_time: {step_time:ms}ms, lr: {lr}, overflow cond: {*}, loss_scale: {loss_scale}{*}",
 	"{{ Epoch:[{epoch}/{epochs}], step:[{iteration}/{steps}], loss: {loss}, per_step_time: {step_time:ms}ms, lr: {lr}, overflow cond: {*}, loss_scale: {loss_scale}{*}",
-	// wenet-e2e/wenet, wenet/utils/executor.py, with the batch behind the epoch.
+	// wenet-e2e/wenet, wenet/utils/executor.py, with the batch after the epoch.
 	"TRAIN | steps/sec {it/s}| Batch {epoch}/{iteration} loss {loss} {*}lr {lr} grad_norm {grad_norm} rank {rank}",
 	"CV | steps/sec {*}| Batch {epoch}/{iteration} loss {val_loss} {*}",
 	// apple/axlearn, common/trainer.py.

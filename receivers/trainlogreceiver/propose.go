@@ -20,8 +20,8 @@ func ProposePattern(lines []string) string {
 	return pattern.Propose(messages)
 }
 
-// withoutLogger takes off the pieces of a logger before a message ("INFO:trainer: "). Without a sure sign of a logger among the pieces, such as a level,
-// nothing is taken off: "step 1: " alone is the message's own.
+// withoutLogger removes the pieces of a logger before a message ("INFO:trainer: "). Without a sure sign of a logger among the pieces, such as a level, nothing
+// is taken off: "step 1: " alone is the message's own.
 func withoutLogger(text []byte) string {
 	var pieces logger.Prefix
 	pieces.Reset()

@@ -29,9 +29,9 @@ const (
 	mostText    = 4 << 10 // bytes
 )
 
-// first reads a line of rich's (logger.Rich), whose message begins at a column: possibly the first of several. The place in the source at the end is cut off,
-// and a name at the end without a value ("lr:") is left for the next line. mine is false for a line without a record.
-func (p *parser) first(text []byte, column int, out step.Out) (v tail.Verdict, reason string, mine bool) {
+// beginWrapped reads a line of rich's (logger.Rich), whose message begins at a column: possibly the first of several. The place in the source at the end is cut
+// off, and a name at the end without a value ("lr:") is left for the next line. mine is false for a line without a record.
+func (p *parser) beginWrapped(text []byte, column int, out step.Out) (v tail.Verdict, reason string, mine bool) {
 	p.wrap = wrap{}
 	p.prefix.Reset()
 	rest, ok := text, true
@@ -50,17 +50,18 @@ func (p *parser) first(text []byte, column int, out step.Out) (v tail.Verdict, r
 	if last := whole[len(whole)-1]; last == ':' || last == '=' { // the value is on the next line
 		whole = bytes.TrimRight(whole[:bytes.LastIndexByte(whole, ' ')+1], " ")
 	}
-	return p.message(whole, wrapped{prefixed{out, p}})
+	return p.readMessage(whole, wrapped{prefixed{out, p}})
 }
 
-// richMessage reports whether rest is the message: the pieces before the message's column were removed.
+// richMessage reports whether rest, the end of text, begins at or after the message's column: then the pieces before the message were removed.
 func richMessage(text, rest []byte, column int) bool {
 	return bytes.Index(text, bytes.TrimSpace(rest)) >= column
 }
 
-// more reads a line that continues a message: indented to the message's column. All lines so far are read again as one text, since a number may be in the
-// next line of its name; wrapped adds the values to the first record of the message. mine is false for a line that does not continue, or adds no record.
-func (p *parser) more(text []byte, out step.Out) (v tail.Verdict, reason string, mine bool) {
+// continueWrapped reads a line that continues a message: indented to the message's column. All lines so far are read again as one text, since a number may be
+// in the next line of its name; wrapped adds the values to the first record of the message. mine is false for a line that does not continue the message, or
+// adds no record.
+func (p *parser) continueWrapped(text []byte, out step.Out) (v tail.Verdict, reason string, mine bool) {
 	w := &p.wrap
 	rest := bytes.TrimLeft(text, " ")
 	indent := len(text) - len(rest)
@@ -75,17 +76,17 @@ func (p *parser) more(text []byte, out step.Out) (v tail.Verdict, reason string,
 	}
 	w.Lines++
 	w.Text = append(append(w.Text, ' '), bytes.TrimSpace(rest)...)
-	return p.message(w.Text, wrapped{prefixed{out, p}})
+	return p.readMessage(w.Text, wrapped{prefixed{out, p}})
 }
 
-const timedColumn = 20 // the least column of a message behind a time and a level
+const timedColumn = 20 // the least column of a message after a time and a level
 
 // wrapped is the output of a parser for the lines of a broken message: the first record waits for further lines, and later records add their values to the
 // first.
 type wrapped struct{ prefixed }
 
-// Emit is as in step.Out. After a step or an evaluation a further record, unless a summary, is made Side: values of the record before, without the extra fields
-// already emitted. A step or an evaluation is Open, so that no duration is made from the stamps: the step's time may be in a further line.
+// Emit implements step.Out. The first step or evaluation of a message is made Open, so that no duration is made from the stamps: the step's time may be in a
+// further line. A later record, unless a summary, is made a Side, with values for the record before, without the extra fields already emitted.
 func (o wrapped) Emit(rec *record.Record) {
 	w := &o.p.wrap
 	if w.Has && rec.Kind != record.Summary {
@@ -118,7 +119,7 @@ func (w *wrap) knows(name []byte) bool {
 // wrapKey is the key of the state of wrapped lines, among those of the formats.
 const wrapKey = "wrap"
 
-// save adds the state of a message that may go on. A message with all lines it may have is over.
+// save adds the state of an unfinished message to states. A message with mostWrapped lines is finished.
 func (w *wrap) save(states map[string]json.RawMessage) {
 	if w.Lines == 0 || w.Lines == mostWrapped {
 		return

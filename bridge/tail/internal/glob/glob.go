@@ -16,7 +16,7 @@ import (
 type Glob struct {
 	Pattern string
 	Base    string   // the directory before the first meta character
-	segs    []string // the pattern behind Base, split at the slashes
+	segs    []string // the pattern after Base, split at the slashes
 	plain   string   // the single matching path; "": the pattern has meta characters
 	sifts   bool     // excludes non-logs by name
 }

@@ -41,7 +41,7 @@ func indexFrom(data []byte, from int, c byte) int {
 	return len(data)
 }
 
-// Next returns the next line without its ending and moves Pos behind the ending. It returns false where the data ends before the line does. A \r as the very
+// Next returns the next line without its ending and moves Pos after the ending. It returns false where the data ends before the line does. A \r as the very
 // last byte may be half of \r\n, so it ends a line only in final data, as does the end itself.
 func (s *Splitter) Next(final bool) ([]byte, bool) {
 	switch {

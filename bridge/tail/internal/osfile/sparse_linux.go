@@ -15,7 +15,7 @@ func SeekData(f *os.File, off int64) (int64, bool) {
 		return 0, false
 	}
 	to, err := unix.Seek(int(f.Fd()), off, unix.SEEK_DATA)
-	if errors.Is(err, unix.ENXIO) { // no data behind off
+	if errors.Is(err, unix.ENXIO) { // no data after off
 		return max(off, fi.Size()), true
 	}
 	return to, err == nil

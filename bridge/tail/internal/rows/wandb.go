@@ -49,7 +49,7 @@ func history(dst []byte, h *wandb.History) []byte {
 	if h.Timestamp > 0 {
 		dst = appendTime(appendKey(dst, "_timestamp"), h.Timestamp)
 	}
-	head := len(dst) // what comes behind is the row's own
+	head := len(dst) // what comes after is the row's own
 	for _, item := range h.Items {
 		key := string(item.Key)
 		if steps[key] || !isNumber(item.Value) {

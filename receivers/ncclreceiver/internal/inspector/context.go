@@ -64,7 +64,7 @@ type numbered struct {
 
 // find returns the table's entry of a context, added if new. Every dump has the communicators in one order: the context after the last marker's is tried first.
 func (t *table) find(c *context) numbered {
-	for n := range t.all { // from the entry behind the last one, in a circle
+	for n := range t.all { // from the entry after the last one, in a circle
 		at := t.used + 1 + n
 		if at >= len(t.all) {
 			at -= len(t.all)

@@ -25,7 +25,7 @@ func (p *Parser) integer(b []byte, i int) (v uint64, end int) {
 	return v, i
 }
 
-// goesOn reports whether a number goes on behind its digits, with a point or an exponent.
+// goesOn reports whether a number goes on after its digits, with a point or an exponent.
 func goesOn(b []byte, i int) bool { return i < len(b) && (b[i] == '.' || b[i]|0x20 == 'e') }
 
 // oddInteger reads an integer in any other form: in quotes, with a point ("8.0"), an exponent, a sign, of 20 digits.
@@ -149,7 +149,7 @@ func (p *Parser) gigabytes(b []byte, i int) (float64, int) {
 		}
 	}
 	decimals := max(i-point-1, 0) // -1: without a point
-	// No digits, too many to be exact, an exponent, or a point without digits behind.
+	// No digits, too many to be exact, an exponent, or a point without digits after.
 	odd := i == from || i-from > 15 || decimals >= len(pow10) || i < len(b) && b[i]|0x20 == 'e' || b[i-1] == '.'
 	if odd {
 		return p.oddGigabytes(b, from)

@@ -29,7 +29,7 @@ const maxText = 2048
 // Parser reads the lines of one log. Not safe for concurrent use.
 type Parser struct {
 	recent map[recentKey]op.Kind // collectives read lately, for relate
-	next   [len(keys)]uint8      // for each key of keys: which key came behind it the last time; 0: none
+	next   [len(keys)]uint8      // for each key of keys: which key came after it the last time; 0: none
 	last   uint8                 // the key read last
 	own    jsonlike.Texts        // texts of the line after resolving escapes, and normalized ids
 	out    *parse.Out

@@ -15,7 +15,7 @@ const (
 // prefix is the common beginning of lines that differ only in the time of the dump: `{"header":{…},"metadata":{…,"dump_timestamp_us":`, the digits, and the
 // rest of the metadata with a comma. The prefix is half of a line, and comparing is much faster than reading.
 type prefix struct {
-	before, after []byte   // the bytes before and behind the digits of the time
+	before, after []byte   // the bytes before and after the digits of the time
 	context       *context // what reading them gives
 	stateless     bool     // line.stateless
 }

@@ -110,7 +110,7 @@ func (p *Parser) list(b []byte, i int, of object) int {
 	return jsonlike.Close(b, i, ']')
 }
 
-// key reads the member name at b[i] with its colon, and returns its meaning and its end. Records are much alike: the name that came behind the previous name
+// key reads the member name at b[i] with its colon, and returns its meaning and its end. Records are much alike: the name that came after the previous name
 // the last time is compared first, without a search for its end.
 func (p *Parser) key(b []byte, i int) (name, int) {
 	next := p.next[p.last]

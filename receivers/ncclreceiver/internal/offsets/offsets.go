@@ -103,7 +103,7 @@ func (t *Tracker) Position() Position {
 		}
 	}
 	p.From = min(p.From, p.Begin)
-	// An accepted collective with its last record behind Begin comes again: it must come whole.
+	// An accepted collective with its last record after Begin comes again: it must come whole.
 	for i := range t.messages {
 		if m := &t.messages[i]; m.offset >= p.Begin {
 			p.From = min(p.From, m.first)

@@ -177,7 +177,7 @@ func (r *rank) count(op int) uint64 {
 	return 0
 }
 
-// behind finds ranks with fewer launches than others, in a running communicator where nobody launches anything any more, and returns their number. 0: the ranks
+// after finds ranks with fewer launches than others, in a running communicator where nobody launches anything any more, and returns their number. 0: the ranks
 // have diverged, or nothing is wrong. A finding is added only if news; an earlier one, of either kind, is over when a count has changed.
 func (j *judge) behind(c *current) int64 {
 	if c.moved && (c.reported[Behind] != 0 || c.reported[Diverged] != 0) {

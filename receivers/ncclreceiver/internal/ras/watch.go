@@ -2,7 +2,7 @@
 //
 // A count of RAS is of launches, not of completions, and leaves out Send, Recv and CUDA graphs (NVIDIA/nccl b91894bd, src/plugin/profiler.cc,
 // ncclProfilerStartTaskEvents). A single answer accuses nobody: ranks are read in turn, and a process may be busy with uncounted work. Who is
-// behind is said only where all processes of a communicator have launched nothing, in any communicator, over two answers.
+// after is said only where all processes of a communicator have launched nothing, in any communicator, over two answers.
 package ras
 
 import (
@@ -15,7 +15,7 @@ import (
 
 // Watch remembers the last answers of a job. Not safe for concurrent use.
 type Watch struct {
-	// Patience is the time without a launch after which ranks behind are a hang (Finding.Hang), and Still is reported if all counts are equal.
+	// Patience is the time without a launch after which ranks after are a hang (Finding.Hang), and Still is reported if all counts are equal.
 	Patience time.Duration
 
 	answer     int64    // number of the current answer, from 1

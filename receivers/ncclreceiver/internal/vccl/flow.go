@@ -49,7 +49,7 @@ func flowRow(b []byte, r *row) (reason string) {
 	if !digits14(b, ',') {
 		return reasonNotARow
 	}
-	i := 15 // behind Time
+	i := 15 // after Time
 	ok := true
 	for column := 1; column < 13; column++ {
 		var v int64

@@ -105,7 +105,7 @@ func (l *jsonLine) note(reason string) {
 	}
 }
 
-// read reads all objects of a line, up to its end or to an unreadable part without a further object behind. If continued, the line begins within the open
+// read reads all objects of a line, up to its end or to an unreadable part without a further object after. If continued, the line begins within the open
 // object.
 func (l *jsonLine) read(b []byte, continued bool) {
 	i, resyncs := 0, 0

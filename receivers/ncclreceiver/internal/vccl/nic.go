@@ -102,7 +102,7 @@ func (p *MeanParser) Line(text []byte, _ bool, _ uint64, out *parse.Out) (parse.
 		return parse.Rejected, reasonNumber
 	}
 	var function, most, mean, status int64
-	i := 15                                                                          // behind Time
+	i := 15                                                                          // after Time
 	for column, to := range []*int64{new(int64), &function, &most, &mean, &status} { // DevIndex is only checked: the file is of one device
 		v, end := signed(b, i)
 		*to = v

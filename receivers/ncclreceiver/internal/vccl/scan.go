@@ -39,10 +39,10 @@ type scan struct {
 	arrays  uint64 // arrays among the open containers: bit depth−1
 }
 
-// begin makes the scan ready for an object behind its brace.
+// begin makes the scan ready for an object after its brace.
 func (s *scan) begin() { *s = scan{key: noKey, depth: 1} }
 
-// run reads the object on from b[i:]. st says how reading ended, and end where: closed, behind the object's brace; more, at the end of b; bad, at the
+// run reads the object on from b[i:]. st says how reading ended, and end where: closed, after the object's brace; more, at the end of b; bad, at the
 // unreadable part. The values kept (s.v) are parts of b.
 func (s *scan) run(b []byte, i int) (end int, st status) {
 	for {

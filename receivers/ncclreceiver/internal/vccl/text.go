@@ -55,7 +55,7 @@ func (p *TextParser) row(b []byte, r *row) (reason string) {
 	}
 	r.at = at
 	fit := true // all ranks, the channel and the device so far are in range
-	i := 14     // behind the time
+	i := 14     // after the time
 	for column, text := range between {
 		if len(b)-i < len(text) || string(b[i:i+len(text)]) != text {
 			return reasonNotARow
@@ -70,7 +70,7 @@ func (p *TextParser) row(b []byte, r *row) (reason string) {
 			r.function, end = decimal.Unsigned(b, i)
 		case 5:
 			r.times, end = decimal.Unsigned(b, i)
-		case 6: // the addresses; without a blank behind them end stays at i: no row
+		case 6: // the addresses; without a blank after them end stays at i: no row
 			end += max(0, bytes.IndexByte(b[i:], ' '))
 		default:
 			v, end = signed(b, i)

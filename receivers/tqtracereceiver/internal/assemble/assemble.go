@@ -443,7 +443,7 @@ func (l list[T]) upper(t int64) int {
 	return lo
 }
 
-// add inserts v at time t, behind the elements of the same time.
+// add inserts v at time t, after the elements of the same time.
 func (l *list[T]) add(t int64, v T) {
 	i := l.upper(t)
 	if i == len(*l) {
@@ -457,7 +457,7 @@ func (l *list[T]) add(t int64, v T) {
 func (l *list[T]) remove(t int64, v T) {
 	for i := l.upper(t) - 1; i >= 0 && (*l)[i].t == t; i-- {
 		if (*l)[i].v == v {
-			// Calls without an end stay long and leave at the front: moving the elements behind would be quadratic. Short lists keep their place in memory
+			// Calls without an end stay long and leave at the front: moving the elements after would be quadratic. Short lists keep their place in memory
 			// instead.
 			if len(*l) > 64 && i < len(*l)/2 {
 				copy((*l)[1:i+1], (*l)[:i])

@@ -101,7 +101,7 @@ func (a *Assembler) open(g *group, name string, pid, t int64, at *At) *function 
 	return f
 }
 
-// reach notes that f has a line of event e at t, and moves f to the list g.at[e], where the next event looks for f. An event that comes late, behind its
+// reach notes that f has a line of event e at t, and moves f to the list g.at[e], where the next event looks for f. An event that comes late, after its
 // followers, leaves f in its list, and a time already known from an END stays.
 func (f *function) reach(e tqline.Stage, t int64) {
 	placed := f.seen != 0 // f is in a list of g.at
@@ -199,7 +199,7 @@ func (g *group) startOfSent(t int64, name string, pid int64) Fate {
 	return Used
 }
 
-// fragment finds the function of a late FUNCTION_START at t: the first without FUNCTION_START whose first known moment is within limit behind t. nil: none.
+// fragment finds the function of a late FUNCTION_START at t: the first without FUNCTION_START whose first known moment is within limit after t. nil: none.
 func (g *group) fragment(t int64, name string, pid int64) *function {
 	if g.fragments == 0 {
 		return nil
@@ -288,7 +288,7 @@ func (a *Assembler) unusual(g *group, e tqline.Stage, t, start int64, name strin
 	return only, Used
 }
 
-// outOfOrder finds the open function of a record that comes behind its followers: a START behind its END, an END behind the next event. Duplicate: a function
+// outOfOrder finds the open function of a record that comes after its followers: a START after its END, an END after the next event. Duplicate: a function
 // has the same record already; stamps are no proof, as several records share a millisecond. nil and Used: none. start is the START stated by an END.
 func (g *group) outOfOrder(e tqline.Stage, t, start int64, name string, pid int64) (*function, Fate) {
 	tol := tolerance[g.base]
@@ -311,11 +311,11 @@ func (g *group) outOfOrder(e tqline.Stage, t, start int64, name string, pid int6
 	return nil, Used
 }
 
-// follows reports whether an event that is d ns behind another may be the next of the same function.
+// follows reports whether an event that is d ns after another may be the next of the same function.
 func follows(d int64, base Base) bool { return d >= -tolerance[base] && d <= step[base] }
 
 // stageOfSent reports whether a record is of a function already sent: Duplicate if the function has the record, Late if the record is one that the function
-// lacks, Used if of none. A START that is lacking comes right behind the event before; an END states the START, or a time right behind the event before the
+// lacks, Used if of none. A START that is lacking comes right after the event before; an END states the START, or a time right after the event before the
 // START. Stamps are no proof of a duplicate.
 func (g *group) stageOfSent(e tqline.Stage, t, start int64, name string, pid int64) Fate {
 	tol := tolerance[g.base]
@@ -374,7 +374,7 @@ func (a *Assembler) functionEnd(g *group, l *tqline.Line, at *At) Fate {
 			}
 		}
 	}
-	if f == nil && len(g.all) == 1 { // the only open function, if without FUNCTION_START, and first known at or behind the stated start
+	if f == nil && len(g.all) == 1 { // the only open function, if without FUNCTION_START, and first known at or after the stated start
 		only := g.all[0].v
 		mayHave := !only.knows(tqline.FunctionStart) && only.first >= start-tol
 		if mayHave && only.fits(name, l.PID) {

@@ -49,7 +49,7 @@ func Classify(b []byte) Neighbour {
 			return PerfOperations
 		}
 	}
-	if bytes.Contains(b[:min(len(b), 256)], performance) { // behind the name of the storage unit
+	if bytes.Contains(b[:min(len(b), 256)], performance) { // after the name of the storage unit
 		return PerfHeader
 	}
 	return Other
@@ -93,7 +93,7 @@ func ParseCost(b []byte) (c Cost, ok bool) {
 	if i < 5 || at < i {
 		return c, false
 	}
-	c.Func = b[5:i] // behind "Task "
+	c.Func = b[5:i] // after "Task "
 	head := b[i+6 : at]
 	end := bytes.IndexByte(head, ')')
 	if end < 0 {

@@ -89,7 +89,7 @@ func New(mapped map[string]object.Target) *Parser {
 	return &Parser{objects: object.New(mapped), names: pairs.New(mapped)}
 }
 
-// Others says that other lines of the stream have the steps: bars without a loss would count them twice.
+// Others is called when another format has found a record: its lines have the steps, and bars without a loss would count these twice.
 func (p *Parser) Others() {
 	p.state.Others = true
 	for _, b := range p.state.Bars {
@@ -145,7 +145,7 @@ func (p *Parser) Line(b []byte, out object.Out) (v tail.Verdict, reason string, 
 	withoutLoss := false
 	if !bytes.Contains(d.Postfix, lossMark) {
 		switch {
-		case p.describe(d): // the loss is in the description
+		case p.usesDescription(d): // the loss is in the description
 		case p.state.Others:
 			return tail.Ignored, "", false
 		case d.Per >= slow && isTraining(d.Desc): // not held as by count: with steps so slow, the bar would be finished much later
@@ -153,18 +153,18 @@ func (p *Parser) Line(b []byte, out object.Out) (v tail.Verdict, reason string, 
 		case countsSteps(d):
 			return p.count(d, out)
 		default:
-			return tail.Ignored, "", false // the dicts of other trainers stand behind bars
+			return tail.Ignored, "", false // the dicts of other trainers stand after bars
 		}
 	}
 	d.bar.drop() // drawings of this bar are steps of their own: those held are not needed
 	p.split(d.Postfix)
-	p.trainer(d)
+	p.identifyTrainer(d)
 	found := false
 	switch {
 	case d.none:
 	case d.eval: // its results are whole at the bar's end
 		if d.Done == d.Total && !bytes.Equal(p.results, p.state.Results) {
-			p.emit(p.results, record.Evaluation, last(d.Desc), d, out)
+			p.emit(p.results, record.Evaluation, numberAtEnd(d.Desc), d, out)
 			found = true
 		}
 	default:
@@ -183,9 +183,9 @@ func (p *Parser) Line(b []byte, out object.Out) (v tail.Verdict, reason string, 
 	return tail.Record, "", true
 }
 
-// follow finds the bar of a drawing among those drawn before, by its total and its name, the description up to the first digit, and moves the bar's clock. Of
-// more than maxBars, an unknown bar takes the place of the one not drawn for longest. The bar drawn last comes first. Where count or time falls, another bar of
-// the name begins, and the one before is finished (Rounds).
+// follow finds the bar of a drawing among those drawn before, by its total and its name (the description up to the first digit), moves the bar's clock, and
+// sets d.bar and d.clock. An unknown bar is added; beyond maxBars it takes the place of the bar not drawn for longest. The bar drawn last comes first. Where
+// count or time falls, another bar of the name begins (d.begins), and the one before is finished (Rounds).
 func (p *Parser) follow(d *drawing) {
 	name := d.Desc
 	if i := bytes.IndexAny(name, "0123456789"); i >= 0 {
@@ -215,10 +215,10 @@ func (p *Parser) follow(d *drawing) {
 	d.clock, d.bar = &found.Clock, found
 }
 
-// describe makes the postfix, and the epoch, of a description with a loss: "Epoch 1/2 loss 0.67", and llama-cookbook's "Training Epoch: 1/2, step 19/20
-// completed (loss: 1.89)" (meta-llama/llama-cookbook, src/llama_cookbook/utils/train_utils.py). The postfix is in small letters, since its readers look for
-// "loss". false: the description has no number for a loss.
-func (p *Parser) describe(d *drawing) bool {
+// usesDescription replaces the postfix, and sets the epoch, by a description with a loss: "Epoch 1/2 loss 0.67", and llama-cookbook's "Training Epoch: 1/2,
+// step 19/20 completed (loss: 1.89)" (meta-llama/llama-cookbook, src/llama_cookbook/utils/train_utils.py). The postfix is in small letters, since its readers
+// look for "loss". It returns false, with nothing changed, if the description has no number for a loss.
+func (p *Parser) usesDescription(d *drawing) bool {
 	if !bytes.Contains(bytes.ToLower(d.Desc), lossMark) {
 		return false
 	}
@@ -242,17 +242,17 @@ func (p *Parser) describe(d *drawing) bool {
 	return true
 }
 
-// trainer identifies the trainer of the bar by its description and postfix, and sets what follows from the trainer: the source, the epoch, what the bar counts,
-// and to which count a postfix belongs. Of an unknown trainer, epochs count from 1 until an epoch 0 is in the log.
-func (p *Parser) trainer(d *drawing) {
+// identifyTrainer identifies the trainer of the bar by its description and postfix, and sets what follows from the trainer: the source, the epoch, what the bar
+// counts, and to which count a postfix belongs. For an unknown trainer, epochs count from 1 until an epoch 0 is in the log.
+func (p *Parser) identifyTrainer(d *drawing) {
 	switch {
 	case bytes.HasPrefix(d.Desc, epochMark):
-		p.epoch(d)
+		p.readEpochBar(d)
 	case bytes.HasPrefix(d.Desc, composer):
 		d.none = !bytes.Contains(d.line, batches) && !bytes.Contains(d.line, perBatch) // counts samples or tokens
 		d.source, d.changes = Composer, true
 		if rest, ok := bytes.CutPrefix(bytes.TrimLeft(d.Desc[len(composer):], " "), epochMark); ok {
-			d.epoch = number(bytes.TrimLeft(rest, " "))
+			d.epoch = leadingDigits(bytes.TrimLeft(rest, " "))
 		}
 		if d.Done < d.Total { // the loss is of the batch after the finished ones
 			d.Done++
@@ -261,7 +261,7 @@ func (p *Parser) trainer(d *drawing) {
 		d.source, d.eval = OpenRLHF, true
 	case bytes.HasPrefix(d.Desc, rlhfSteps):
 		d.source = OpenRLHF
-		d.epoch = number(d.Desc[len(rlhfSteps):])
+		d.epoch = leadingDigits(d.Desc[len(rlhfSteps):])
 	case bytes.HasPrefix(d.Desc, rlhfEpoch):
 		d.source = OpenRLHF
 	case isEvaluation(d.Desc):
@@ -278,12 +278,12 @@ func (p *Parser) trainer(d *drawing) {
 	}
 }
 
-// epoch reads a bar called "Epoch 0": Lightning's, NeMo's or a loop's. Lightning has its version in the postfix, at least at times. A loop's bar has a new
-// postfix at count 0 (Before), the number of epochs ("Epoch 1/2") or more text, and keeps the general source.
-func (p *Parser) epoch(d *drawing) {
+// readEpochBar sets epoch and source of a bar called "Epoch 0": Lightning's, NeMo's or a loop's. Lightning has its version in the postfix, at least at times. A
+// loop's bar has a new postfix at count 0 (Before), the number of epochs ("Epoch 1/2") or more text, and keeps the general source.
+func (p *Parser) readEpochBar(d *drawing) {
 	rest := d.Desc[len(epochMark):]
 	if !(d.epoch >= 0) {
-		d.epoch = number(rest)
+		d.epoch = leadingDigits(rest)
 	}
 	isLightning := bytes.Contains(d.Postfix, version)
 	switch {
@@ -313,8 +313,8 @@ func isEvaluation(desc []byte) bool {
 	return false
 }
 
-// train emits what a training's bar has news of: a step, if the count is new, or the postfix of a bar whose postfix comes behind the count (d.changes), and the
-// results of an evaluation in the postfix. withoutLoss: the bar is a training's by its name, so the count alone is a step.
+// train emits the news of a training's bar, and reports whether there were any: a step, if the count is new, or the postfix of a bar whose postfix comes after
+// the count (d.changes); and the results of an evaluation in the postfix. withoutLoss: the bar is a training's by its name, so the count alone is a step.
 func (p *Parser) train(d *drawing, withoutLoss bool, out object.Out) (found bool) {
 	at := d.Done
 	if d.epochs > 0 {
@@ -380,7 +380,7 @@ func hasLoss(pairs []byte) bool {
 }
 
 // step emits the record of a step: at is its number by the bar's count. NeMo prints a number of its own, global_step, counted from 0; from 1000 on tqdm rounds
-// that number to three digits ("1.23e+3"), and the bar's count gives the step if both agree.
+// this number to three digits ("1.23e+3"), and the bar's count gives the step if both agree.
 func (p *Parser) step(at float64, d *drawing, out object.Out) {
 	if v, text, ok := value(p.training, globalStep); ok {
 		if bytes.IndexByte(text, 'e') < 0 {
@@ -390,7 +390,7 @@ func (p *Parser) step(at float64, d *drawing, out object.Out) {
 		}
 	}
 	rec := p.fill(p.training, record.Step, d.source, out)
-	d.time(rec)
+	d.setTime(rec)
 	rec.Set(record.Iteration, at)
 	if d.epoch >= 0 {
 		rec.Set(record.Epoch, d.epoch)
@@ -399,9 +399,9 @@ func (p *Parser) step(at float64, d *drawing, out object.Out) {
 	out.Emit(rec)
 }
 
-// time sets the number of steps of the record (0: unknown), and the duration of a step if the log has none.
-func (d *drawing) time(rec *record.Record) {
-	steps, per, mean := d.took()
+// setTime sets the number of steps that the record covers (0: unknown), and the duration of a step if the log has none.
+func (d *drawing) setTime(rec *record.Record) {
+	steps, per, mean := d.timePerStep()
 	rec.Covers = steps
 	if per > 0 && !rec.Has(record.Duration) {
 		rec.Set(record.Duration, per)
@@ -411,9 +411,9 @@ func (d *drawing) time(rec *record.Record) {
 	}
 }
 
-// took returns the number of steps since the record before, and the time of each, s, from the bar's clock. mean: the time is a mean of several steps. Where the
-// clock does not know, as at the first drawing, the time is the bar's speed. The clock's mark moves to this drawing.
-func (d *drawing) took() (steps int64, per float64, mean bool) {
+// timePerStep returns the number of steps since the record before, and the time of each, s, from the bar's clock. mean: the time is a mean of several steps.
+// Where the clock does not know, as at the first drawing, the time is the bar's speed. The clock's mark moves to this drawing.
+func (d *drawing) timePerStep() (steps int64, per float64, mean bool) {
 	took, n, guessed := d.clock.Since()
 	d.clock.Mark()
 	if n > 0 && n < 1<<31 {
@@ -439,7 +439,7 @@ func (p *Parser) emit(pairs []byte, kind record.Kind, at float64, d *drawing, ou
 	out.Emit(rec)
 }
 
-// fill makes a record of pairs. NeMo's global_step is left out, since step has read it. "step_loss" is the loss if the pairs have no other.
+// fill returns a record of pairs. NeMo's global_step is left out, since step has read it. "step_loss" is the loss if the pairs have no other.
 func (p *Parser) fill(pairs []byte, kind record.Kind, source string, out object.Out) *record.Record {
 	rec := out.Record()
 	p.objects.Begin(rec)
@@ -462,7 +462,7 @@ func (p *Parser) fill(pairs []byte, kind record.Kind, source string, out object.
 	return rec
 }
 
-// value finds the number of a name among pairs, and its text.
+// value returns the number of a name among pairs, and its text; ok is false if the name is not there, or has no number.
 func value(pairs, name []byte) (v float64, text []byte, ok bool) {
 	for len(pairs) > 0 {
 		var pair []byte
@@ -475,8 +475,8 @@ func value(pairs, name []byte) (v float64, text []byte, ok bool) {
 	return 0, nil, false
 }
 
-// number reads the digits at the beginning of b. NaN: none.
-func number(b []byte) float64 {
+// leadingDigits returns the number in the digits at the beginning of b; NaN: none.
+func leadingDigits(b []byte) float64 {
 	n := 0
 	for n < len(b) && ascii.IsDigit(b[n]) {
 		n++
@@ -488,8 +488,8 @@ func number(b []byte) float64 {
 	return v
 }
 
-// last reads the number at the end of "Eval stage of steps 100". NaN: none.
-func last(b []byte) float64 {
+// numberAtEnd returns the number at the end of a text such as "Eval stage of steps 100"; NaN: none.
+func numberAtEnd(b []byte) float64 {
 	v, ok := decimal.Float(b[bytes.LastIndexByte(b, ' ')+1:])
 	if !ok {
 		return math.NaN()
@@ -497,7 +497,7 @@ func last(b []byte) float64 {
 	return v
 }
 
-// torchtuneDesc reads "1|12|Loss: 2.345".
+// torchtuneDesc reads a description of torchtune's, "1|12|Loss: 2.345": epoch, step and loss. It returns false for another text.
 func torchtuneDesc(b []byte) (epoch, step float64, loss []byte, ok bool) {
 	first, rest, ok1 := bytes.Cut(b, []byte("|"))
 	second, rest, ok2 := bytes.Cut(rest, []byte("|Loss: "))
@@ -509,7 +509,7 @@ func torchtuneDesc(b []byte) (epoch, step float64, loss []byte, ok bool) {
 	return epoch, step, rest, ok1 && ok2
 }
 
-// torchtune emits the record of torchtune's bar, whose step and loss are in the description. The same description again has no news.
+// torchtune emits the record of torchtune's bar, whose step and loss are in the description. The same description again is ignored.
 func (p *Parser) torchtune(d *drawing, epoch, step float64, loss []byte, out object.Out) (v tail.Verdict, reason string, mine bool) {
 	seen := bytes.Equal(d.Desc, p.state.Desc)
 	p.state.Desc = append(p.state.Desc[:0], d.Desc...)
@@ -525,7 +525,7 @@ func (p *Parser) torchtune(d *drawing, epoch, step float64, loss []byte, out obj
 	} else {
 		rec.AddExtra(record.Extra{Name: lossName, Text: loss})
 	}
-	d.time(rec)
+	d.setTime(rec)
 	out.Emit(rec)
 	return tail.Record, "", true
 }
@@ -542,7 +542,7 @@ func (p *Parser) Save() []byte {
 	return b
 }
 
-// Restore is as in tail.Handler.
+// Restore implements tail.Handler.
 func (p *Parser) Restore(saved []byte) {
 	var s state
 	if json.Unmarshal(saved, &s) == nil {

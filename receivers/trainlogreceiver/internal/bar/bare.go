@@ -81,7 +81,7 @@ func (p *Parser) count(d *drawing, out object.Out) (v tail.Verdict, reason strin
 		return tail.Ignored, nothingNew, true
 	}
 	p.split(d.Postfix)
-	p.trainer(d)
+	p.identifyTrainer(d)
 	if d.none || d.eval {
 		return tail.Ignored, nothingNew, true
 	}
@@ -99,7 +99,7 @@ func (p *Parser) count(d *drawing, out object.Out) (v tail.Verdict, reason strin
 			b.FromN, b.FromAt = b.Clock.FromN, b.Clock.FromAt
 		}
 		h := held{At: at, Source: d.source, Pairs: bytes.Clone(p.training)}
-		h.Covers, h.Per, h.Mean = d.took()
+		h.Covers, h.Per, h.Mean = d.timePerStep()
 		if d.epoch >= 0 {
 			h.Epoch = &d.epoch
 		}
@@ -118,7 +118,8 @@ func (p *Parser) count(d *drawing, out object.Out) (v tail.Verdict, reason strin
 	return tail.Record, "", true
 }
 
-// drop forgets the held drawings, as if they were not taken from the clock: other drawings or lines have the steps, and the time since the mark is theirs.
+// drop forgets the held drawings and moves the clock's mark back to before these: other drawings or lines have the steps, and the time since the mark is
+// theirs.
 func (b *bar) drop() {
 	if len(b.Held) > 0 {
 		b.Clock.FromN, b.Clock.FromAt, b.Held = b.FromN, b.FromAt, nil

@@ -26,7 +26,7 @@ var arealFields = map[string]record.Field{
 }
 
 // areal reads AReaL's header, "(AReaL) 20260803-09:15:03.617 StatsLogger INFO: Epoch 1/2 Step 1/2 Train step 1/4 done.", followed by tables of names and
-// values, and opens its block. The step is that of "Train step". false: another line.
+// values, and opens its block. The step is that of "Train step". It returns false for another line.
 func (p *Parser) areal(b []byte, pre *line.Prefix) bool {
 	i := bytes.LastIndex(b, arealStep)
 	if i < 0 || !bytes.HasSuffix(b, arealDone) || !bytes.Contains(b[:i], []byte("StatsLogger")) {
@@ -44,7 +44,7 @@ func (p *Parser) areal(b []byte, pre *line.Prefix) bool {
 			s.Epoch = &epoch{at, of}
 		}
 	}
-	s.from(pre)
+	s.setWriter(pre)
 	if at := bytes.TrimPrefix(b, arealName); len(at) > 21 && at[8] == '-' && at[11] == ':' {
 		day, _ := integer(at[:8])
 		if day > 0 { // 20260803-09:15:03.617

@@ -29,7 +29,7 @@
 //	╒═══════════════════════════════╤═════════════╤═════════════════╤════════════╕                 areal/utils/stats_logger.py: 138-160)
 //	│ ppo_actor/update/actor_loss/avg │ -1.2000e-03 │ timeperf/rollout │ 2.0600e+01 │
 //
-// A header alone is no record: the record begins at the line with the loss, or with the time of the step, and takes the values before and behind. The record's
+// A header alone is no record: the record begins at the line with the loss, or with the time of the step, and takes the values before and after. The record's
 // time is the header's, if any; of ROLL and of boxes that of a later line.
 package block
 
@@ -128,17 +128,17 @@ func New(mapped map[string]object.Target) *Parser { return &Parser{objects: obje
 // a block takes only the lines of its header's writer.
 func (p *Parser) Line(b []byte, out Out) (v tail.Verdict, reason string, mine bool) {
 	b = bytes.TrimRight(b, " \t\r")
-	if p.state.In == roll && p.same(out.Prefix()) {
+	if p.state.In == roll && p.isSameWriter(out.Prefix()) {
 		v, mine = p.metrics(b, out)
 		if mine {
 			return v, "", true
 		}
 	}
-	if p.state.In == areal && len(b) > 0 && b[0] == arealRow[0] && p.same(out.Prefix()) { // the first byte of rules, too
+	if p.state.In == areal && len(b) > 0 && b[0] == arealRow[0] && p.isSameWriter(out.Prefix()) { // the first byte of rules, too
 		return p.stats(b, out)
 	}
 	if len(b) == 0 || len(b) > maxLine {
-		if p.same(out.Prefix()) {
+		if p.isSameWriter(out.Prefix()) {
 			p.other()
 		}
 		return tail.Ignored, "", false
@@ -146,7 +146,7 @@ func (p *Parser) Line(b []byte, out Out) (v tail.Verdict, reason string, mine bo
 	if p.head(b, out.Prefix()) {
 		return tail.Ignored, Head, true
 	}
-	if p.state.In == none || p.state.In == roll || p.state.In == areal || !p.same(out.Prefix()) {
+	if p.state.In == none || p.state.In == roll || p.state.In == areal || !p.isSameWriter(out.Prefix()) {
 		p.state.open(b, out.Prefix())
 		return tail.Ignored, "", false
 	}
@@ -164,7 +164,7 @@ func (p *Parser) Line(b []byte, out Out) (v tail.Verdict, reason string, mine bo
 	return tail.Ignored, "", false
 }
 
-// other takes a line without a value, which ends plain, olmo and box.
+// other handles a line without a value, which ends the kinds plain, olmo and box.
 func (p *Parser) other() {
 	switch p.state.In {
 	case banner:
@@ -175,11 +175,11 @@ func (p *Parser) other() {
 	}
 }
 
-// end forgets the block, but not what holds for all blocks.
+// end forgets the block, but keeps the state common to all blocks.
 func (s *state) end() { *s = state{Banner: s.Banner, Zero: s.Zero, Clock: s.Clock} }
 
-// from notes the writer of the block, and the time of the header.
-func (s *state) from(pre *line.Prefix) {
+// setWriter records the writer of the block, and the time of the header.
+func (s *state) setWriter(pre *line.Prefix) {
 	s.PID = pre.PID
 	if pre.HasRank {
 		rank := pre.Rank
@@ -190,14 +190,14 @@ func (s *state) from(pre *line.Prefix) {
 	}
 }
 
-// same reports whether the writer of the block wrote the line.
-func (p *Parser) same(pre *line.Prefix) bool {
+// isSameWriter reports whether the writer of the block wrote the line.
+func (p *Parser) isSameWriter(pre *line.Prefix) bool {
 	s := &p.state
 	return pre.PID == s.PID && pre.HasRank == (s.Rank != nil) && (s.Rank == nil || pre.Rank == *s.Rank)
 }
 
 // value takes a value of a block: b is the line, q what the line says. Values before the one that makes the record are kept (Lines); that value makes the
-// record, of those kept and itself; values behind are added to the record (later). More than maxLines bytes of kept values end the block.
+// record, of those kept and itself; values after are added to the record (later). More than maxLines bytes of kept values end the block.
 func (p *Parser) value(b []byte, q pair, out Out) (v tail.Verdict, reason string, mine bool) {
 	s := &p.state
 	if s.Aside {
@@ -312,7 +312,7 @@ func (p *Parser) Save() []byte {
 	return b
 }
 
-// Restore is as in tail.Handler.
+// Restore implements tail.Handler.
 func (p *Parser) Restore(saved []byte) {
 	var s state
 	if json.Unmarshal(saved, &s) == nil {

@@ -21,7 +21,7 @@ func (s *state) open(b []byte, pre *line.Prefix) {
 	if isRule(b) && (s.In == none || s.In == box) {
 		s.end()
 		s.In = box
-		s.from(pre)
+		s.setWriter(pre)
 		s.Stamp = nil // the rule below has the time
 	}
 }

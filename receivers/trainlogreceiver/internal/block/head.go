@@ -18,7 +18,8 @@ var (
 )
 
 // head reads a header, and opens its block: "[step=5/1000,…]" (olmo), "Train step 1/4 done." (areal), "pipeline step 1 start..." (roll), "Step 2/12", possibly
-// between rules ("==== Step 2/100 ====", a banner) or behind an arrow. A banner of an epoch alone gives the epoch of all steps below. false: another line.
+// between rules ("==== Step 2/100 ====", a banner) or after an arrow. A banner of an epoch alone gives the epoch of all steps below. It returns false for
+// another line.
 func (p *Parser) head(b []byte, pre *line.Prefix) bool {
 	last := b[len(b)-1]
 	switch {
@@ -69,12 +70,12 @@ func (p *Parser) head(b []byte, pre *line.Prefix) bool {
 		}
 		s.Step, s.Steps = c.Iteration(e.At, e.Of, h.step, h.steps)
 	}
-	s.from(pre)
+	s.setWriter(pre)
 	return true
 }
 
-// olmo reads OLMo's header "[step=5/1000,epoch=1,eta=20m6s]", behind a logger's fields with tabs or in brackets, and opens its block. A time at the beginning
-// of the line is the record's. false: another line.
+// olmo reads OLMo's header "[step=5/1000,epoch=1,eta=20m6s]", after a logger's fields with tabs or in brackets, and opens its block. A time at the beginning of
+// the line is the record's. It returns false for another line.
 func (p *Parser) olmo(b []byte, pre *line.Prefix) bool {
 	i := bytes.LastIndex(b, olmoMark)
 	before, in := b[:i], b[i+1:len(b)-1]
@@ -113,12 +114,12 @@ func (p *Parser) olmo(b []byte, pre *line.Prefix) bool {
 		next.Stamp = bytes.Clone(b[:n])
 	}
 	p.state = next
-	p.state.from(pre)
+	p.state.setWriter(pre)
 	return true
 }
 
-// roll reads ROLL's "pipeline step 1 start...", which opens a block, and "pipeline step 1 finished", perhaps with dots, which ends the block. false: another
-// line.
+// roll reads ROLL's "pipeline step 1 start...", which opens a block, and "pipeline step 1 finished", perhaps with dots, which ends the block. It returns false
+// for another line.
 func (p *Parser) roll(b []byte, pre *line.Prefix) bool {
 	rest, ok := bytes.CutPrefix(b, rollMark)
 	if !ok {
@@ -138,7 +139,7 @@ func (p *Parser) roll(b []byte, pre *line.Prefix) bool {
 	p.state.end()
 	if begins {
 		p.state.In, p.state.Step = roll, n
-		p.state.from(pre)
+		p.state.setWriter(pre)
 		p.state.Stamp = nil // not the header's time: the line of the metrics has that of the step's end
 	}
 	return true
@@ -191,7 +192,7 @@ func names(b []byte) (h header, ok bool) {
 	return h, h.step >= 0 || h.epoch != nil
 }
 
-// fraction reads "1/12" or "1", whole numbers of up to 12 digits; of is 0 without the second. rest is the text behind. ok is false for another text.
+// fraction reads "1/12" or "1", whole numbers of up to 12 digits; of is 0 without the second. rest is the text after. ok is false for another text.
 func fraction(b []byte) (at, of float64, rest []byte, ok bool) {
 	at, n := integer(b)
 	if n == 0 {
@@ -221,7 +222,7 @@ func integer(b []byte) (v float64, n int) {
 	return v, n
 }
 
-// section reads "📊 Training Results:", of a banner's block. Values below "Validation Results:" are an evaluation's. false: another line.
+// section reads "📊 Training Results:", of a banner's block. Values below "Validation Results:" are an evaluation's. It returns false for another line.
 func (p *Parser) section(b []byte) bool {
 	if p.state.In != banner || b[len(b)-1] != ':' || bytes.Contains(b, bullet) {
 		return false

@@ -39,7 +39,7 @@ func (p *Parser) split(b []byte) (q pair, ok bool) {
 	case !indented:
 		return q, false
 	}
-	i := bytes.IndexByte(text, '=') // the sign behind the name: OLMo's names may have a colon
+	i := bytes.IndexByte(text, '=') // the sign after the name: OLMo's names may have a colon
 	if c := bytes.Index(text, []byte(": ")); p.state.In != olmo && c >= 0 && (i < 0 || c < i) {
 		i = c
 	}
@@ -68,13 +68,13 @@ func isName(b []byte, free bool) bool {
 	return true
 }
 
-// take reads "1,234.5 ms (12.3%)" into the pair: a number, a unit and a share. false: another text.
+// take reads "1,234.5 ms (12.3%)" into the pair: a number, a unit and a share. It returns false for another text.
 func (q *pair) take(b []byte) bool {
 	n := 0 // length of the number
 	for n < len(b) && (ascii.IsDigit(b[n]) || bytes.IndexByte([]byte("+-.,eE"), b[n]) >= 0) {
 		n++
 	}
-	for n > 0 && bytes.IndexByte([]byte("eE,"), b[n-1]) >= 0 { // the first letter of a word, or a comma, behind
+	for n > 0 && bytes.IndexByte([]byte("eE,"), b[n-1]) >= 0 { // the first letter of a word, or a comma, after
 		n--
 	}
 	if n == 0 || b[0] == '+' || b[0] == '-' && n == 1 { // "nan", "+inf", "-inf"; "+5" is a difference
@@ -132,7 +132,7 @@ var seconds = map[string]float64{"s": 1, "sec": 1, "secs": 1, "second": 1, "seco
 // suffixes are the endings of names for units.
 var suffixes = map[string]string{"GB": "_gb", "GiB": "_gib", "MB": "_mb", "MiB": "_mib"}
 
-// large are the factors behind OLMo-core's numbers (src/olmo_core/utils.py, format_float).
+// large are the factors after OLMo-core's numbers (src/olmo_core/utils.py, format_float).
 var large = map[string]float64{"K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
 
 // known are names of trainers with their equivalents in objects.

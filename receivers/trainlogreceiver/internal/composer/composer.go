@@ -297,7 +297,7 @@ func (p *Parser) Save() []byte {
 	return b
 }
 
-// Restore is as in tail.Handler.
+// Restore implements tail.Handler.
 func (p *Parser) Restore(saved []byte) {
 	var s state
 	if json.Unmarshal(saved, &s) == nil {

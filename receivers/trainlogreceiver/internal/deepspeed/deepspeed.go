@@ -246,7 +246,7 @@ func throughput(b []byte, at *int, rec *record.Record) (bool, string) {
 		return false, "no_step"
 	}
 	fields := b[*at:]
-	*at = 1 + bytes.LastIndexAny(head, " ]") // behind the logger's prefix, if any
+	*at = 1 + bytes.LastIndexAny(head, " ]") // after the logger's prefix, if any
 	head = head[*at:]
 	if !position(head, rec) {
 		return false, "bad_step"

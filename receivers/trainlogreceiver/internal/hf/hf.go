@@ -41,7 +41,7 @@ const maxTries = 16
 
 var open, evaluationMark = []byte("{'"), []byte("'eval_")
 
-// Line reads one line, with dicts anywhere in it, possibly behind a bar. found: at least one record was handed to out. Otherwise BadDict means a broken line,
+// Line reads one line, with dicts anywhere in it, possibly after a bar. found: at least one record was handed to out. Otherwise BadDict means a broken line,
 // and any other reason a line of another format.
 func (p *Parser) Line(b []byte, out object.Out) (found bool, reason string) {
 	rest := b
@@ -63,12 +63,12 @@ func (p *Parser) Line(b []byte, out object.Out) (found bool, reason string) {
 			// A comma at the end is from settings that pprint spreads over lines.
 			if ok && !found && !bytes.HasSuffix(bytes.TrimSpace(rest), []byte(",")) {
 				reason = BadDict
-				p.broken(rest)
+				p.dropBroken(rest)
 			}
 			n = len(open)
 		case ok:
 			rec.Source, rec.Key = Source, rest[:n]
-			p.number(rec)
+			p.numberRecord(rec)
 			out.Emit(rec)
 			found = true
 		}
@@ -83,10 +83,10 @@ func (p *Parser) Line(b []byte, out object.Out) (found bool, reason string) {
 	return false, reason
 }
 
-// Blank takes a line of blanks: tqdm erases a bar with blanks.
+// Blank handles a line of blanks: tqdm erases a bar with blanks.
 func (p *Parser) Blank() { p.progress.blank() }
 
-// bar takes a progress bar, and reports whether the bar completed a record: the bar drawn after a dict has the step of the dict's record, and emits the step
+// bar handles a progress bar, and reports whether the bar completed a record: the bar drawn after a dict has the step of the dict's record, and emits the step
 // and the time as values of that record (Side). A broken dict, and one with a step of its own, has no such record.
 func (p *Parser) bar(b *tqdm.Bar, out object.Out) bool {
 	// Other bars have names: "Map", "Loading checkpoint shards". ms-swift calls the bar of the training Train.
@@ -104,21 +104,21 @@ func (p *Parser) bar(b *tqdm.Bar, out object.Out) bool {
 	rec := out.Record()
 	rec.Kind, rec.Source = record.Side, Source
 	w.put(rec)
-	p.time(&w, rec)
+	p.setTime(&w, rec)
 	out.Emit(rec)
 	return true
 }
 
-// broken takes up the write of a broken dict: else a later record would have that write.
-func (p *Parser) broken(dict []byte) {
+// dropBroken drops the write that belongs to a broken dict: else a later record would get its numbers.
+func (p *Parser) dropBroken(dict []byte) {
 	p.step, p.alone, p.runtime = !bytes.Contains(dict, evaluationMark), true, runtime{}
 	if w, ok, _ := p.progress.record(math.NaN()); ok {
 		p.drop(&w)
 	}
 }
 
-// drop throws the write of a broken dict away. The steps so far were those of a broken step. Those before a broken evaluation are the next step's, without
-// their time: the evaluation's duration, which is within, is unknown.
+// drop removes the write of a broken dict. The steps so far were those of a broken step. Steps before a broken evaluation belong to the next step, without
+// their time: the evaluation's duration, part of that time, is unknown.
 func (p *Parser) drop(w *write) {
 	if p.step {
 		p.progress.begin()
@@ -127,12 +127,12 @@ func (p *Parser) drop(w *write) {
 	}
 }
 
-// number gives a record the step and the time from the bar of its write, if drawn already; else the record waits, if there is a bar at all. The duration of an
-// evaluation is taken off the next step's time.
-func (p *Parser) number(rec *record.Record) {
+// numberRecord gives a record the step and the time from the bar of its write, if drawn already; else the record waits, if there is a bar at all. The duration
+// of an evaluation is subtracted from the next step's time.
+func (p *Parser) numberRecord(rec *record.Record) {
 	w, ok, waits := p.progress.record(rec.Get(record.Epoch))
 	numbered := rec.Kind == record.Summary || rec.Has(record.Iteration) // needs no number
-	p.step, p.alone, p.took = rec.Kind == record.Step, numbered, p.runtime.row(rec)
+	p.step, p.alone, p.took = rec.Kind == record.Step, numbered, p.runtime.addRow(rec)
 	rec.Several = true
 	if rec.Kind == record.Evaluation && rec.Has(record.Duration) {
 		p.progress.aside += rec.Get(record.Duration)
@@ -141,7 +141,7 @@ func (p *Parser) number(rec *record.Record) {
 	case numbered:
 	case ok:
 		w.put(rec)
-		p.time(&w, rec)
+		p.setTime(&w, rec)
 	default:
 		rec.Unnumbered = waits
 	}
@@ -153,9 +153,9 @@ func (w *write) put(rec *record.Record) {
 	rec.Set(record.Iterations, w.steps)
 }
 
-// time gives a step's record (p.step) the number of steps since the step's record before, and their mean time without the evaluations between, unless the
-// record has a duration of its own. The numbers of other records' writes go to the next step.
-func (p *Parser) time(w *write, rec *record.Record) {
+// setTime gives a step's record (p.step) the number of steps since the step's record before, and their mean time without the evaluations between, unless the
+// record has a duration of its own. The numbers of other records' writes are added to the next step's.
+func (p *Parser) setTime(w *write, rec *record.Record) {
 	since := &p.progress.since
 	since.took, since.covers = since.took+w.took, since.covers+w.covers
 	if !p.step {
@@ -171,12 +171,12 @@ func (p *Parser) time(w *write, rec *record.Record) {
 		rec.Covers = int64(all)
 	}
 	if took > 0 && covers > 0 {
-		each(rec, took/covers, all)
+		setStepTime(rec, took/covers, all)
 	}
 }
 
-// each gives a record of so many steps the time of a step, s, unless the record has a time of its own.
-func each(rec *record.Record, seconds, steps float64) {
+// setStepTime gives a record of several steps the mean time of a step, s, unless the record has a time of its own.
+func setStepTime(rec *record.Record, seconds, steps float64) {
 	if rec.Has(record.Duration) {
 		return
 	}
@@ -193,9 +193,9 @@ type runtime struct {
 	aside      float64 // s of evaluations since; NaN: unknown
 }
 
-// row takes a record, and returns the time, s, from the step's row before to the step's row, without evaluations; 0: unknown, or known too coarsely.
-// Transformers 5 prints four digits.
-func (r *runtime) row(rec *record.Record) float64 {
+// addRow returns the time, s, from the step's row before to this step's row, without evaluations; 0: unknown, or known too coarsely. Transformers 5 prints four
+// digits.
+func (r *runtime) addRow(rec *record.Record) float64 {
 	switch rec.Kind {
 	case record.Evaluation:
 		r.aside += rec.Get(record.Duration)
@@ -238,8 +238,8 @@ func (p *Parser) State(b []byte, out object.Out) (found bool, reason string) {
 	since := runtime{}
 	found, ok = p.objects.Each(rows, out, func(rec *record.Record, raw []byte) {
 		before := since.step
-		if took, steps := since.row(rec), rec.Get(record.Iteration)-before; took > 0 && steps > 0 {
-			each(rec, took/steps, steps)
+		if took, steps := since.addRow(rec), rec.Get(record.Iteration)-before; took > 0 && steps > 0 {
+			setStepTime(rec, took/steps, steps)
 		}
 		// The row is repeated in every later state.
 		rec.Source, rec.Dedup, rec.Key = SourceState, true, raw

@@ -50,7 +50,7 @@ func (s *series) near(b *tqdm.Bar) bool {
 	return s.clock.Per == 0 || b.Per == 0 || b.Per < 2*s.clock.Per && s.clock.Per < 2*b.Per
 }
 
-// move takes a drawing into the series.
+// move adds a drawing to the series.
 func (s *series) move(b *tqdm.Bar) {
 	if another := s.clock.Draw(b, false); another {
 		*s = series{clock: s.clock}
@@ -133,7 +133,7 @@ const (
 // maxWrites bounds the writes that wait for their records: Python buffers 8 KB of them, a launcher some lines.
 const maxWrites = 1024
 
-// blank takes a line of blanks: a bar was erased.
+// blank handles a line of blanks: a bar was erased.
 func (p *progress) blank() {
 	switch p.state {
 	case ambiguous:
@@ -161,7 +161,7 @@ func (p *progress) record(epoch float64) (w write, ok, waits bool) {
 	return write{}, false, p.last != nil
 }
 
-// text takes any other line: what is written is no record.
+// text handles any other line: what was written is no record.
 func (p *progress) text() { p.state = idle }
 
 // bar takes a bar, as the table above says. ok: the bar completes the last pending record, with the numbers w. A write without a record waits in writes. A
@@ -215,7 +215,7 @@ func (p *progress) nextJob() {
 	p.begin()
 }
 
-// begin forgets the steps so far: the next step's record counts from here.
+// begin forgets the steps so far: the next step's record counts its steps from here.
 func (p *progress) begin() { p.since, p.aside, p.untimed = write{}, 0, 0 }
 
 // draw takes a drawing into the series it belongs to, and returns the series. A drawing that fits neither begins a new other series.

@@ -33,7 +33,7 @@ func (p *Parser) Line(b []byte, out object.Out) (found bool, reason string) {
 		return false, "" // Python's
 	case b[0] == '{' || b[0] == '[':
 	default:
-		// Standard output shared with a progress bar. A broken object behind other text may be the other text's own.
+		// Standard output shared with a progress bar. A broken object after other text may be the other text's own.
 		i := bytes.Index(b, []byte(`{"`))
 		if i < 0 {
 			return false, ""

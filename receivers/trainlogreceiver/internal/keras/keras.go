@@ -103,7 +103,7 @@ func (p *Parser) Line(b []byte, out object.Out) (v tail.Verdict, reason string, 
 	return tail.Record, "", true
 }
 
-// epoch reads "1/3" behind "Epoch ", and begins the epoch. Another text changes nothing.
+// epoch reads "1/3" after "Epoch ", and begins the epoch. Another text changes nothing.
 func (p *Parser) epoch(b []byte) {
 	at, of, ok := bytes.Cut(b, []byte("/"))
 	epoch, ok1 := decimal.Float(at)
@@ -187,7 +187,7 @@ func perStep(b []byte) (v, off float64, ok bool) {
 	return v * scale, scale / 2, ok && isNumber && v >= 0
 }
 
-// seconds reads "12s", "1:02" and "1:02:03", s. false: another text.
+// seconds reads "12s", "1:02" and "1:02:03", s. It returns false for another text.
 func seconds(b []byte) (v float64, ok bool) {
 	if text, is := bytes.CutSuffix(b, []byte("s")); is {
 		return whole(text)
@@ -331,7 +331,7 @@ func (p *Parser) Save() []byte {
 	return b
 }
 
-// Restore is as in tail.Handler.
+// Restore implements tail.Handler.
 func (p *Parser) Restore(saved []byte) {
 	var s state
 	if json.Unmarshal(saved, &s) == nil {

@@ -34,7 +34,7 @@ type Prefix struct {
 func (p *Prefix) Reset() { *p = Prefix{Seconds: math.NaN()} }
 
 // Stamp removes the time that ts puts before lines of any program: "Nov 26 12:21:30 ", and with -s "00:00:12.012882 ". ok is false for another line, and for a
-// time with nothing behind.
+// time with nothing after.
 func Stamp(b []byte, p *Prefix) (rest []byte, ok bool) {
 	// A quick look, since all lines come here: a time of day, or a month ("Apr" to "Sep").
 	if len(b) < 17 || b[2] != ':' && (b[3] != ' ' || b[0] < 'A' || b[0] > 'S') {
@@ -66,7 +66,7 @@ func Since(b []byte) (rest []byte, words, ok bool) {
 const most = 160 // bytes of a piece
 
 // Next removes one piece of a logger (a level, a name, a place in a source, a time), with the separator before, and notes what the piece says in p. A separator
-// alone is removed behind a sure piece: then the message follows. ok is false without a piece at the beginning of b.
+// alone is removed after a sure piece: then the message follows. ok is false without a piece at the beginning of b.
 func Next(b []byte, p *Prefix) (rest []byte, ok bool) {
 	b = bytes.TrimLeft(b, " \t")
 	for _, separator := range [...]string{"| ", "- ", ": ", "] "} {
@@ -119,7 +119,7 @@ func piece(b []byte, p *Prefix) (rest []byte, ok bool) {
 }
 
 // level removes a level of n bytes at the beginning of b, with the name after the level in "INFO:root:message", and rich's place at the end of the line.
-// false: the word has another character behind, or nothing.
+// false: the word has another character after, or nothing.
 func level(b []byte, n int, p *Prefix) ([]byte, bool) {
 	rest := b[n:]
 	switch {
@@ -137,7 +137,7 @@ func level(b []byte, n int, p *Prefix) ([]byte, bool) {
 	return column(rest), true
 }
 
-// column removes the place in the source that RichHandler puts at the end of a line, behind blanks.
+// column removes the place in the source that RichHandler puts at the end of a line, after blanks.
 func column(b []byte) []byte {
 	t := bytes.TrimRight(b, " ")
 	i := bytes.LastIndexByte(t, ' ')
@@ -147,7 +147,7 @@ func column(b []byte) []byte {
 	return b
 }
 
-// bracket removes brackets around a level, a place in a source, a time, a rank, a process, or a host with a time behind. Other brackets are the message's: they
+// bracket removes brackets around a level, a place in a source, a time, a rank, a process, or a host with a time after. Other brackets are the message's: they
 // hold numbers or other words.
 func bracket(b []byte, p *Prefix) ([]byte, bool) {
 	end := bytes.IndexByte(b[:min(len(b), most)], ']')
@@ -186,7 +186,7 @@ func hasLevel(in []byte) bool {
 	return i > 0 && levelLen(in[i+1:]) == len(in)-i-1
 }
 
-// rank reads "RANK0", "Rank 0", "rank 7" and sets the rank of the prefix. false: another text.
+// rank reads "RANK0", "Rank 0", "rank 7" and sets the rank of the prefix. It returns false for another text.
 func rank(in []byte, p *Prefix) bool {
 	if len(in) < 5 || !bytes.EqualFold(in[:4], []byte("rank")) {
 		return false
@@ -199,8 +199,8 @@ func rank(in []byte, p *Prefix) bool {
 	return true
 }
 
-// digits takes off a piece that begins with a digit: a time ("11/26 12:28:17", "12:13:19"), or one or two numbers before a level ("1764154800.25 INFO",
-// "4711 12 INFO"): a process, a thread, seconds since the epoch or the start. A number before anything else is a value of the message.
+// digits removes a piece that begins with a digit: a time ("11/26 12:28:17", "12:13:19"), or one or two numbers before a level ("1764154800.25 INFO", "4711 12
+// INFO"): a process, a thread, seconds since the epoch or the start. It returns false for a number before anything else, which is a value of the message.
 func digits(b []byte, p *Prefix) ([]byte, bool) {
 	if n := monthDay(b); n > 0 {
 		p.Sure = true
@@ -252,7 +252,7 @@ func epoch(b []byte, otherwise float64) float64 {
 	return otherwise
 }
 
-// absl takes off "I1120 10:00:02.500000 139872345678912 file.py:48] ": a letter for the level, then month and day. The day of the month counts in Seconds.
+// absl removes "I1120 10:00:02.500000 139872345678912 file.py:48] ": a letter for the level, then month and day. The day of the month counts in Seconds.
 func absl(b []byte, p *Prefix) ([]byte, bool) {
 	if len(b) < 20 || bytes.IndexByte([]byte("DIWEF"), b[0]) < 0 || numberLen(b[1:]) != 4 || b[5] != ' ' {
 		return nil, false
@@ -268,7 +268,7 @@ func absl(b []byte, p *Prefix) ([]byte, bool) {
 }
 
 // name removes a word that is a logger's name ("trainer:" of "INFO trainer: message"), a place in a source ("file.py:12"), or the names of a pod and a
-// container. A word may as well be the message's first, so a name needs signs: a sure piece before or a level behind, and a separator or level behind.
+// container. A word may as well be the message's first, so a name needs signs: a sure piece before or a level after, and a separator or level after.
 func name(b []byte, p *Prefix) ([]byte, bool) {
 	end := 0
 	for end < len(b) && end < most && b[end] != ' ' && b[end] != '\t' {
@@ -301,7 +301,7 @@ func name(b []byte, p *Prefix) ([]byte, bool) {
 }
 
 // stern removes the names of a pod and a container: "train-worker-0 pytorch text" (stern/stern, cmd/cmd.go, its default template). pod is the first word, b the
-// text behind, from its blank on. Pods of a StatefulSet or a training operator end in a number, those of a Deployment or DaemonSet in five characters of
+// text after, from its blank on. Pods of a StatefulSet or a training operator end in a number, those of a Deployment or DaemonSet in five characters of
 // Kubernetes: letters and digits, without vowels and what looks like a vowel (apimachinery, pkg/util/rand).
 func stern(pod, b []byte) ([]byte, bool) {
 	if len(b) < 3 || b[0] != ' ' || b[1] < 'a' || b[1] > 'z' {
@@ -477,7 +477,7 @@ func Rich(b []byte) int {
 	return end
 }
 
-// RichLevel is how wide rich's levels are: columns, with the blank behind.
+// RichLevel is how wide rich's levels are: columns, with the blank after.
 const RichLevel = 9
 
 // CutPath removes the place in the source at the end of the first line of a message of rich's. One blank separates the place from a message that fills its

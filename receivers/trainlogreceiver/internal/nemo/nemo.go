@@ -4,7 +4,7 @@
 //
 //	[NeMo I 2026-02-17 17:58:40 nemo_logging:393] Global Checkpoint Save : Rank: 0 : Iteration: 24 : Start time: 1771351120.135s : Save duration: 25.537s
 //
-// The second is of a checkpoint behind the step, at its end. Numbers have four significant digits. Iterations count from 0 and are kept as printed. Lines
+// The second is of a checkpoint after the step, at its end. Numbers have four significant digits. Iterations count from 0 and are kept as printed. Lines
 // without a prefix have no time. Unless every step is logged, the printer averages over the steps since the line before, so a duration is a mean. Of
 // "Validation: iteration 3/8", which is progress, no record is made: the result is in the next training lines, as val_loss.
 package nemo
@@ -69,7 +69,7 @@ func Parse(b []byte, rec *record.Record) (found bool, reason string) {
 	return true, ""
 }
 
-// saved reads the duration of a checkpoint, as a part of the step before. false: another line.
+// saved reads the duration of a checkpoint, as a part of the step before. It returns false for another line.
 func saved(b []byte, rec *record.Record) bool {
 	start := bytes.Index(b, savedMark)
 	if start < 0 {

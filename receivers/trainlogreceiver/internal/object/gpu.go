@@ -7,7 +7,7 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 )
 
-// gpuNames are the names of W&B's samples with a metric of nvml, behind "gpu.N.". wandb/wandb, commit 0397b12288ab2f8fdc9a595874b1ec288a0640d2,
+// gpuNames are the names of W&B's samples with a metric of nvml, after "gpu.N.". wandb/wandb, commit 0397b12288ab2f8fdc9a595874b1ec288a0640d2,
 // xpu/src/gpu_nvidia.rs, get_metrics; gpu_amd.rs in the same folder and wandb/sdk/internal/system/assets/gpu.py of 0.16.6 have some of them. "memory" is the
 // share of time with memory reads or writes, not a share of the memory's size.
 var gpuNames = map[string]Target{
@@ -26,8 +26,8 @@ var gpuNames = map[string]Target{
 	"nvlinkTxBytes":        {GPU: record.GPUNVLinkTransmit},
 }
 
-// sampled returns the target of a GPU's value in W&B's samples of the system: "system.gpu.0.powerWatts", and behind "/l:" the label of the writer
-// (core/internal/monitor/monitor.go, monitorResource). false: another name.
+// sampled returns the target of a GPU's value in W&B's samples of the system: "system.gpu.0.powerWatts", and after "/l:" the label of the writer
+// (core/internal/monitor/monitor.go, monitorResource). It returns false for another name.
 func sampled(name string) (Target, bool) {
 	name, ok := strings.CutPrefix(name, "system.gpu.")
 	if !ok {

@@ -6,8 +6,8 @@ import (
 	"github.com/trainbridge/trainbridge/internal/decimal"
 )
 
-// Mean returns the mean time of a number of steps, s, from their time took, known in whole seconds: true within one. stated is a mean over other steps of the
-// job, 0 without one in the log. The result is 0 if unknown.
+// Mean returns the mean time of steps, s, 0 if unknown. took is their time together, known in whole seconds: true within one. stated is a mean over other steps
+// of the job, 0 without one in the log.
 func Mean(stated, took, steps float64) float64 {
 	switch {
 	case steps <= 0:
@@ -29,10 +29,10 @@ type pace struct {
 	mean          float64 // the answer to the row before, s
 }
 
-// row takes a row, and returns the mean time of a step since the row before, s; 0: unknown. What was seen (tokens) divided by the speed per second is the
-// elapsed time, too, not in whole seconds: that time is taken if the whole seconds agree. A job that did all steps itself also has elapsed/step, the mean so
-// far.
-func (p *pace) row(step, elapsed, seen, speed float64) float64 {
+// addRow records a row, and returns the mean time of a step since the row before, s; 0: unknown. elapsed is the running time in whole seconds. seen (tokens)
+// divided by speed (per second) is the running time, too, with a fraction: this time is used if the whole seconds agree. A job that did all steps itself also
+// has elapsed/step, the mean so far.
+func (p *pace) addRow(step, elapsed, seen, speed float64) float64 {
 	exact := false
 	// Elapsed is cut to whole seconds, or rounded (ms-swift since 2026); 0.1 s for the rounded speed.
 	if bySpeed := seen / speed; bySpeed >= elapsed-0.6 && bySpeed < elapsed+1.1 {
@@ -64,7 +64,7 @@ func (p *pace) row(step, elapsed, seen, speed float64) float64 {
 	return mean
 }
 
-// clockTime reads "0:01:08" and "1 day, 2:03:04", as Python prints a timedelta, and ms-swift's "1d 2h 3m 4s".
+// clockTime reads "0:01:08" and "1 day, 2:03:04", as Python prints a timedelta, and ms-swift's "1d 2h 3m 4s", in s. It returns false for another text.
 func clockTime(b []byte) (float64, bool) {
 	seconds, n := decimal.Duration(b)
 	if n > 0 && n == len(b) {

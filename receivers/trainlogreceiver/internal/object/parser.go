@@ -57,8 +57,8 @@ func New(mapped map[string]Target) *Parser {
 	return &Parser{mapped: mapped, known: make(map[string]*entry)}
 }
 
-// Parse reads the object at the beginning of b into rec; rec must be empty. The results are the object's length, -1 if b has no complete object, and whether
-// the object is a record of a training log: names common to any log are no proof. Of an incomplete object, the names so far decide.
+// Parse reads the object at the beginning of b into rec; rec must be empty. It returns the object's length, -1 if b has no complete object, and whether the
+// object is a record of a training log: names common to any log are no proof. Of an incomplete object, the names so far decide.
 func (p *Parser) Parse(b []byte, rec *record.Record) (n int, found bool) {
 	p.begin(rec)
 	if len(b) == 0 || b[0] != '{' {
@@ -71,7 +71,7 @@ func (p *Parser) Parse(b []byte, rec *record.Record) (n int, found bool) {
 	return n, p.finish()
 }
 
-// begin starts an object whose fields go into rec. NaN: the object has no such time yet.
+// begin starts an object whose fields go into rec. Times are NaN until the object has them.
 func (p *Parser) begin(rec *record.Record) {
 	p.rec, p.flags, p.next = rec, 0, 0
 	p.eval, p.total, p.elapsed, p.timed = math.NaN(), math.NaN(), math.NaN(), math.NaN()
@@ -85,8 +85,8 @@ type Out interface {
 	Emit(*record.Record)
 }
 
-// Each reads the objects in b, separated by commas or blanks, and hands their records to out after a call of done with each record and its text. ok is false
-// when b holds anything else: then nothing is handed over. So all objects are read twice: once to see whether b holds nothing else, and once for out.
+// Each reads the objects in b, separated by commas or blanks. For each record it calls done with the record and its text, and then emits the record. ok is
+// false when b holds anything else; then nothing is emitted. So all objects are read twice: once to see whether b holds nothing else, and once for out.
 func (p *Parser) Each(b []byte, out Out, done func(rec *record.Record, raw []byte)) (found, ok bool) {
 	for _, emit := range [...]bool{false, true} {
 		for i := 0; i < len(b); {
@@ -115,10 +115,10 @@ func (p *Parser) Each(b []byte, out Out, done func(rec *record.Record, raw []byt
 	return found, true
 }
 
-// finish reports whether the object is a record, and sets the record's kind. A "time" that is no time of day becomes the duration of a step without one: a
-// step's or the run's, as count.Guess finds from the rows so far. In other records, or without an answer, "time" is an unknown field.
+// finish reports whether the object is a record, and sets the record's kind. A "time" that is no time of day becomes the duration of a step without one:
+// count.Guess decides by the rows so far whether it is a step's time or the run's. In other records, or without an answer, "time" is an unknown field.
 func (p *Parser) finish() bool {
-	is := p.judge()
+	is := p.judgeKind()
 	rec := p.rec
 	// transformers leaves losses out of its mean that are not finite (trainer.py, logging_nan_inf_filter): where all were, 0 is logged.
 	if rec.Get(record.Loss) == 0 && rec.Has(record.GradientNorm) && math.IsNaN(rec.Get(record.GradientNorm)) {
@@ -142,15 +142,15 @@ func (p *Parser) finish() bool {
 
 var timeName = []byte("time")
 
-// judge reports whether the object is a record, and sets the record's kind, a step without more, from the flags of all its names: from what proves most (the
+// judgeKind reports whether the object is a record, and sets the record's kind (default: a step) from the flags of all its names: from what proves most (the
 // run's summary, a result) to what proves least (a step with unknown numbers, a sample of GPUs). What "time" means is left to finish.
-func (p *Parser) judge() bool {
+func (p *Parser) judgeKind() bool {
 	rec := p.rec
-	if p.flags&llamaFactory != 0 && !p.llama() {
+	if p.flags&llamaFactory != 0 && !p.fixLLaMAFactory() {
 		return false
 	}
 	if p.flags&swift != 0 { // the stated mean, times the steps, is the job's running time
-		p.paced(rec.Get(record.Iteration)*rec.Get(record.Duration), 1)
+		p.setPacedDuration(rec.Get(record.Iteration)*rec.Get(record.Duration), 1)
 	}
 	if p.flags&(iter|running) == iter|running {
 		p.iters = true
@@ -177,7 +177,7 @@ func (p *Parser) judge() bool {
 	if !math.IsNaN(p.eval) {
 		rec.AddExtra(record.Extra{Name: []byte("eval_runtime"), Value: p.eval})
 	}
-	if p.saves() {
+	if p.isCheckpoint() {
 		rec.Kind = record.Side
 		return true
 	}
@@ -196,8 +196,8 @@ func (p *Parser) judge() bool {
 	return false
 }
 
-// saves reports whether a row has the time of a checkpoint, and of a step no more than the number: the checkpoint came behind the step, whose row is another.
-func (p *Parser) saves() bool {
+// isCheckpoint reports whether a row has the time of a checkpoint and, of a step, only the number: the checkpoint came after the step, whose row is another.
+func (p *Parser) isCheckpoint() bool {
 	rec := p.rec
 	for i := range rec.Stages {
 		if trainers.PartOf(string(rec.Stages[i].Name)) != trainers.Checkpointing {
@@ -207,38 +207,39 @@ func (p *Parser) saves() bool {
 	return len(rec.Stages) > 0 && p.flags&(training|numbers) == 0
 }
 
-// llama corrects a row of LLaMA-Factory, and reports whether the row has news: the last row and rows of a prediction have only the progress. The throughput is
-// of tokens, whatever its name; the time of a step is made from the running time.
-func (p *Parser) llama() bool {
+// fixLLaMAFactory corrects a row of LLaMA-Factory, and reports whether the row has news: the last row and rows of a prediction have only the progress. The
+// throughput is of tokens, whatever its name; the time of a step is made from the running time.
+func (p *Parser) fixLLaMAFactory() bool {
 	rec := p.rec
 	if v := rec.Get(record.SampleThroughput); !math.IsNaN(v) {
 		rec.Unset(record.SampleThroughput)
 		rec.Set(record.TokenThroughput, v)
 	}
-	p.paced(rec.Get(record.ConsumedTokens), rec.Get(record.TokenThroughput))
+	p.setPacedDuration(rec.Get(record.ConsumedTokens), rec.Get(record.TokenThroughput))
 	if p.flags&running == 0 { // without the loss of a step, only a result makes the row a record
 		p.flags &^= training
 	}
 	return p.flags&(running|evaluation) != 0
 }
 
-// paced gives a row of a step the mean time of the steps since the row before, where the running times tell that time. seen and speed are as in pace.row.
-func (p *Parser) paced(seen, speed float64) {
+// setPacedDuration sets the duration of a step's row to the mean time of the steps since the row before, where the running times show it. seen and speed are as
+// in pace.addRow.
+func (p *Parser) setPacedDuration(seen, speed float64) {
 	step := p.rec.Get(record.Iteration)
 	if !(p.elapsed >= 0 && step > 0) {
 		return
 	}
-	if mean := p.pace.row(step, p.elapsed, seen, speed); mean > 0 && p.flags&running != 0 {
+	if mean := p.pace.addRow(step, p.elapsed, seen, speed); mean > 0 && p.flags&running != 0 {
 		p.rec.Set(record.Duration, mean)
 		p.rec.Of = record.Mean
 	}
 }
 
-// entry finds the meaning of a name in the current object, by the full name with those of the enclosing objects ("a.b"). Meanings are kept: logs repeat their
-// names. Should a log have names without end, all are forgotten at maxKnown.
+// entry returns the meaning of a name in the current object, by the full name with those of the enclosing objects ("a.b"). Meanings are kept: logs repeat their
+// names. When maxKnown names are kept, all are forgotten.
 func (p *Parser) entry(name []byte) *entry {
 	n := len(p.path)
-	if n > 0 { // the full name stands behind p.path for a moment, without an allocation
+	if n > 0 { // the full name stands after p.path for a moment, without an allocation
 		p.path = append(p.path, name...)
 		name = p.path
 		p.path = p.path[:n]
@@ -251,12 +252,12 @@ func (p *Parser) entry(name []byte) *entry {
 	}
 	full := string(name)
 	e := &entry{Target: resolve(full, p.mapped), name: []byte(full), prefix: n, loss: isLoss(strings.ToLower(full))}
-	e.flags |= about(full, e.flags)
+	e.flags |= rowFlags(full, e.flags)
 	p.known[full] = e
 	return e
 }
 
-// isLoss reports whether a name has the word loss. Other words contain its letters, and services lose packets.
+// isLoss reports whether a name has the word loss. A few other words contain its letters, and services lose packets.
 func isLoss(name string) bool {
 	if !strings.Contains(name, "loss") {
 		return false
@@ -269,7 +270,8 @@ func isLoss(name string) bool {
 	return true
 }
 
-// number puts a number where its name's target says; raw is its text. A value that the target cannot take, such as a negative time, stays an unknown field.
+// number puts a number into the record, as the name's target defines; raw is its text. A value that the target cannot take, such as a negative time, stays an
+// unknown field.
 func (p *Parser) number(e *entry, v float64, raw []byte) {
 	rec := p.rec
 	p.flags |= e.flags
@@ -314,14 +316,14 @@ func (p *Parser) number(e *entry, v float64, raw []byte) {
 		}
 	case stamp:
 		switch {
-		case p.unix(v, raw):
+		case p.setUnix(v, raw):
 		case string(e.name) == "time" && v > 0 && bytes.IndexByte(raw, '.') >= 0: // a duration
 			p.timed = v
 		default:
 			rec.AddExtra(record.Extra{Name: e.name, Value: v})
 		}
 	case gpus:
-		rec.GPUs, rec.OneGPU = append(rec.GPUs[:0], share(v, raw)), true
+		rec.GPUs, rec.OneGPU = append(rec.GPUs[:0], utilization(v, raw)), true
 	case slashed:
 		p.flags |= numbers
 		verl.Key(e.name, v, rec)
@@ -365,7 +367,7 @@ func (p *Parser) number(e *entry, v float64, raw []byte) {
 	}
 }
 
-// mappedNumber puts a number where the configuration says: into a gauge of the user's, the GPU utilization, or a known field.
+// mappedNumber puts a number where the configuration wants it: into a gauge of the user's, the GPU utilization, or a known field.
 func (p *Parser) mappedNumber(e *entry, v float64) {
 	switch {
 	case e.Metric != "":
@@ -377,17 +379,18 @@ func (p *Parser) mappedNumber(e *entry, v float64) {
 	}
 }
 
-// share reads a utilization. nvidia-smi prints whole percents, so a number with a decimal point and not above 1 is a fraction.
-func share(v float64, raw []byte) float64 {
+// utilization returns a GPU utilization as a fraction. nvidia-smi prints whole percents, so a number with a decimal point and not above 1 is a fraction
+// already.
+func utilization(v float64, raw []byte) float64 {
 	if v <= 1 && bytes.IndexByte(raw, '.') >= 0 {
 		return v
 	}
 	return v / 100
 }
 
-// unix reads a time given as a number since the epoch, and reports whether v is one. The size tells the unit: seconds, milliseconds, microseconds or
+// setUnix sets the record's time from a number since the epoch, and reports whether v is one. The size shows the unit: seconds, milliseconds, microseconds or
 // nanoseconds, for times from 1973 to 2255. Seconds and nanoseconds are read from their text: a float64 has too few digits.
-func (p *Parser) unix(v float64, raw []byte) bool {
+func (p *Parser) setUnix(v float64, raw []byte) bool {
 	switch {
 	case v >= 1e8 && v < 9e9: // s
 		ns, err := decimal.Fixed9(raw)
@@ -413,8 +416,8 @@ func (p *Parser) unix(v float64, raw []byte) bool {
 	return true
 }
 
-// text puts a text where its name's target says. A text that is a number counts as the number (Transformers 5 quotes all numbers), unless the name is unknown
-// and the text looks like an identifier. Other texts are kept as unknown fields.
+// text puts a text into the record, as the name's target defines. A text that is a number counts as the number (Transformers 5 quotes all numbers), unless the
+// name is unknown and the text looks like an identifier. Other texts are kept as unknown fields.
 func (p *Parser) text(e *entry, s []byte) {
 	rec := p.rec
 	switch e.action {
@@ -427,7 +430,7 @@ func (p *Parser) text(e *entry, s []byte) {
 			rec.Stamp = s
 			return
 		}
-		if v, ok := textNumber(s); ok && p.unix(v, bytes.TrimSpace(s)) {
+		if v, ok := textNumber(s); ok && p.setUnix(v, bytes.TrimSpace(s)) {
 			return
 		}
 	case runTime:
@@ -471,7 +474,8 @@ func (p *Parser) text(e *entry, s []byte) {
 	rec.AddExtra(record.Extra{Name: e.name, Text: s})
 }
 
-// ofPlanned reads "1/60", the step of the run and the planned steps, in ms-swift's texts; other names may count the steps of an epoch. false: another text.
+// ofPlanned reads "1/60", the step of the run and the planned steps, in ms-swift's texts; other names may count the steps of an epoch. It returns false for
+// another text.
 func (p *Parser) ofPlanned(e *entry, s []byte) bool {
 	done, all, ok := bytes.Cut(s, []byte("/"))
 	if !ok || string(e.name) != "global_step/max_steps" && string(e.name) != "iteration" {

@@ -10,10 +10,10 @@ import (
 // measures are words in the names of epoch means.
 var measures = []string{"loss", "acc", "error", "f1", "auc", "iou", "ppl", "perplexity", "score", "reward"}
 
-// about finds out what a name says of its row: "train_loss_epoch" is Lightning's mean over an epoch, in a separate row (lightning/pytorch,
-// trainer/connectors/logger_connector/result.py: forked_name) with other numbers of the epoch (epochal); a loss of another name, unless of an
-// evaluation, is of a step (momentary). 0: neither. of are the flags that the name has already.
-func about(name string, of flags) flags {
+// rowFlags returns the flags of a row that follow from a name: "train_loss_epoch" is Lightning's mean over an epoch, in a separate row (lightning/pytorch,
+// trainer/connectors/logger_connector/result.py: forked_name) with other numbers of the epoch (epochal); a loss of another name, unless of an evaluation, is of
+// a step (momentary). 0: neither. of are the flags that the name has already.
+func rowFlags(name string, of flags) flags {
 	name = strings.ToLower(name)
 	switch {
 	case strings.HasSuffix(name, "_epoch"):
@@ -35,10 +35,10 @@ var (
 )
 
 // isUnseen reports whether a text marks the row's data as held-out.
-func isUnseen(name, text []byte) bool { return among(splits, name) && among(unseens, text) }
+func isUnseen(name, text []byte) bool { return isOneOf(splits, name) && isOneOf(unseens, text) }
 
-// among reports whether a text is one of the words, without regard to case.
-func among(words [][]byte, text []byte) bool {
+// isOneOf reports whether a text is one of the words, without regard to case.
+func isOneOf(words [][]byte, text []byte) bool {
 	for _, w := range words {
 		if bytes.EqualFold(w, text) {
 			return true

@@ -9,7 +9,7 @@ import (
 // Begin starts a record that is given field by field: the cells of a table, the pairs of a line. Names mean the same as in objects.
 func (p *Parser) Begin(rec *record.Record) { p.begin(rec) }
 
-// Field adds a field. An empty value says nothing.
+// Field adds a field. An empty value is left out.
 func (p *Parser) Field(name, value []byte) {
 	value = bytes.TrimSpace(value)
 	if len(value) > 0 {
@@ -36,16 +36,16 @@ func (p *Parser) About(name []byte) About {
 // Name is a name with its meaning, for formats that know their names before the first line.
 type Name struct{ e *entry }
 
-// Name finds the meaning of a name.
+// Name returns a name with its meaning.
 func (p *Parser) Name(name []byte) Name { return Name{p.entry(name)} }
 
-// Plain returns the name of a field, whatever the name means in rows; the configuration may give the name a meaning.
+// Plain returns a name as that of an unknown field, whatever the name means in rows; the configuration may give it a meaning.
 func (p *Parser) Plain(name []byte) Name {
 	t, _ := lookUp(string(name), p.mapped)
 	return Name{&entry{Target: t, name: name}}
 }
 
-// Numeric reports whether nothing but a number can be the value of the name: a pattern's placeholder then takes no other text.
+// Numeric reports whether the value of the name must be a number: a pattern's placeholder then takes no other text.
 func (n Name) Numeric() bool {
 	return n.e.Scale != 0 || n.e.action == set || n.e.action == inverse || n.e.action == ratio || n.e.action == rank || n.e.action == part
 }
@@ -56,7 +56,7 @@ func (p *Parser) Number(n Name, v float64, raw []byte) { p.number(n.e, v, raw) }
 // Text adds a text, possibly a number.
 func (p *Parser) Text(n Name, value []byte) { p.text(n.e, value) }
 
-// Known reports whether a name has a meaning in training. A host, or a number of tokens, may stand in any line.
+// Known reports whether a name has a meaning in training. Names of a host, or of a number of tokens, occur in lines of all kinds, and do not count.
 func (p *Parser) Known(name []byte) bool {
 	e := p.entry(name)
 	return e.action != keep && e.action != eitherTokens && e.action != host || e.Scale != 0

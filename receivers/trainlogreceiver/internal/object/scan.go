@@ -25,7 +25,7 @@ const (
 	null
 )
 
-// object reads the members of the object at b[i] into the record, and returns the object's end. -1: no object, or an unfinished one. depth counts from 1.
+// object reads the members of the object at b[i] into the record, and returns the end of the object; -1: no object, or an unfinished one. depth counts from 1.
 func (p *Parser) object(b []byte, i, depth int) int {
 	i, more := jsonlike.Begin(b, i, '}')
 	for more {
@@ -83,8 +83,8 @@ func (p *Parser) key(b []byte, i int) (*entry, int) {
 	return e, at
 }
 
-// value reads the value at b[i], puts it where its name's entry says, and returns its end. -1: no value. Members of an object get the object's name before
-// theirs, but for an object of the action unwrap.
+// value reads the value at b[i] of the name with entry e, puts it into the record, and returns the end of the value; -1: no value. Members of an object get the
+// object's name before their own, except in an object with the action unwrap.
 func (p *Parser) value(b []byte, i, depth int, e *entry) int {
 	if i >= len(b) {
 		return -1
@@ -150,8 +150,8 @@ func (p *Parser) value(b []byte, i, depth int, e *entry) int {
 	return at
 }
 
-// numbers reads "[97, 100, 98]" of the utilization of GPUs at b[i] and returns the end. This is gpuList in one pass, for a list that stands on every line. -1:
-// another name, or one with a scale of the configuration, or not all numbers.
+// numbers reads "[97, 100, 98]" of the utilization of GPUs at b[i] and returns the end. It does the work of gpuList in one pass, for a list on every line. -1:
+// another name, or one with a scale of the configuration, or not all elements are numbers.
 func (p *Parser) numbers(b []byte, i int, e *entry) int {
 	if e.action != gpus || e.Scale != 0 {
 		return -1
@@ -178,8 +178,8 @@ func (p *Parser) numbers(b []byte, i int, e *entry) int {
 	return i + 1
 }
 
-// call reads a call of Python's repr at b[i], "np.float64(0.1)" or "tensor(2.3, device='cuda:0')", as the number behind the bracket, or as a text where
-// another character stands there, and returns its end. -1: no call.
+// call reads a call in Python's repr at b[i], "np.float64(0.1)" or "tensor(2.3, device='cuda:0')", and returns its end; -1: no call. The value is the number
+// after the bracket, or the whole text where no number is there.
 func (p *Parser) call(b []byte, i int, e *entry) int {
 	n := lexer.Bare(b, i)
 	if n < 0 || n >= len(b) || b[n] != '(' {
@@ -200,8 +200,8 @@ func (p *Parser) call(b []byte, i int, e *entry) int {
 // quoted reads the text in quotes at b[i], and returns the text and its end; -1: no end.
 func (p *Parser) quoted(b []byte, i int) ([]byte, int) { return lexer.Text(b, i, &p.own) }
 
-// Member returns the elements of an array in the object in b, by the array's name, without brackets: "{…}, {…}" of "log_history" in trainer_state.json. Other
-// members are skipped unread. false: no object, no such array, or an unfinished one.
+// Member returns the elements of the array called name in the object in b, without the brackets: "{…}, {…}" of "log_history" in trainer_state.json. Other
+// members are skipped unread. It returns false without an object or the array, and for an unfinished one.
 func Member(b []byte, name string) ([]byte, bool) {
 	var own jsonlike.Texts
 	i := jsonlike.Blanks(b, 0)

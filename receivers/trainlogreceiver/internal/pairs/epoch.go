@@ -28,15 +28,15 @@ type head struct {
 // mostBelow bounds the lines between the name of an epoch and its loss.
 const mostBelow = 200
 
-// head reads a line without a loss: possibly one that names an epoch, whose loss is below. "Epoch: 01 | Epoch Time: 0m 12s" also has the epoch's time. A line
-// with a step or a result is no head.
-func (p *Parser) head(b []byte) {
+// readHead reads a line without a loss: if it names an epoch, the losses of which are in lines below, it becomes p.state.Head. "Epoch: 01 | Epoch Time: 0m 12s"
+// also has the epoch's time. A line with a step or a result is no head.
+func (p *Parser) readHead(b []byte) {
 	if h := p.state.Head; h != nil {
 		if h.Lines++; h.Lines > mostBelow {
 			p.state.Head = nil
 		}
 	}
-	// A quick look first, since nearly all lines of a log come here: "Epoch" or "ep", possibly behind decoration. The bit 0x20 makes a capital small.
+	// A quick look first, since nearly all lines of a log come here: "Epoch" or "ep", possibly after decoration. The bit 0x20 makes a capital small.
 	if len(b) == 0 || b[0]|0x20 != 'e' && (ascii.IsLetter(b[0]) || ascii.IsDigit(b[0])) {
 		return
 	}
@@ -65,9 +65,9 @@ func (p *Parser) head(b []byte) {
 	}
 }
 
-// ofEpoch decides what remains of the record of a line about an epoch. In a log without steps the epoch is the step: all of the record. Where lines of pairs
-// have the steps, only the result of the epoch's evaluation remains, without what would make a step. Where bars or another format have the steps, nothing
-// remains: they also have the results, which would count twice. false: nothing remains.
+// ofEpoch reduces the record of a line about an epoch. In a log without steps the epoch is the step: the record stays. Where lines of pairs have the steps,
+// only the result of the epoch's evaluation stays. Where bars or another format have the steps, nothing stays: these have the results too, which would count
+// twice. It returns false if nothing stays.
 func (p *Parser) ofEpoch(rec *record.Record) bool {
 	if !p.state.Finer {
 		return true
@@ -83,7 +83,7 @@ func (p *Parser) ofEpoch(rec *record.Record) bool {
 	return true
 }
 
-// Others says that lines of another format have the steps.
+// Others is called when another format has found a record: its lines have the steps.
 func (p *Parser) Others() { p.state.Finer = true }
 
 // Save implements tail.Handler.
@@ -98,7 +98,7 @@ func (p *Parser) Save() []byte {
 	return b
 }
 
-// Restore is as in tail.Handler.
+// Restore implements tail.Handler.
 func (p *Parser) Restore(saved []byte) {
 	var s state
 	if json.Unmarshal(saved, &s) == nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/object"
 )
 
-// unit is the meaning of a unit word behind a number.
+// unit is the meaning of a unit word after a number.
 type unit struct {
 	suffix string  // of names of objects with the unit: "_ms" of step_time_ms
 	name   string  // the name of a number known by its unit alone: "it/s"
@@ -58,16 +58,16 @@ type lexer struct {
 	signed   int    // pairs with a sign ("=", ":") between name and value
 	depth    int    // of parentheses
 	bracket  bool   // in [ ]
-	fresh    bool   // the current name is the first behind a separator
+	fresh    bool   // the current name is the first after a separator
 	cell     bool   // the current name begins the line, or follows a separator or a gap
 	foreign  int    // pairs without a sign and with unknown names
 	blanks   int    // before the current token
 	dropped  int    // pairs beyond maxPairs
 }
 
-// line reads a line. false: the line has more than names and values. A few words without a value may stand beside three pairs with a sign: the event of
-// a structured log, "train_step  step=1 loss=2.3 lr=0.1", where two blanks part the words from the first name. Pairs with unknown names and no sign must be
-// fewer than the others.
+// line reads a line, and returns false if the line has more than names and values. A few words without a value may be before three pairs with a sign: the event
+// of a structured log, "train_step  step=1 loss=2.3 lr=0.1", where two blanks separate the words from the first name. Pairs with unknown names and no sign must
+// be fewer than the others.
 func (x *lexer) line(b []byte) bool {
 	if !x.tokens(b) {
 		return false
@@ -76,7 +76,7 @@ func (x *lexer) line(b []byte) bool {
 	return (x.leftover == 0 || isEvent) && (x.foreign == 0 || 2*x.foreign+1 <= len(x.pairs))
 }
 
-// tokens is line where any words may have no value: x.leftover counts them.
+// tokens reads a line in which words may have no value; x.leftover counts these words. It returns false at a character that is part of no name or value.
 func (x *lexer) tokens(b []byte) bool {
 	*x = lexer{objects: x.objects, pairs: x.pairs[:0], b: b}
 	for x.at < len(b) && !beginsName(b[x.at]) && bytes.IndexByte(decoration, b[x.at]) >= 0 { // "=> [1/30]", "*** Step 5", "--> STEP"
@@ -87,11 +87,11 @@ func (x *lexer) tokens(b []byte) bool {
 			return false
 		}
 	}
-	x.drop()
+	x.dropName()
 	return true
 }
 
-// skip passes over blanks and over characters beyond ASCII, and counts them: more than one blank, or a tab, is a gap between cells.
+// skip moves past blanks and characters beyond ASCII, and sets x.blanks to their number: more than one blank, or a tab, is a gap between cells.
 func (x *lexer) skip() {
 	from := x.at
 	for x.at < len(x.b) && (x.b[x.at] == ' ' || x.b[x.at] == '\t' || x.b[x.at] >= 0x80) {
@@ -103,45 +103,45 @@ func (x *lexer) skip() {
 	}
 }
 
-// drop ends the current name, which has no value.
-func (x *lexer) drop() {
+// dropName ends the current name, if any: its words have no value, and count as leftover.
+func (x *lexer) dropName() {
 	x.leftover += x.words
 	x.words = 0
 }
 
-// token reads the next token: a separator between pairs, a bracket, a number, or a word with its value. false: the line has more than names and values. Words
-// before a number without a sign wait in the current name ("step 39").
+// token reads the next token: a separator between pairs, a bracket, a number, or a word with its value. It returns false if the line has more than names and
+// values. Words before a number without a sign wait in the current name ("step 39").
 func (x *lexer) token() bool {
 	if n := x.separatorLen(); n > 0 {
-		x.drop()
+		x.dropName()
 		x.fresh = true
 		x.at += n
 		return true
 	}
 	switch c := x.b[x.at]; {
-	case c == '.' && x.next() == '.': // "Step: 10... Loss: 2.5..."
+	case c == '.' && x.nextByte() == '.': // "Step: 10... Loss: 2.5..."
 		for x.at < len(x.b) && x.b[x.at] == '.' {
 			x.at++
 		}
 		if x.words == 0 || !bytes.HasPrefix(x.b[x.at:], []byte(" (")) { // "Step... (500 | Loss: 2.5)"
-			x.drop()
+			x.dropName()
 			x.fresh = true
 		}
-	case (c == '#' || c == '~') && ascii.IsDigit(x.next()): // "step #12"
+	case (c == '#' || c == '~') && ascii.IsDigit(x.nextByte()): // "step #12"
 		x.at++
 	case c == '(':
-		if x.words > 0 && ascii.IsDigit(x.next()) && positionName(x.b[x.from:x.until]) { // "Step (500/1000)"
+		if x.words > 0 && ascii.IsDigit(x.nextByte()) && positionName(x.b[x.from:x.until]) { // "Step (500/1000)"
 			x.at++
 			x.depth++
 			x.skip()
 			return x.number(nil, false)
 		}
-		x.drop()
+		x.dropName()
 		x.fresh = true
 		x.depth++
 		x.at++
 	case c == ')':
-		if x.drop(); x.depth == 0 {
+		if x.dropName(); x.depth == 0 {
 			return false
 		}
 		x.depth--
@@ -149,8 +149,8 @@ func (x *lexer) token() bool {
 	case c == '[' || c == ']':
 		x.bracket = c == '['
 		if !x.bracket {
-			x.drop()
-		} else if x.words > 0 && x.blanks == 0 && beginsName(x.next()) { // "loss[loss=0.3, ctc_loss=0.2]"
+			x.dropName()
+		} else if x.words > 0 && x.blanks == 0 && beginsName(x.nextByte()) { // "loss[loss=0.3, ctc_loss=0.2]"
 			x.words, x.fresh = 0, true
 		}
 		x.at++
@@ -176,16 +176,16 @@ func (x *lexer) token() bool {
 // separatorLen returns the length of the separator between pairs at the current position: "," ";" "|" " - " "::" "=>" "->" "--". 0: none.
 func (x *lexer) separatorLen() int {
 	switch c := x.b[x.at]; {
-	case c == ',' || c == ';' || c == '|', c == '-' && x.blanks > 0 && x.next() == ' ':
+	case c == ',' || c == ';' || c == '|', c == '-' && x.blanks > 0 && x.nextByte() == ' ':
 		return 1
-	case c == ':' && x.next() == ':', (c == '=' || c == '-') && x.next() == '>', c == '-' && x.next() == '-':
+	case c == ':' && x.nextByte() == ':', (c == '=' || c == '-') && x.nextByte() == '>', c == '-' && x.nextByte() == '-':
 		return 2
 	}
 	return 0
 }
 
-// next returns the byte behind the current one; a blank at the end of the line.
-func (x *lexer) next() byte {
+// nextByte returns the byte after the current one; a blank at the end of the line.
+func (x *lexer) nextByte() byte {
 	if x.at+1 < len(x.b) {
 		return x.b[x.at+1]
 	}
@@ -195,7 +195,7 @@ func (x *lexer) next() byte {
 // beginsName reports whether a byte may begin a name.
 func beginsName(c byte) bool { return ascii.IsLetter(c) || c == '_' }
 
-// startsNumber reports whether b begins with a number: a digit, behind a sign and a point at most.
+// startsNumber reports whether b begins with a number: a digit, possibly after a sign and a point.
 func startsNumber(b []byte) bool {
 	if len(b) > 1 && (b[0] == '-' || b[0] == '+' || b[0] == '.') {
 		b = b[1:]
@@ -206,11 +206,11 @@ func startsNumber(b []byte) bool {
 	return ascii.IsDigit(b[0])
 }
 
-// word reads a word of a name, and the value where a sign follows: "loss" of "train loss: 2.3". false: the name is too long, the word a sentence's, a name
-// before "=" has several words, or no value stands behind a sign.
+// word reads a word of a name, and the value where a sign follows: "loss" of "train loss: 2.3". It returns false if the name is too long, the word belongs to a
+// sentence, a name before "=" has several words, or no value follows the sign.
 func (x *lexer) word() bool {
 	if x.words > 0 && x.blanks > 1 {
-		x.drop() // words of a name have one blank between them
+		x.dropName() // words of a name have one blank between them
 	}
 	start := x.at
 	if x.words == 0 {
@@ -219,7 +219,7 @@ func (x *lexer) word() bool {
 	x.passWord()
 	x.until = x.at
 	x.words++
-	if x.words > maxWords || x.until-x.from > 128 || stops(x.b[start:x.until]) {
+	if x.words > maxWords || x.until-x.from > 128 || isSentenceWord(x.b[start:x.until]) {
 		return false
 	}
 	if x.words > 1 && string(x.b[start:x.until]) == "is" { // "loss is 2.31"
@@ -251,8 +251,8 @@ func (x *lexer) word() bool {
 	return x.value(name)
 }
 
-// passWord moves behind a word: letters and digits with . / % @ - and parentheses inside ("tokens/s(gpu)"), without several dots at the end, with a unit
-// behind.
+// passWord moves past a word: letters and digits with . / % @ - and parentheses inside ("tokens/s(gpu)"), without several dots at the end, and with a unit in
+// parentheses after the word.
 func (x *lexer) passWord() {
 	start := x.at
 	for depth := 0; x.at < len(x.b); x.at++ {
@@ -260,7 +260,7 @@ func (x *lexer) passWord() {
 		switch {
 		case beginsName(c), ascii.IsDigit(c), c == '.', c == '/', c == '%', c == '@':
 			continue
-		case c == '-' && x.next() != ' ':
+		case c == '-' && x.nextByte() != ' ':
 			continue
 		case c == '(' && x.at > start && x.at+1 < len(x.b) && (beginsName(x.b[x.at+1]) || x.b[x.at+1] == '%'):
 			depth++
@@ -278,12 +278,12 @@ func (x *lexer) passWord() {
 		x.at--
 	}
 	if x.at > start {
-		x.at += behindName(x.b[x.at:])
+		x.at += unitAfterName(x.b[x.at:])
 	}
 }
 
-// behindName returns the length of a unit in parentheses behind a name: "time (sec): 2.4".
-func behindName(b []byte) int {
+// unitAfterName returns the length of a unit in parentheses at the beginning of b, the text after a name: "time (sec): 2.4". 0: none.
+func unitAfterName(b []byte) int {
 	if len(b) < 2 || b[0] != ' ' || b[1] != '(' {
 		return 0
 	}
@@ -321,8 +321,8 @@ func positionName(name []byte) bool {
 	return stepNames[text] > 0 || text == "epoch"
 }
 
-// stops reports whether a word occurs in sentences about steps and losses that are no records: "resumed at step 5, best loss 2.3".
-func stops(word []byte) bool {
+// isSentenceWord reports whether a word occurs in sentences about steps and losses that are no records: "resumed at step 5, best loss 2.3".
+func isSentenceWord(word []byte) bool {
 	if len(word) < 4 || len(word) > 12 {
 		return false
 	}
@@ -337,7 +337,7 @@ func stops(word []byte) bool {
 
 var tensorMark = []byte("tensor(")
 
-// value reads the value behind a sign: a tensor's number, a number in brackets or not, a text in quotes, or a word. false: none of these.
+// value reads the value after a sign: a tensor's number, a number in brackets or not, a text in quotes, or a word. It returns false for any other text.
 func (x *lexer) value(name []byte) bool {
 	if x.at == len(x.b) {
 		return false
@@ -373,7 +373,8 @@ func (x *lexer) value(name []byte) bool {
 	return x.textValue(name)
 }
 
-// textValue takes a word as a value. Closing brackets behind the word belong to the line, unless opened in the word. false: no word, or one with signs of code.
+// textValue reads a word as the value of a name. Closing brackets after the word belong to the line, unless opened in the word. It returns false without a
+// word, and for a word with characters of code.
 func (x *lexer) textValue(name []byte) bool {
 	b := x.b[x.at:]
 	n := bytes.IndexAny(b, " ,;|\t")
@@ -396,9 +397,9 @@ func (x *lexer) textValue(name []byte) bool {
 	return true
 }
 
-// number reads a number with what stands behind (a unit, a total "/600") and finds its meaning: from a name with a sign before it (sign), from words that are a
-// known name, or from its unit. Behind a sign, digits that are no number are a text. false: digits without a sign that are no number (a
-// date, a version), or as in named.
+// number reads a number with its unit or total ("/600"), and finds its meaning: from name, the name before a sign (sign is true), from words before that are a
+// known name, or from its unit. After a sign, digits that are no number are a text. It returns false for digits without a sign that are no number (a date, a
+// version), and where addNamed does.
 func (x *lexer) number(name []byte, sign bool) bool {
 	start := x.at
 	v, n := leading(x.b[x.at:])
@@ -411,9 +412,9 @@ func (x *lexer) number(name []byte, sign bool) bool {
 	if seconds, m := x.spoken(start); m > 0 { // "0m 12s"
 		q.number, q.unit, q.value = seconds, "s", strconv.AppendFloat(nil, seconds, 'g', -1, 64)
 		x.at = start + m
-		return x.named(q, name, sign)
+		return x.addNamed(q, name, sign)
 	}
-	if m := x.clock(start, sign); m > 0 { // a time that is left out: "elapsed 0:00:12", "| 0:00:05s"
+	if m := x.clockLen(start, sign); m > 0 { // a time that is left out: "elapsed 0:00:12", "| 0:00:05s"
 		if x.words > 0 && !isElapsed(x.b[x.from:x.until]) {
 			return false
 		}
@@ -431,16 +432,16 @@ func (x *lexer) number(name []byte, sign bool) bool {
 		x.at = start // a time of day, a version, …
 		return x.textValue(name)
 	}
-	x.total(&q)
+	x.readTotal(&q)
 	if q.unit == "" && x.at < len(x.b) && x.b[x.at] == ' ' {
-		x.unitBehindBlank(&q)
+		x.unitAfterBlank(&q)
 	}
-	return x.named(q, name, sign)
+	return x.addNamed(q, name, sign)
 }
 
-// unitBehindBlank reads the unit in "250 ms" or "10/14 batches". A letter alone other than s is no unit there, and a word with a sign behind, or with a
-// number behind if loops count the word, is the next pair's name ("0.5 step: 7", "epoch 1 step 200").
-func (x *lexer) unitBehindBlank(q *pair) {
+// unitAfterBlank reads the unit in "250 ms" or "10/14 batches" into q. A letter alone other than s is no unit there, and a word with a sign after it, or with a
+// number after it if loops count the word, is the next pair's name ("0.5 step: 7", "epoch 1 step 200").
+func (x *lexer) unitAfterBlank(q *pair) {
 	save := x.at
 	x.at++
 	word := x.unitWord()
@@ -453,16 +454,16 @@ func (x *lexer) unitBehindBlank(q *pair) {
 	x.at += len(word)
 }
 
-// clock returns the length of a time of day or a running time at start, behind other pairs and without a sign of its own: "eta 0:00:12". 0: none.
-func (x *lexer) clock(start int, sign bool) int {
+// clockLen returns the length of a time of day or a running time at start, if it is after other pairs and has no sign of its own: "eta 0:00:12". 0: none.
+func (x *lexer) clockLen(start int, sign bool) int {
 	if sign || len(x.pairs) == 0 || bytes.IndexByte(x.b[start:min(len(x.b), start+3)], ':') < 0 {
 		return 0
 	}
-	return clock(x.b[start:])
+	return runningTimeLen(x.b[start:])
 }
 
-// clock returns the length of "0:00:12", "12:34", "1:02:03.5", "0:00:05s"; 0: b begins with none.
-func clock(b []byte) (n int) {
+// runningTimeLen returns the length of a time at the beginning of b: "0:00:12", "12:34", "1:02:03.5", "0:00:05s"; 0: none.
+func runningTimeLen(b []byte) (n int) {
 	parts := 1
 	for n < len(b) && n < 16 && (ascii.IsDigit(b[n]) || b[n] == ':' || b[n] == '.') {
 		if b[n] == ':' {
@@ -482,7 +483,7 @@ func clock(b []byte) (n int) {
 	return n
 }
 
-// isElapsed reports whether a name is of a clock, or of the remaining time.
+// isElapsed reports whether a name is of a running time, or of the remaining time.
 func isElapsed(name []byte) bool {
 	switch string(bytes.ToLower(name)) {
 	case "elapsed", "eta", "time", "remain", "remaining", "left", "total", "took", "elapsed time", "remaining time", "total time", "time left":
@@ -491,7 +492,7 @@ func isElapsed(name []byte) bool {
 	return false
 }
 
-// leading is decimal.Leading, for a number with possible dots behind: "3...".
+// leading is decimal.Leading, but also reads a number with dots after it: "3...".
 func leading(b []byte) (v float64, n int) {
 	v, n = decimal.Leading(b)
 	if n > 0 {
@@ -503,7 +504,7 @@ func leading(b []byte) (v float64, n int) {
 	return v, n
 }
 
-// spoken reads a time in minutes and seconds from start on, including the number already read.
+// spoken reads a time in minutes and seconds from start on, including the number already read. n is its length; 0: none.
 func (x *lexer) spoken(start int) (seconds float64, n int) {
 	if x.at == len(x.b) || x.b[x.at] != 'm' && x.b[x.at] != 'h' {
 		return 0, 0
@@ -514,7 +515,7 @@ func (x *lexer) spoken(start int) (seconds float64, n int) {
 // spoken reads a time of hours, minutes and seconds: "1h 2m 3s", "0m 12.5s". n is 0 if b begins with another text.
 func spoken(b []byte) (seconds float64, n int) {
 	seconds, n = decimal.Duration(b)
-	// Seconds at the end, neither ms nor us; minutes or hours before, no days; no word behind.
+	// Seconds at the end, neither ms nor us; minutes or hours before, no days; no word after.
 	if n < 4 || b[0] == '-' || b[n-1] != 's' || b[n-2] == 'm' || b[n-2] == 'u' || !bytes.ContainsAny(b[:n], "mh") || bytes.IndexByte(b[:n], 'd') >= 0 ||
 		n < len(b) && beginsName(b[n]) {
 		return 0, 0
@@ -529,17 +530,17 @@ func (x *lexer) goesOn() bool {
 	}
 	switch x.b[x.at] {
 	case ':':
-		return ascii.IsDigit(x.next())
+		return ascii.IsDigit(x.nextByte())
 	case '-', '_', 'T':
-		return x.next() != ' '
+		return x.nextByte() != ' '
 	}
 	return false
 }
 
-// named gives the number q a name and adds the pair. In order: the name before a separator (sign: there was a "=" or ":"), else the words before the number,
+// addNamed adds the pair of the number q. Its name is, in order: the name before a separator (sign: there was a "=" or ":"), else the words before the number,
 // else the unit ("10/14 batches", "0.25 s/it"), else no name for a position ("[2/20]", see isPosition). A running average in parentheses or brackets after a
-// value, and a percentage, are left out. false: the number has no meaning, as in a sentence.
-func (x *lexer) named(q pair, name []byte, sign bool) bool {
+// value, and a percentage, are left out. It returns false if the number has no meaning, as in a sentence.
+func (x *lexer) addNamed(q pair, name []byte, sign bool) bool {
 	if !sign && x.words > 0 {
 		name = x.b[x.from:x.until]
 	}
@@ -563,7 +564,7 @@ func (x *lexer) named(q pair, name []byte, sign bool) bool {
 	case units[q.unit].name != "":
 		x.add(q)
 	case x.isPosition(&q):
-		x.position(q)
+		x.addPosition(q)
 	case x.depth > 0 || x.bracket || q.unit == "%": // an average after a value, or a percentage: left out
 	default:
 		return false
@@ -571,24 +572,24 @@ func (x *lexer) named(q pair, name []byte, sign bool) bool {
 	return true
 }
 
-// isPosition reports whether a number without a name is the step's: with a total in brackets, behind an epoch or at the beginning of a line ("[2/20]", "epoch 1
+// isPosition reports whether a number without a name is the step's: with a total in brackets, after an epoch or at the beginning of a line ("[2/20]", "epoch 1
 // 10/300", "1/2100 (epoch 0.5)"), or the first or second number in brackets ("[1, 2000]").
 func (x *lexer) isPosition(q *pair) bool {
-	if q.of > 0 && x.depth == 0 && (x.bracket || x.epochBefore() || x.begins()) {
+	if q.of > 0 && x.depth == 0 && (x.bracket || x.epochBefore() || x.beginsLine()) {
 		return true
 	}
 	return x.bracket && (len(x.pairs) == 0 || x.unnamed())
 }
 
-// position adds the number of a step without a name. Of two such numbers the first is the epoch: "[1, 2000]", "[0/2][3/40]".
-func (x *lexer) position(q pair) {
+// addPosition adds the number of a step without a name. Of two such numbers the first is the epoch: "[1, 2000]", "[0/2][3/40]".
+func (x *lexer) addPosition(q pair) {
 	if n := len(x.pairs); n > 0 && len(x.pairs[n-1].name) == 0 && x.pairs[n-1].unit == "" {
 		x.pairs[n-1].name = []byte("epoch")
 	}
 	x.add(q)
 }
 
-// unnamed reports whether only a number without a name was read, in brackets: "[1," of "[1, 2000]".
+// unnamed reports whether the only pair so far is a number without a name, in brackets: "[1," of "[1, 2000]".
 func (x *lexer) unnamed() bool {
 	return len(x.pairs) == 1 && len(x.pairs[0].name) == 0 && x.pairs[0].unit == ""
 }
@@ -596,20 +597,20 @@ func (x *lexer) unnamed() bool {
 // epochBefore reports whether the last pair is the epoch.
 func (x *lexer) epochBefore() bool { return len(x.pairs) > 0 && isEpoch(&x.pairs[len(x.pairs)-1]) }
 
-// begins reports whether the number just read begins a line, by the following characters: "1/2100 (epoch 0.01), train_loss = 2.5". Keras and dates have blanks
-// alone.
-func (x *lexer) begins() bool {
+// beginsLine reports whether the number just read is the first of the line and followed by " (", ": " or ", ": "1/2100 (epoch 0.01), train_loss = 2.5". Keras
+// and dates have a blank alone.
+func (x *lexer) beginsLine() bool {
 	rest := x.b[x.at:]
 	return len(x.pairs) == 0 && (bytes.HasPrefix(rest, []byte(" (")) || bytes.HasPrefix(rest, []byte(": ")) || bytes.HasPrefix(rest, []byte(", ")))
 }
 
-// isCounted reports whether a unit is what loops count.
+// isCounted reports whether a unit is the name of what loops count, such as steps.
 func isCounted(unit string) bool {
 	return unit == "step" || unit == "steps" || unit == "batches" || unit == "iters" || unit == "batch"
 }
 
-// known reports whether words before a number without a sign are its name: one that objects know, or a usual one of loops. The name of a loop behind,
-// "loss(val)", is cut off and tells the kind of record.
+// known reports whether the words before a number without a sign are its name: one that objects know, or a usual one of loops. The name of a loop at the end,
+// "loss(val)", is cut off, and sets x.evaluation.
 func (x *lexer) known(q *pair) bool {
 	for _, loop := range [...]string{"(train)", "(val)", "(test)"} { // mmengine
 		if bare, ok := bytes.CutSuffix(q.name, []byte(loop)); ok {
@@ -649,7 +650,7 @@ func (x *lexer) add(q pair) {
 	x.pairs = append(x.pairs, q)
 }
 
-// unitWord returns the word of letters at the current position, with % and with / inside: "tok/s".
+// unitWord returns the word of letters at the current position, with % and with / inside: "tok/s". It does not move.
 func (x *lexer) unitWord() []byte {
 	n := x.at
 	for n < len(x.b) && (beginsName(x.b[n]) || x.b[n] == '/' && n > x.at && n+1 < len(x.b) && beginsName(x.b[n+1]) || x.b[n] == '%') {
@@ -658,20 +659,20 @@ func (x *lexer) unitWord() []byte {
 	return x.b[x.at:n]
 }
 
-// numberFollows reports whether a word is the name of the number behind: "epoch 1 step 200".
+// numberFollows reports whether a number comes next in b, the text after a word: the word is then its name, as in "epoch 1 step 200".
 func numberFollows(b []byte) bool {
 	b = bytes.TrimLeft(b, " ")
 	return len(b) > 0 && ascii.IsDigit(b[0])
 }
 
-// signFollows reports whether a word is the name before a sign: "0.5 step: 7".
+// signFollows reports whether a sign comes next in b, the text after a word: the word is then a name, as in "0.5 step: 7".
 func signFollows(b []byte) bool {
 	b = bytes.TrimLeft(b, " ")
 	return len(b) > 0 && (b[0] == ':' || b[0] == '=')
 }
 
-// total reads the total behind a number into q.of: "/600", " / 600", " of 600". Without one, nothing is read.
-func (x *lexer) total(q *pair) {
+// readTotal reads the total after a number into q.of: "/600", " / 600", " of 600". Without one, nothing is read.
+func (x *lexer) readTotal(q *pair) {
 	i := x.at
 	for i < len(x.b) && x.b[i] == ' ' {
 		i++

@@ -7,16 +7,16 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 )
 
-// named takes the losses with names unknown to objects, by the words of the name: "avg_train_loss", "loss_val", "Val. Loss". Of several losses of training, or
-// of an evaluation, the first counts.
-func named(rec *record.Record, pairs []pair) {
+// setNamedLosses sets the losses with names unknown to objects, by the words of the name: "avg_train_loss", "loss_val", "Val. Loss". Of several losses of
+// training, or of an evaluation, the first counts.
+func setNamedLosses(rec *record.Record, pairs []pair) {
 	other := -1 // index of the first loss of one or two words, without a data set in the name
 	for i := range pairs {
 		q := &pairs[i]
 		if !q.about.Loss || !q.isNumber {
 			continue
 		}
-		training, evaluation, words := split(q.name)
+		training, evaluation, words := dataSetOf(q.name)
 		switch {
 		case evaluation && !rec.Has(record.ValidationLoss):
 			rec.Set(record.ValidationLoss, q.number)
@@ -32,8 +32,8 @@ func named(rec *record.Record, pairs []pair) {
 	}
 }
 
-// split finds the data set in the words of a name, training or evaluation ("loss_val"), and counts the words: runs of letters.
-func split(name []byte) (training, evaluation bool, words int) {
+// dataSetOf reports whether the words of a name (runs of letters) name the data of training or of an evaluation ("loss_val"), and returns the number of words.
+func dataSetOf(name []byte) (training, evaluation bool, words int) {
 	for from := 0; from < len(name); {
 		to := from
 		for to < len(name) && ascii.IsLetter(name[to]) {

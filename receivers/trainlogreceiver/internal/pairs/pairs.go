@@ -52,34 +52,34 @@ type Parser struct {
 	number  [40]byte    // memory for a number without commas
 }
 
-// New returns a parser; mapped is as in object.New.
+// New returns a parser; mapped has the names with a meaning from the configuration, as in object.New.
 func New(mapped map[string]object.Target) *Parser {
 	p := &Parser{objects: object.New(mapped)}
 	p.lexer.objects = p.objects
 	return p
 }
 
-// Parse fills rec with the record in b; rec must be empty. found false: b is no line of pairs with a loss, and rec stays empty. Looks at the line that cost
-// little come first, since nearly all lines of a log are no records.
+// Parse fills rec, which must be empty, with the record in b. found is false if b is no line of pairs with a loss; rec then stays empty. Cheap looks at the
+// line come first, since nearly all lines of a log are no records.
 func (p *Parser) Parse(b []byte, rec *record.Record) (found bool, reason string) {
 	b = bytes.TrimSpace(b)
 	if len(b) > maxLine {
 		return false, ""
 	}
 	loss, beyondASCII := look(b)
-	if beyondASCII && hasOther(b) {
+	if beyondASCII && hasForeignWord(b) {
 		p.own = english(p.own[:0], b)
 		b = p.own
 		loss = containsFold(b, "loss")
 	}
 	if !loss && !bytes.HasPrefix(b, gan) {
-		p.head(b) // possibly the name of an epoch, whose loss is below
+		p.readHead(b) // possibly the name of an epoch, whose loss is below
 		return false, ""
 	}
-	if !likely(b) && p.state.Head == nil { // without a step, the loss is of the epoch named above, if any
+	if !mayHaveStep(b) && p.state.Head == nil { // without a step, the loss is of the epoch named above, if any
 		return false, ""
 	}
-	b, evaluation := label(b)
+	b, evaluation := cutLabel(b)
 	if !p.lexer.line(b) {
 		return false, ""
 	}
@@ -94,8 +94,8 @@ type Value struct {
 	Epoch, Step bool
 }
 
-// Values appends the named numbers in a text of a few words, as in the description of a progress bar. Words without a number are passed over; none are
-// appended for a text that is not read to its end.
+// Values appends to dst the named numbers in a text of a few words, as in the description of a progress bar. Words without a number are skipped; none are
+// appended if the text has more than names and values.
 func (p *Parser) Values(dst []Value, b []byte) []Value {
 	if len(b) > maxLine || !p.lexer.tokens(b) {
 		return dst
@@ -109,8 +109,8 @@ func (p *Parser) Values(dst []Value, b []byte) []Value {
 	return dst
 }
 
-// look reports whether a line has the word loss, in letters of any size, and whether the line has bytes beyond ASCII. Nearly all lines of a log end here, so
-// the code tests eight bytes at a time: first holds the bytes at i … i+7, second those one further. A byte of lo is 0 where "l" and then "o" stand.
+// look reports whether a line has the word loss, in small or capital letters, and whether it has bytes beyond ASCII. Nearly all lines of a log end here, so the
+// code tests eight bytes at a time: first holds the bytes at i … i+7, second those one further. A byte of lo is 0 where "l" and then "o" are.
 func look(b []byte) (loss, beyond bool) {
 	const ones, high, small = 0x0101010101010101, 0x8080808080808080, 0x2020202020202020
 	var all uint64
@@ -130,8 +130,8 @@ func look(b []byte) (loss, beyond bool) {
 	return loss || containsFold(b[i:], "loss"), all&high != 0
 }
 
-// likely returns a quick look at a line with a loss: without any of these words and signs there is no step or epoch.
-func likely(b []byte) bool {
+// mayHaveStep reports whether a line with a loss may also name a step or an epoch: it has one of these words or signs.
+func mayHaveStep(b []byte) bool {
 	for _, word := range [...]string{"step", "iter", "batch", "epoch", "it", "/", "[", "episode", "tick"} {
 		if containsFold(b, word) {
 			return true
@@ -140,7 +140,7 @@ func likely(b []byte) bool {
 	return false
 }
 
-// containsFold reports whether b has a word, in letters of any size; word is in small ones.
+// containsFold reports whether b has a word, in small or capital letters; word is in small letters.
 func containsFold(b []byte, word string) bool {
 	lower, upper := word[0], word[0]
 	if 'a' <= lower && lower <= 'z' {
@@ -154,10 +154,11 @@ func containsFold(b []byte, word string) bool {
 	return false
 }
 
-// label removes the name of the loop before a line: "[train]", "Train:", "Eval |". evaluation: the loop is one. A line without such a name is returned whole.
-func label(b []byte) (rest []byte, evaluation bool) {
+// cutLabel removes the name of the loop before a line, "[train]", "Train:", "Eval |", and reports whether the name is of an evaluation. A line without such a
+// name is returned whole.
+func cutLabel(b []byte) (rest []byte, evaluation bool) {
 	text := b
-	closing := byte(0) // behind the name; 0: none
+	closing := byte(0) // after the name; 0: none
 	if len(text) > 0 && text[0] == '[' {
 		text, closing = text[1:], ']'
 	}
@@ -204,8 +205,8 @@ var stepNames = map[string]int{
 	"episode": 6, "tick": 6, "generation": 6,
 }
 
-// positionOf returns the rank of a name among names for a line's step, 1 for the surest; 0: the pair is no step. A number without a name is in brackets,
-// "[2/20]", and ranks with "it".
+// positionOf returns the rank of a pair's name among the names for a line's step, 1 for the surest; 0: the pair is no step. A number without a name is in
+// brackets, "[2/20]", and ranks with "it".
 func (p *Parser) positionOf(q *pair) int {
 	if len(q.name) == 0 {
 		if q.unit == "" {
@@ -225,7 +226,7 @@ func (p *Parser) positionOf(q *pair) int {
 	return 0
 }
 
-// lowered appends b to out in small letters, without an allocation if out has room.
+// lowered appends b to out in small letters, and returns the result. It allocates nothing if out has room.
 func lowered(out, b []byte) []byte {
 	for _, c := range b {
 		if 'A' <= c && c <= 'Z' {
@@ -243,7 +244,7 @@ type subject struct {
 	epoch, epochs float64 // NaN: none; and the planned epochs, 0: unknown
 }
 
-// subject finds the step, the epoch and the losses among the pairs. Of several names for a step the surest with a whole number counts, of equal ones the
+// subject returns the step, the epoch and the losses among the pairs. Of several names for a step the surest with a whole number counts, of equal ones the
 // first.
 func (p *Parser) subject() subject {
 	pairs := p.lexer.pairs
@@ -270,8 +271,8 @@ func (p *Parser) subject() subject {
 	return s
 }
 
-// record makes a record of the pairs, if a step and a loss are among them; a GAN's lines (gan) need no loss. Without a step the line may be about an epoch, by
-// its own number or that of the line above (head). evaluation: the line is one's, by its label or a name.
+// record makes a record of the pairs, if a step and a loss are among the pairs; a GAN's lines (gan) need no loss. It returns false without a record. Without a
+// step the line may be about an epoch, by its own number or by that of the line above (head). evaluation: the line is an evaluation's, by its label or a name.
 func (p *Parser) record(rec *record.Record, evaluation bool) bool {
 	pairs, s := p.lexer.pairs, p.subject()
 	isGAN := s.loss < 0 && s.step >= 0 && s.epoch >= 0 && bytes.HasPrefix(p.lexer.b, gan)
@@ -305,7 +306,7 @@ func (p *Parser) record(rec *record.Record, evaluation bool) bool {
 		rec.Set(record.Loss, q.number)
 	}
 	if !rec.Has(record.Loss) {
-		named(rec, pairs)
+		setNamedLosses(rec, pairs)
 	}
 	if !rec.Has(record.Loss) && rec.Has(record.ValidationLoss) {
 		rec.Kind = record.Evaluation
@@ -326,8 +327,8 @@ func (p *Parser) record(rec *record.Record, evaluation bool) bool {
 	return true
 }
 
-// fill puts the values of the pairs into rec, all but the number of the step, numbers in brackets and a loss whose name came before. A line without an epoch
-// has that of the head. p.timed becomes the line's time, for setTime: the head's on a line about an epoch, else a value called "time"; NaN: none.
+// fill puts the values of the pairs into rec, except the number of the step, numbers in brackets and a loss whose name was read before. A line without an epoch
+// has the epoch of the head. p.timed becomes the line's time, for setTime: the head's on a line about an epoch, else a value called "time"; NaN: none.
 func (p *Parser) fill(rec *record.Record, s *subject) {
 	p.objects.Begin(rec)
 	p.timed = math.NaN()
@@ -344,7 +345,7 @@ func (p *Parser) fill(rec *record.Record, s *subject) {
 		case i == s.step, len(q.name) == 0 && q.unit == "": // the step, or another number in brackets
 		case isEpoch(q):
 			rec.Set(record.Epoch, q.number)
-		case q.about.Loss && before(pairs[:i], q.name): // of another group: "loss[loss=0.3, …], tot_loss[loss=0.4, …]"
+		case q.about.Loss && wasRead(pairs[:i], q.name): // of another group: "loss[loss=0.3, …], tot_loss[loss=0.4, …]"
 		case q.isNumber && q.position > 0: // a less sure name for a step
 			rec.AddExtra(record.Extra{Name: q.name, Text: q.value})
 		case q.isNumber:
@@ -357,8 +358,8 @@ func (p *Parser) fill(rec *record.Record, s *subject) {
 	rec.Dropped += p.lexer.dropped
 }
 
-// before reports whether a pair with the name was read before.
-func before(pairs []pair, name []byte) bool {
+// wasRead reports whether one of the pairs has the name.
+func wasRead(pairs []pair, name []byte) bool {
 	for i := range pairs {
 		if bytes.Equal(pairs[i].name, name) {
 			return true
@@ -456,7 +457,7 @@ var times = map[string]bool{
 	"per step time": true, "dur": true, "duration": true, "sec tick": true, "updt s": true, "seconds": true, "time epoch": true, "epoch time": true,
 }
 
-// isTime reports whether a name is one of times, without regard to case, to _ - / between its words and to a unit behind: "Time per batch (seconds)".
+// isTime reports whether a name is one of times, without regard to case, to _ - / between its words and to a unit after: "Time per batch (seconds)".
 func isTime(name []byte) bool {
 	if len(name) == 0 {
 		return false

@@ -85,9 +85,9 @@ var words = []word{
 	{"。", ""},
 }
 
-// hasOther reports whether a line names a loss, a step or an epoch in another language, or numbers one (第), mostly by parts of the words that are the same in
-// capitals and small letters: "rdida" of pérdida, "tape" of étape.
-func hasOther(b []byte) bool {
+// hasForeignWord reports whether a line names a loss, a step or an epoch in another language, or numbers one (第). Mostly parts of words are looked for that are
+// the same in capitals and small letters: "rdida" of pérdida, "tape" of étape.
+func hasForeignWord(b []byte) bool {
 	for _, w := range [...]string{
 		"损失", "損失", "손실", "轮", "輪", "周期", "エポック", "에포크", "第", "步数", "步骤", "迭代", "ステップ", "스텝", "rdida", "poca", "поха", "отери", "лосс", "шаг", "Шаг", "tape",
 	} {
@@ -100,8 +100,8 @@ func hasOther(b []byte) bool {
 
 var ordinal = []byte("第")
 
-// english appends to out a line with its words in English: "第 3/10 轮, 损失: 0.52" is "epoch 3/10 , loss: 0.52". A number between an ordinal and the name moves
-// behind the name, and the ordinal is left out; words not known stay.
+// english appends to out a line with its known words in English, and returns the result: "第 3/10 轮, 损失: 0.52" becomes "epoch 3/10 , loss: 0.52". A number
+// between an ordinal and the name moves to the place after the name, and the ordinal is left out; unknown words stay.
 func english(out, b []byte) []byte {
 	for len(b) > 0 {
 		if rest, ok := bytes.CutPrefix(b, ordinal); ok {
@@ -145,7 +145,7 @@ func find(b []byte) *word {
 	return nil
 }
 
-// counted returns the English name at the beginning of a text behind a number, with the length of the name in the text; 0: none.
+// counted returns the English name at the beginning of b, the text after a number, and the length of the name in b; 0: none.
 func counted(b []byte) (name string, n int) {
 	if len(b) == 0 {
 		return "", 0

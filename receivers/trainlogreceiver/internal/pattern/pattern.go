@@ -97,7 +97,7 @@ var units = map[string]struct {
 	"k": {"", 1e3}, "K": {"", 1e3}, "M": {"", 1e6}, "G": {"", 1e9}, "T": {"", 1e12},
 }
 
-// Compile reads a pattern, or a regular expression between slashes. An error says what is wrong, and at which character of a pattern.
+// Compile returns the pattern of a text, or of a regular expression between slashes. The error states what is wrong, and at which character of a pattern.
 func Compile(text string) (*Pattern, error) {
 	p := &Pattern{text: text, source: Source}
 	if len(text) > maxPattern {
@@ -118,7 +118,7 @@ func Compile(text string) (*Pattern, error) {
 // String returns the pattern as written.
 func (p *Pattern) String() string { return p.text }
 
-// MustWhole reads a correct pattern for whole lines: those of known trainers. source is the Source of its records.
+// MustWhole returns a pattern for whole lines of a known trainer; it panics if the text is wrong. source is the Source of its records.
 func MustWhole(source, text string) *Pattern {
 	p, err := Compile(text)
 	if err != nil {
@@ -153,7 +153,7 @@ func (p *Pattern) expression(text string) error {
 // log. Of two placeholders side by side, the first must end by itself, as a number does, and the second must take all to the next literal.
 func (p *Pattern) compile(text []rune) error {
 	var literal []rune       // the characters since the last placeholder
-	named, open := false, -1 // named: some placeholder has a name; open: where a placeholder without a literal behind begins, -1: none
+	named, open := false, -1 // named: some placeholder has a name; open: where a placeholder without a literal after begins, -1: none
 	endLiteral := func() {
 		if len(literal) > 0 {
 			p.parts, literal, open = append(p.parts, part{text: blanks(string(literal))}), nil, -1
@@ -176,7 +176,7 @@ func (p *Pattern) compile(text []rune) error {
 			if err != nil {
 				return fmt.Errorf("character %d: %w", i+1, err)
 			}
-			if n := len(p.parts); open >= 0 && (!h.long() || p.parts[n-1].hole.long()) {
+			if n := len(p.parts); open >= 0 && (!h.takesAll() || p.parts[n-1].hole.takesAll()) {
 				return fmt.Errorf("character %d: two placeholders with nothing between them: where does the first one end?", i+1)
 			}
 			named, open = named || h.name != nil, i
@@ -200,7 +200,7 @@ func (p *Pattern) compile(text []rune) error {
 	return nil
 }
 
-// blanks writes runs of blanks and tabs as one blank: the form of literals.
+// blanks returns a text with runs of blanks and tabs as one blank: the form of literals.
 func blanks(text string) []byte {
 	var out []byte
 	for _, c := range []byte(text) {
@@ -215,7 +215,7 @@ func blanks(text string) []byte {
 	return out
 }
 
-// holeOf reads the text between the braces of a placeholder: "*", "...", "loss", or "step_time:ms" with a unit or a word behind the colon (auto, field,
+// holeOf returns the placeholder of the text between its braces: "*", "...", "loss", or "step_time:ms" with a unit or a word after the colon (auto, field,
 // result).
 func holeOf(text string) (hole, error) {
 	switch text {
@@ -256,11 +256,11 @@ func holeOf(text string) (hole, error) {
 	return h, nil
 }
 
-// long reports whether the hole takes all to the next literal.
-func (h *hole) long() bool { return len(h.name) == 0 || h.pairs }
+// takesAll reports whether the placeholder takes all text up to the next literal.
+func (h *hole) takesAll() bool { return len(h.name) == 0 || h.pairs }
 
 // same reports whether parts i of two patterns match the same text of any line, and keep the same value. A placeholder of any text goes to the next literal, so
-// the parts behind must agree too.
+// the parts after it must agree too.
 func same(a, b []part, i int) bool {
 	v, w := &a[i], &b[i]
 	h, g := &v.hole, &w.hole
@@ -292,7 +292,7 @@ type Parser struct {
 
 	// Of the pattern tried last.
 	values []value // of the placeholders, in order
-	marks  []mark  // behind each part, and before the first
+	marks  []mark  // after each part, and before the first
 	parts  int     // number of parts that matched
 
 	counter count.Counter
@@ -319,18 +319,18 @@ type value struct {
 	is     bool // the text is a number
 }
 
-// NewSet finds the meaning of the names in patterns, in copies of the patterns; mapped is as in object.New.
+// NewSet returns copies of patterns with the meanings of their names, in an index; mapped is as in object.New.
 func NewSet(patterns []*Pattern, mapped map[string]object.Target) *Set {
 	s, objects := new(Set), object.New(mapped)
 	for _, pattern := range patterns {
 		own := *pattern
 		own.parts = slices.Clone(pattern.parts)
 		for i := range own.parts {
-			own.parts[i].hole.know(objects)
+			own.parts[i].hole.findMeaning(objects)
 		}
 		own.holes = slices.Clone(pattern.holes)
 		for i := range own.holes {
-			own.holes[i].know(objects)
+			own.holes[i].findMeaning(objects)
 		}
 		s.index(&own)
 		s.parts = max(s.parts, len(own.parts))
@@ -343,22 +343,22 @@ func (s *Set) New(mapped map[string]object.Target) *Parser {
 	return &Parser{set: s, objects: object.New(mapped), before: math.NaN(), values: make([]value, s.parts), marks: make([]mark, s.parts+1)}
 }
 
-// index puts a pattern where its lines find it: under each first byte that such a line may have, if the pattern is of whole lines.
+// index adds a pattern to the set: a pattern of whole lines under each first byte that its lines may have, any other to the list of patterns.
 func (s *Set) index(pattern *Pattern) {
 	switch text := pattern.parts; {
 	case !pattern.whole:
 		s.patterns = append(s.patterns, pattern)
 	case text[0].text != nil:
-		s.by[text[0].text[0]] = follow(s.by[text[0].text[0]], pattern)
+		s.by[text[0].text[0]] = appendSharing(s.by[text[0].text[0]], pattern)
 	default: // a placeholder: lines of the built-in patterns have a number there
 		for _, c := range []byte("0123456789") {
-			s.by[c] = follow(s.by[c], pattern)
+			s.by[c] = appendSharing(s.by[c], pattern)
 		}
 	}
 }
 
-// follow puts a pattern behind others, and counts the leading parts shared with the pattern before: these need not be matched again.
-func follow(others []*Pattern, p *Pattern) []*Pattern {
+// appendSharing appends a pattern to others, and counts the leading parts shared with the pattern before: these need not be matched again.
+func appendSharing(others []*Pattern, p *Pattern) []*Pattern {
 	own := *p
 	if n := len(others); n > 0 {
 		for before := others[n-1].parts; own.shared < min(len(before), len(p.parts)) && same(before, p.parts, own.shared); {
@@ -368,10 +368,10 @@ func follow(others []*Pattern, p *Pattern) []*Pattern {
 	return append(others, &own)
 }
 
-// know finds the meaning of a placeholder: its kind, its field by the name among those of objects, and whether only a number may stand there.
-func (h *hole) know(objects *object.Parser) {
+// findMeaning sets the meaning of a placeholder: its kind, its field by the name among those of objects, and whether only a number may be its value.
+func (h *hole) findMeaning(objects *object.Parser) {
 	switch {
-	case h.long():
+	case h.takesAll():
 		return
 	case h.plain:
 		h.known, h.number = objects.Plain(h.name), h.result
@@ -389,11 +389,11 @@ func (h *hole) know(objects *object.Parser) {
 	h.number = h.auto || h.scaled() || h.kind != field || h.known.Numeric()
 }
 
-// scaled reports whether the log has the value in a unit.
+// scaled reports whether the log has the value in a unit other than the base unit.
 func (h *hole) scaled() bool { return h.units != "" || h.scale > 1 || h.scale < 1 }
 
-// Parse fills rec with the record in b by the first matching pattern; rec must be empty. found false: no match, and rec stays empty. The patterns of whole
-// lines come first; each is matched from where the shared parts of the pattern before end.
+// Parse fills rec, which must be empty, with the record in b, by the first matching pattern. found is false without a match; rec then stays empty. The patterns
+// of whole lines come first; each is matched from where the shared parts of the pattern before end.
 func (p *Parser) Parse(b []byte, rec *record.Record) (found bool, reason string) {
 	if len(b) == 0 || len(b) > maxLine {
 		return false, ""
@@ -406,8 +406,8 @@ func (p *Parser) Parse(b []byte, rec *record.Record) (found bool, reason string)
 				continue
 			}
 		}
-		whole := p.matchAt(pattern, b, from) && blank(b[p.marks[p.parts].at:]) // nothing stands behind the last part
-		if whole && p.take(pattern, rec) {
+		whole := p.matchAt(pattern, b, from) && blank(b[p.marks[p.parts].at:]) // nothing stands after the last part
+		if whole && p.makeRecord(pattern, rec) {
 			return true, ""
 		}
 	}
@@ -427,7 +427,7 @@ func (p *Parser) Parse(b []byte, rec *record.Record) (found bool, reason string)
 	return false, ""
 }
 
-// expression makes a record of the first match of a regular expression in b. false: no match.
+// expression makes a record of the first match of a regular expression in b. It returns false without a match.
 func (p *Parser) expression(pattern *Pattern, b []byte, rec *record.Record) bool {
 	at := pattern.re.FindSubmatchIndex(b) // begin and end of each group
 	if at == nil {
@@ -444,8 +444,8 @@ func (p *Parser) expression(pattern *Pattern, b []byte, rec *record.Record) bool
 	return p.end(pattern.source)
 }
 
-// match makes a record of the first place in b where the pattern matches. A pattern that begins with a placeholder or a blank is tried at the beginning of b
-// alone, others at each place with the first byte of their literal.
+// match makes a record of the first place in b where the pattern matches, and returns false without one. A pattern that begins with a placeholder or a blank is
+// tried at the beginning of b alone, others at each place with the first byte of their literal.
 func (p *Parser) match(pattern *Pattern, b []byte, rec *record.Record) bool {
 	for from := 0; from <= len(b); from++ {
 		if pattern.first != nil && pattern.parts[0].text[0] != ' ' {
@@ -458,14 +458,14 @@ func (p *Parser) match(pattern *Pattern, b []byte, rec *record.Record) bool {
 			return false
 		}
 		if p.matchAt(pattern, b[from:], 0) {
-			return p.take(pattern, rec)
+			return p.makeRecord(pattern, rec)
 		}
 	}
 	return false
 }
 
-// take makes the record of the values that matchAt has kept. false: the record stays empty.
-func (p *Parser) take(pattern *Pattern, rec *record.Record) bool {
+// makeRecord makes the record of the values that matchAt has kept. It returns false if the record stays empty.
+func (p *Parser) makeRecord(pattern *Pattern, rec *record.Record) bool {
 	p.begin(rec)
 	n := 0
 	for i := range pattern.parts {
@@ -477,8 +477,8 @@ func (p *Parser) take(pattern *Pattern, rec *record.Record) bool {
 	return p.end(pattern.source)
 }
 
-// matchAt matches the pattern with the beginning of b, and keeps the values and the ends of the parts. The parts before part from have matched b already, with
-// the pattern before: their values and ends are kept.
+// matchAt reports whether the pattern matches the beginning of b, and keeps the values and the ends of the parts. The parts before part number from have
+// matched b already, with the pattern before: their values and ends are kept.
 func (p *Parser) matchAt(pattern *Pattern, b []byte, from int) bool {
 	at, values := p.marks[from].at, p.marks[from].values
 	for i := from; i < len(pattern.parts); i++ {
@@ -486,14 +486,14 @@ func (p *Parser) matchAt(pattern *Pattern, b []byte, from int) bool {
 		n := 0
 		switch {
 		case len(part.text) > 0:
-			n = literal(b[at:], part.text)
-		case part.hole.long(): // {*} or {...}: all up to the next literal, or to the end of the line
+			n = literalLen(b[at:], part.text)
+		case part.hole.takesAll(): // {*} or {...}: all up to the next literal, or to the end of the line
 			n = len(b) - at
 			if i+1 < len(pattern.parts) {
 				n = find(b[at:], pattern.parts[i+1].text)
 			}
 			if part.hole.pairs && n >= 0 {
-				n = named(b[at : at+n])
+				n = pairsLen(b[at : at+n])
 				p.values[values] = value{text: b[at : at+max(n, 0)]}
 				values++
 			}
@@ -551,7 +551,7 @@ func valueOf(v *value, b []byte, rest []part) (n int) {
 	}
 	v.is = n > 0
 	if v.is {
-		if isList := len(rest) > 1 && listed(rest[1].text); !isList {
+		if isList := len(rest) > 1 && startsWithListComma(rest[1].text); !isList {
 			v.number, n = decimal.Thousands(b, v.number, n)
 		}
 		v.text = b[:n]
@@ -562,21 +562,21 @@ func valueOf(v *value, b []byte, rest []part) (n int) {
 	}
 	if len(rest) > 1 && rest[1].text != nil {
 		n = max(find(b, rest[1].text), 0)
-	} else if n = bytes.IndexAny(b, " \t,;|"); n < 0 { // without a literal behind, a text is one word
+	} else if n = bytes.IndexAny(b, " \t,;|"); n < 0 { // without a literal after, a text is one word
 		n = len(b)
 	}
 	v.text = b[:n]
 	return n
 }
 
-// listed reports whether a literal begins with a comma between values, as in "{step},{loss}": then no comma is between thousands.
-func listed(literal []byte) bool {
+// startsWithListComma reports whether a literal begins with a comma between values, as in "{step},{loss}": then no comma is between thousands.
+func startsWithListComma(literal []byte) bool {
 	return len(literal) > 0 && literal[0] == ',' && (len(literal) == 1 || literal[1] != ' ')
 }
 
 var tensorMark = []byte("tensor(")
 
-// tensor returns the text in the parentheses of a Python tensor: "1.5, device='cuda:0'".
+// tensor returns the text in the parentheses of a Python tensor at the beginning of b: "1.5, device='cuda:0'"; false: none.
 func tensor(b []byte) (inner []byte, is bool) {
 	rest, is := bytes.CutPrefix(b, tensorMark)
 	end := bytes.IndexByte(rest, ')')
@@ -586,12 +586,12 @@ func tensor(b []byte) (inner []byte, is bool) {
 	return rest[:end], true
 }
 
-// named returns the length of b if b is names with their values: "loss:2.5 lr=1e-5, grad_norm:tensor(1.5, device='cuda:0')"; -1: b has another form.
-func named(b []byte) int {
+// pairsLen returns the length of b if b is names with their values: "loss:2.5 lr=1e-5, grad_norm:tensor(1.5, device='cuda:0')"; -1: b has another form.
+func pairsLen(b []byte) int {
 	n := 0
-	for rest := behind(b); len(rest) > 0; n++ {
+	for rest := skipSeparators(b); len(rest) > 0; n++ {
 		var name []byte
-		name, _, rest = next(rest)
+		name, _, rest = nextPair(rest)
 		if name == nil {
 			return -1
 		}
@@ -602,8 +602,9 @@ func named(b []byte) int {
 	return len(b)
 }
 
-// next takes a name and a value off the beginning of b, "lr=1e-5" or "loss:2.5". A value ends at a blank or comma outside of brackets. name nil: none.
-func next(b []byte) (name, value, rest []byte) {
+// nextPair returns the name and the value at the beginning of b, "lr=1e-5" or "loss:2.5", and the text after these and the separators. A value ends at a blank
+// or comma outside of brackets. name nil: none.
+func nextPair(b []byte) (name, value, rest []byte) {
 	n := 0
 	for n < len(b) && b[n] != ':' && b[n] != '=' {
 		if separates(b[n]) {
@@ -626,7 +627,7 @@ func next(b []byte) (name, value, rest []byte) {
 			if depth > 0 {
 				continue
 			}
-			return name, b[:n], behind(b[n:])
+			return name, b[:n], skipSeparators(b[n:])
 		}
 	}
 	return name, b, nil
@@ -635,17 +636,17 @@ func next(b []byte) (name, value, rest []byte) {
 // separates reports whether a character stands between a value and the next name.
 func separates(c byte) bool { return c == ' ' || c == '\t' || c == ',' }
 
-// behind returns the text behind the separators at the beginning of b.
-func behind(b []byte) []byte {
+// skipSeparators returns b without the separators at its beginning.
+func skipSeparators(b []byte) []byte {
 	for len(b) > 0 && separates(b[0]) {
 		b = b[1:]
 	}
 	return b
 }
 
-// literal returns the number of bytes of b that a literal takes, -1 where b does not begin with the literal. A blank of the literal takes one blank or more; a
-// blank at the literal's end may be missing.
-func literal(b, text []byte) int {
+// literalLen returns the number of bytes of b that a literal takes, -1 where b does not begin with the literal. A blank of the literal takes one blank or more;
+// a blank at the literal's end may be missing.
+func literalLen(b, text []byte) int {
 	n := 0
 	// Most lines have the literal as written. Otherwise the number of blanks differs, or b does not begin with the literal.
 	if last := len(text) - 1; last < len(b) && b[last] == text[last] && string(b[:last]) == string(text[:last]) {
@@ -682,7 +683,7 @@ func find(b, text []byte) int {
 		}
 		return len(b)
 	}
-	lead := 0 // 1: the literal begins with a blank; the search is for the character behind
+	lead := 0 // 1: the literal begins with a blank; the search is for the character after
 	if text[0] == ' ' {
 		lead = 1
 	}
@@ -696,25 +697,25 @@ func find(b, text []byte) int {
 		for lead > 0 && from > 0 && (b[from-1] == ' ' || b[from-1] == '\t') {
 			from--
 		}
-		if i-from >= lead && literal(b[from:], text) >= 0 {
+		if i-from >= lead && literalLen(b[from:], text) >= 0 {
 			return from
 		}
 	}
 }
 
-// begin starts a record. NaN and 0: the line has not said so.
+// begin starts a record. NaN and 0 in the parser's numbers: the line has no such value yet.
 func (p *Parser) begin(rec *record.Record) {
 	p.objects.Begin(rec)
 	p.rec, p.epoch, p.epochs, p.step, p.steps, p.stepped, p.result, p.elapsed, p.interval = rec, math.NaN(), 0, 0, 0, false, false, math.NaN(), math.NaN()
 }
 
-// put adds the value of a placeholder to the record. A field is set at once; a number of the record's place (step, epoch) or time is kept for end. A text
-// where a number of a place or time belongs is dropped.
+// put adds the value of a placeholder to the record. A field is set at once; a number of the record's place (step, epoch) or time is kept for end. A text where
+// a number of a place or time belongs is dropped.
 func (p *Parser) put(h *hole, v *value) {
 	p.result = p.result || h.result
 	switch {
 	case h.pairs:
-		for name, text, rest := next(behind(v.text)); name != nil; name, text, rest = next(rest) {
+		for name, text, rest := nextPair(skipSeparators(v.text)); name != nil; name, text, rest = nextPair(rest) {
 			if inner, is := tensor(text); is {
 				text, _, _ = bytes.Cut(inner, []byte(","))
 			}
@@ -757,8 +758,8 @@ func plain(value []byte) []byte {
 	return out
 }
 
-// end completes the record with its kind, its iteration over all epochs, and the time of the step from the run's clock or the interval. false: the record has
-// no value.
+// end completes the record with its kind, its iteration over all epochs, and the time of the step from the run's clock or the interval. It returns false if the
+// record has no value.
 func (p *Parser) end(source string) bool {
 	rec := p.rec
 	p.objects.End()
@@ -774,17 +775,17 @@ func (p *Parser) end(source string) bool {
 		}
 	}
 	if !math.IsNaN(p.elapsed) {
-		p.took(p.clock.Step(p.elapsed, rec.Get(record.Iteration)))
+		p.setDuration(p.clock.Step(p.elapsed, rec.Get(record.Iteration)))
 	}
 	if of := rec.Get(record.Iteration) - p.before; of > 0 { // the interval is of all steps since the record before
-		p.took(p.interval/of, of)
+		p.setDuration(p.interval/of, of)
 	}
 	p.before = rec.Get(record.Iteration)
 	return !rec.Empty()
 }
 
-// took sets the duration of a step that has none: the mean over a number of steps.
-func (p *Parser) took(seconds, of float64) {
+// setDuration sets the duration of a step that has none: the mean over of steps, s.
+func (p *Parser) setDuration(seconds, of float64) {
 	if !(seconds > 0) || p.rec.Kind != record.Step || p.rec.Has(record.Duration) {
 		return
 	}

@@ -118,14 +118,14 @@ func write(texts []string, rows [][]string) string {
 		case "*":
 			out.WriteString("{*}")
 		default:
-			unit, _ := unitBehind(texts[i+1])
+			unit, _ := unitAt(texts[i+1])
 			out.WriteString("{" + names[i] + unit + "}")
 		}
 	}
 	return out.String()
 }
 
-// namesOf chooses the names of the placeholders, without units. The counting number is the iteration, a constant behind a slash the planned iterations or
+// namesOf chooses the names of the placeholders, without units. The counting number is the iteration, a constant after a slash the planned iterations or
 // epochs, the first duration of a step (isTimed) step_time. Other numbers have the word before them as name; one may become the loss (lossOf). "" stands for
 // the number itself: the first constant that has no name, or no fraction. "*" stands for any text: a number without a name, with a name that another number has
 // already, with a step's name and no count, with the name of a time and not the time of a step, or a further constant.
@@ -167,7 +167,7 @@ func namesOf(texts []string, rows [][]string) []string {
 	return names
 }
 
-// lossOf returns the index of the loss where no number is called loss: by a name of its own, by the word before or behind, or as the only number with a
+// lossOf returns the index of the loss where no number is called loss: by a name of its own, by the word before or after, or as the only number with a
 // fraction; -1: none.
 func lossOf(texts []string, rows [][]string, names []string) int {
 	isFree := func(i int) bool { // a fraction without a name, and no time
@@ -175,7 +175,7 @@ func lossOf(texts []string, rows [][]string, names []string) int {
 	}
 	free, last := 0, -1
 	for i, name := range names {
-		unit, _ := unitBehind(texts[i+1])
+		unit, _ := unitAt(texts[i+1])
 		switch {
 		case strings.Contains(name, "loss"):
 			return -1
@@ -233,10 +233,10 @@ func nameBefore(text string) string {
 	}
 }
 
-// isTimed reports whether a number is a step's duration: by its name, or without a name by its unit. before and behind are the texts around the number. A name
+// isTimed reports whether a number is a step's duration: by its name, or without a name by its unit. before and after are the texts around the number. A name
 // counts only with a unit or a fraction, and a unit alone only with a fraction. Other times are not, nor is a time of several steps ("20 s/100 iters").
-func isTimed(before, behind, number string) bool {
-	words := strings.ToLower(before) // behind the number or the clause before
+func isTimed(before, after, number string) bool {
+	words := strings.ToLower(before) // after the number or the clause before
 	if i := strings.LastIndexAny(words, ",;|)]"); i >= 0 {
 		words = words[i+1:]
 	}
@@ -245,7 +245,7 @@ func isTimed(before, behind, number string) bool {
 			return false
 		}
 	}
-	unit, rest := unitBehind(behind)
+	unit, rest := unitAt(after)
 	isTime := unit == ":s" || unit == ":ms"
 	fraction := strings.Contains(number, ".")
 	perSteps := strings.TrimSpace(rest) == "/" // "20 s/100 iters": cut has taken the 100 out of the text
@@ -258,8 +258,8 @@ func isTimed(before, behind, number string) bool {
 	return nameBefore(before) == "" && isTime && fraction
 }
 
-// unitBehind returns the unit at the beginning of a text, as written in a placeholder, and the text behind the unit: ":ms" and ", " of " ms, ". "": none.
-func unitBehind(text string) (unit, rest string) {
+// unitAt returns the unit at the beginning of a text, as written in a placeholder, and the text after the unit: ":ms" and ", " of " ms, ". "": none.
+func unitAt(text string) (unit, rest string) {
 	word := strings.TrimLeft(text, " ")
 	for _, unit := range [...]struct{ word, name string }{
 		{"ms", "ms"}, {"s", "s"}, {"seconds", "s"}, {"secs", "s"}, {"sec", "s"}, {"%", "%"}, {"GiB", "GiB"}, {"GB", "GB"}, {"MiB", "MiB"}, {"MB", "MB"},

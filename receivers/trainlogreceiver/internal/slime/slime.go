@@ -79,7 +79,7 @@ var (
 )
 
 // places are the timers of slime/backends/megatron_utils/actor.py, in seconds. Those below train_wait, but for the rollout, are of work between two trainings:
-// sleep, save_model and update_weights behind the training before, wake_up and data_preprocess before this one. rollout is perf/rollout_time of the rollout
+// sleep, save_model and update_weights after the training before, wake_up and data_preprocess before this one. rollout is perf/rollout_time of the rollout
 // manager (slime/ray/rollout.py, generate).
 var places = record.Outline(`
 train_wait
@@ -276,7 +276,7 @@ func (p *Parser) Save() []byte {
 	return b
 }
 
-// Restore is as in tail.Handler.
+// Restore implements tail.Handler.
 func (p *Parser) Restore(saved []byte) {
 	var s state
 	if json.Unmarshal(saved, &s) == nil {

@@ -6,14 +6,14 @@
 //	0,0.01,1,,11.587385177612305,
 //	1,,15,,,5.326930046081543
 //
-// Loops print tables to the console too, with bars as Markdown has them, or aligned by blanks; mlx-lm 0.32 (mlx_lm/cli_ui.py) draws arrows behind the loss:
+// Loops print tables to the console too, with bars as Markdown has them, or aligned by blanks; mlx-lm 0.32 (mlx_lm/cli_ui.py) draws arrows after the loss:
 //
 //	| step | loss | time |                    step       loss   s/step
 //	|---:|---:|---:|                             1     2.3641    0.042
 //	| 1 | 2.3641 | 0.029 |
 //
 // Where no column counts steps, epochs are the steps, unless other lines of the log have finer ones: fastai prints tables of epochs, and Ultralytics' YOLO
-// draws bars behind its rows (ultralytics/engine/trainer.py) and writes results.csv. spaCy (spacy/training/loggers.py) calls steps "#":
+// draws bars after its rows (ultralytics/engine/trainer.py) and writes results.csv. spaCy (spacy/training/loggers.py) calls steps "#":
 //
 //	epoch     train_loss  valid_loss  time            Epoch    GPU_mem   box_loss   cls_loss  Instances       Size
 //	0         0.5318      0.4127      00:12             1/2      2.51G      3.538      2.141          4        640: 100% ━━━━━━ 6/6 4.4it/s 1.4s
@@ -50,7 +50,7 @@ const BadRow = "bad_row"
 // fewColumns is the least number of columns in a table aligned by blanks: fewer words may be a sentence.
 const fewColumns = 3
 
-// mostOthers bounds the lines of others between two rows of a console's table.
+// mostOthers bounds the other lines between two rows of a console's table.
 const mostOthers = 1000
 
 const (
@@ -61,7 +61,7 @@ const (
 // Out takes the records of a line, and learns of the beginning of a table; step.Out implements Out.
 type Out interface {
 	object.Out
-	// Retold says that the next records may have been read before.
+	// Retold is called where the next records may have been read before.
 	Retold()
 }
 
@@ -94,7 +94,7 @@ type Parser struct {
 	finer   bool        // other lines have the steps
 }
 
-// Others says that lines of another format have the steps: then epochs are no steps.
+// Others is called when another format has found a record: its lines have the steps, so epochs are no steps.
 func (p *Parser) Others() { p.finer = true }
 
 // The separators of tables printed to a console.
@@ -103,8 +103,8 @@ const (
 	blank = ' '
 )
 
-// printed reports whether the table is a console's: never rewritten or buffered.
-func (p *Parser) printed() bool { return p.sep == bar || p.sep == blank }
+// isPrinted reports whether the table is printed to a console, so never rewritten or buffered.
+func (p *Parser) isPrinted() bool { return p.sep == bar || p.sep == blank }
 
 // New returns a parser; mapped is as in object.New.
 func New(mapped map[string]object.Target) *Parser { return &Parser{objects: object.New(mapped)} }
@@ -117,9 +117,9 @@ func (p *Parser) Line(b []byte, out Out) (v tail.Verdict, reason string, mine bo
 		return tail.Ignored, "", false
 	}
 	if c := b[0]; ascii.IsLetter(c) || c == '"' || c == '_' || c == bar || c == blank {
-		if bytes.Equal(b, p.header) || p.head(b) {
+		if bytes.Equal(b, p.header) || p.readHeader(b) {
 			p.others = 0
-			if !p.printed() {
+			if !p.isPrinted() {
 				out.Retold()
 			}
 			return tail.Ignored, Header, true
@@ -131,9 +131,9 @@ func (p *Parser) Line(b []byte, out Out) (v tail.Verdict, reason string, mine bo
 	return p.row(b, out)
 }
 
-// head reads a header, with the first separator that makes names of all cells, among them those of a step and a loss. false: another line, or a table of epochs
-// in a log that has steps.
-func (p *Parser) head(b []byte) bool {
+// readHeader reads a header, with the first separator that makes names of all cells, among them those of a step and a loss. It returns false for another line,
+// and for a table of epochs in a log that has steps.
+func (p *Parser) readHeader(b []byte) bool {
 	seps := []byte(",\t;") // of files; of a console's tables, bars or blanks
 	switch {
 	case b[0] == bar:
@@ -149,9 +149,9 @@ func (p *Parser) head(b []byte) bool {
 		if n == 0 || n >= maxColumns || sentence || !p.split(b, sep) {
 			continue
 		}
-		columns, epochs, ok := p.names()
-		if !ok && sep == blank && p.wide(b) { // names of several words
-			columns, epochs, ok = p.names()
+		columns, epochs, ok := p.columnsOf()
+		if !ok && sep == blank && p.splitAtGaps(b) { // names of several words
+			columns, epochs, ok = p.columnsOf()
 		}
 		if ok && (!epochs || !p.finer) {
 			p.begin(b, sep, columns, epochs)
@@ -161,7 +161,7 @@ func (p *Parser) head(b []byte) bool {
 	return false
 }
 
-// begin begins the table of a header, and recognizes the tables of Ultralytics' YOLO by their first columns.
+// begin starts the table of a header, and recognizes the tables of Ultralytics' YOLO by their first columns.
 func (p *Parser) begin(header []byte, sep byte, columns []column, epochs bool) {
 	p.header, p.sep, p.columns, p.epochs, p.before = bytes.Clone(header), sep, columns, epochs, -1
 	p.yolo = epochs && sep == blank && bytes.EqualFold(columns[min(1, len(columns)-1)].name, gpuMemory)
@@ -173,9 +173,9 @@ func (p *Parser) begin(header []byte, sep byte, columns []column, epochs bool) {
 	slices.SortFunc(p.sorted, func(i, j int) int { return bytes.Compare(columns[i].name, columns[j].name) })
 }
 
-// names makes columns of the cells; all must be names, among them those of a step and a loss. Without a name for a step, a first column for the epoch counts
-// (epochs).
-func (p *Parser) names() (columns []column, epochs, ok bool) {
+// columnsOf makes columns of the cells. ok is false unless all cells are names, among them those of a step and a loss. Without a name for a step, a first
+// column for the epoch counts (epochs).
+func (p *Parser) columnsOf() (columns []column, epochs, ok bool) {
 	step, loss, epoch := -1, false, -1 // indexes of columns, and whether one is a loss
 	seen := make(map[string]bool, len(p.cells))
 	for i, cell := range p.cells {
@@ -216,8 +216,8 @@ func (p *Parser) names() (columns []column, epochs, ok bool) {
 
 var gpuMemory = []byte("GPU_mem")
 
-// wide splits the names of a header at two blanks or more, into cells: names may have one blank inside. false: too few names.
-func (p *Parser) wide(b []byte) bool {
+// splitAtGaps splits the names of a header at two blanks or more, into cells: names may have one blank inside. It returns false for too few names.
+func (p *Parser) splitAtGaps(b []byte) bool {
 	p.cells = p.cells[:0]
 	for b = bytes.TrimSpace(b); len(b) > 0 && len(p.cells) < maxColumns; {
 		i := bytes.Index(b, []byte("  "))
@@ -247,7 +247,7 @@ func isName(b []byte) bool {
 	return true
 }
 
-// split splits a line into cells, with RFC 4180's quotes. false: an unclosed quote, text behind one, too many cells, or no bars around.
+// split splits a line into cells, with RFC 4180's quotes. It returns false for an unclosed quote, text after one, too many cells, or no bars around.
 func (p *Parser) split(b []byte, sep byte) bool {
 	p.cells, p.own = p.cells[:0], p.own[:0]
 	switch sep {
@@ -291,7 +291,8 @@ func (p *Parser) split(b []byte, sep byte) bool {
 	}
 }
 
-// quoted reads a cell from behind its opening quote to the closing one; two quotes stand for one.
+// quoted returns the text of a quoted cell and the rest of the line; b begins after the opening quote, and two quotes in the cell are one. It returns false
+// without a closing quote.
 func (p *Parser) quoted(b []byte) (cell, rest []byte, ok bool) {
 	i := bytes.IndexByte(b, '"')
 	if i < 0 {
@@ -315,14 +316,14 @@ func (p *Parser) quoted(b []byte) (cell, rest []byte, ok bool) {
 	}
 }
 
-// isArrow reports whether a word is an arrow of mlx-lm, which shows where the loss goes.
+// isArrow reports whether a word is an arrow of mlx-lm, which shows whether the loss rises or falls.
 func isArrow(cell []byte) bool { return string(cell) == "▼" || string(cell) == "▲" }
 
-// print reads a row of a console's table: numbers and times alone, and the step is whole. The duration is that of a column of minutes and seconds, of a column
-// for the time of a step or of the run (times), or of the run's clock (clocks).
-func (p *Parser) print(b []byte, out Out) (v tail.Verdict, reason string, mine bool) {
+// readPrintedRow reads a row of a console's table: all cells are numbers or times, and the step is whole. The duration is that of a column of minutes and
+// seconds, of a column for the time of a step or of the run (times), or of the run's clock (clocks). mine is false for another line.
+func (p *Parser) readPrintedRow(b []byte, out Out) (v tail.Verdict, reason string, mine bool) {
 	if p.yolo {
-		return p.drawn(b, out)
+		return p.readYOLORow(b, out)
 	}
 	if p.sep == blank && len(bytes.Trim(b, "- ")) == 0 { // a rule
 		return tail.Ignored, Header, true
@@ -335,7 +336,7 @@ func (p *Parser) print(b []byte, out Out) (v tail.Verdict, reason string, mine b
 	}
 	step, others, training := 0.0, 0, false // others: numbers beside the step; training: as in row
 	for i := range p.cells {
-		p.cells[i] = p.plain(p.cells[i])
+		p.cells[i] = p.plainNumber(p.cells[i])
 		v, ok := decimal.Float(p.cells[i])
 		c := &p.columns[i]
 		switch {
@@ -357,7 +358,7 @@ func (p *Parser) print(b []byte, out Out) (v tail.Verdict, reason string, mine b
 	}
 	rec := out.Record()
 	p.fill(rec)
-	if i := p.spoken(); i >= 0 && !rec.Has(record.Duration) {
+	if i := p.clockColumn(); i >= 0 && !rec.Has(record.Duration) {
 		s, _ := clockSeconds(p.cells[i])
 		rec.Set(record.Duration, s)
 		// fill has kept the time as an unknown field.
@@ -366,11 +367,11 @@ func (p *Parser) print(b []byte, out Out) (v tail.Verdict, reason string, mine b
 	if i := p.decimalColumn(times); i >= 0 {
 		s, _ := decimal.Float(p.cells[i])
 		seconds, of := p.time.Step(s, step)
-		took(rec, seconds, of)
+		setDuration(rec, seconds, of)
 	} else if i := p.decimalColumn(clocks); i >= 0 {
 		s, _ := decimal.Float(p.cells[i])
 		seconds, of := p.clock.Step(s, step)
-		took(rec, seconds, of)
+		setDuration(rec, seconds, of)
 	}
 	p.emit(rec, step, training, out)
 	return tail.Record, "", true
@@ -379,8 +380,8 @@ func (p *Parser) print(b []byte, out Out) (v tail.Verdict, reason string, mine b
 // notOfRule reports whether a character cannot be in the rule below a Markdown header.
 func notOfRule(r rune) bool { return r != bar && r != '-' && r != ':' && r != ' ' }
 
-// plain returns the text of a number without its commas, and without a suffix k: "1200" of "1.2k". Another cell is returned without blanks around.
-func (p *Parser) plain(cell []byte) []byte {
+// plainNumber returns the text of a number without its commas, and without a suffix k: "1200" of "1.2k". Any other cell is returned without blanks around.
+func (p *Parser) plainNumber(cell []byte) []byte {
 	cell = bytes.TrimSpace(cell)
 	number, kilo := bytes.CutSuffix(cell, []byte("k"))
 	if !kilo && bytes.IndexByte(cell, ',') < 0 {
@@ -396,14 +397,14 @@ func (p *Parser) plain(cell []byte) []byte {
 	return bytes.ReplaceAll(number, []byte(","), nil)
 }
 
-// clockSeconds reads "00:12" or "1:02:03", in s. false: another text.
+// clockSeconds reads "00:12" or "1:02:03", in s. It returns false for another text.
 func clockSeconds(cell []byte) (seconds float64, ok bool) {
 	seconds, parts := decimal.Sexagesimal(cell, 5)
 	return seconds, parts == 2 || parts == 3
 }
 
-// spoken returns the column called time with minutes and seconds; -1: none.
-func (p *Parser) spoken() int {
+// clockColumn returns the index of the column called time, if its value is in minutes and seconds; -1: none.
+func (p *Parser) clockColumn() int {
 	for i := range p.columns {
 		if bytes.EqualFold(p.columns[i].name, []byte("time")) {
 			if _, ok := clockSeconds(p.cells[i]); ok {
@@ -414,9 +415,9 @@ func (p *Parser) spoken() int {
 	return -1
 }
 
-// drawn reads a row of YOLO's with a full bar behind: the means over an epoch, and the epoch's duration. The epoch counts as the step. Rows with a bar that is
-// not full are drawings of the same row, and not read.
-func (p *Parser) drawn(b []byte, out Out) (v tail.Verdict, reason string, mine bool) {
+// readYOLORow reads a row of YOLO's with a full bar after it: the means over an epoch, and the epoch's duration. The epoch counts as the step. Rows with a bar
+// that is not full are drawings of the same row, and not read (mine is false).
+func (p *Parser) readYOLORow(b []byte, out Out) (v tail.Verdict, reason string, mine bool) {
 	row, rest, ok := bytes.Cut(b, []byte(": 100%"))
 	if !ok || !p.split(row, blank) || len(p.cells) != len(p.columns) {
 		return tail.Ignored, "", false
@@ -456,8 +457,8 @@ func (p *Parser) drawn(b []byte, out Out) (v tail.Verdict, reason string, mine b
 // repeated is the reason of a row read before.
 const repeated = "progress_bar"
 
-// barSeconds returns the elapsed time printed with a progress bar, in s; 0: unknown: the last word of "━━━ 6/6 4.4it/s 1.4s", or the text between "[" and "<"
-// of "|███| 6/6 [00:01<00:00, 4.4it/s]".
+// barSeconds returns the elapsed time printed with a progress bar, in s: the last word of "━━━ 6/6 4.4it/s 1.4s", or the text between "[" and "<" of "|███| 6/6
+// [00:01<00:00, 4.4it/s]". 0: unknown.
 func barSeconds(b []byte) float64 {
 	if i := bytes.IndexByte(b, '['); i >= 0 {
 		clock, _, _ := bytes.Cut(b[i+1:], []byte("<"))
@@ -493,8 +494,8 @@ func (p *Parser) decimalColumn(names []string) int {
 	return -1
 }
 
-// took sets the duration of a record that has none: the mean, s, over a number of steps.
-func took(rec *record.Record, seconds, of float64) {
+// setDuration sets the duration of a record that has none: the mean, s, over of steps.
+func setDuration(rec *record.Record, seconds, of float64) {
 	if !(seconds > 0) || rec.Has(record.Duration) {
 		return
 	}
@@ -504,11 +505,11 @@ func took(rec *record.Record, seconds, of float64) {
 	}
 }
 
-// row reads a row of the table. A row with a step and one more number is a record; a row of numbers with too few or too many cells is rejected; other lines are
-// not the table's. training: a number is neither a count nor a result.
+// row reads a row of the table. A row with a step and one more number is a record; a row of numbers with too few or too many cells is rejected; mine is false
+// for other lines.
 func (p *Parser) row(b []byte, out Out) (v tail.Verdict, reason string, mine bool) {
-	if p.printed() {
-		v, reason, mine = p.print(b, out)
+	if p.isPrinted() {
+		v, reason, mine = p.readPrintedRow(b, out)
 		if mine {
 			p.others = 0
 		} else if p.others++; p.others > mostOthers { // numbers this late are of something else
@@ -535,7 +536,7 @@ func (p *Parser) row(b []byte, out Out) (v tail.Verdict, reason string, mine boo
 	}
 	if len(p.cells) != len(p.columns) {
 		// Text with commas is of another format; numbers alone are a truncated row, or a row of another header.
-		if numbers+p.empty() == len(p.cells) && numbers > 0 {
+		if numbers+p.emptyCells() == len(p.cells) && numbers > 0 {
 			return tail.Rejected, BadRow, true
 		}
 		return tail.Ignored, "", false
@@ -578,7 +579,7 @@ func (p *Parser) fill(rec *record.Record) {
 // emit emits the record of a row: a step if the row has values of training and is no result, else an evaluation. Files are rewritten with all their rows, so
 // a row with the same values is the same record (Dedup, Key), and the time of reading says nothing (Late).
 func (p *Parser) emit(rec *record.Record, iteration float64, training bool, out Out) {
-	rec.Source, rec.Late, rec.Dedup = Source, !p.printed(), true
+	rec.Source, rec.Late, rec.Dedup = Source, !p.isPrinted(), true
 	rec.Set(record.Iteration, iteration)
 	if p.epochs {
 		rec.Set(record.Epoch, iteration)
@@ -599,8 +600,8 @@ func (p *Parser) emit(rec *record.Record, iteration float64, training bool, out 
 	out.Emit(rec)
 }
 
-// empty returns the number of cells without a value.
-func (p *Parser) empty() (n int) {
+// emptyCells returns the number of cells without a value.
+func (p *Parser) emptyCells() (n int) {
 	for _, cell := range p.cells {
 		if len(bytes.TrimSpace(cell)) == 0 {
 			n++
@@ -621,10 +622,10 @@ func (p *Parser) Save() []byte {
 	return b
 }
 
-// Restore is as in tail.Handler. The state is the header, from which the columns follow; the clocks begin anew.
+// Restore implements tail.Handler. The state is the header, from which the columns follow; the clocks begin anew.
 func (p *Parser) Restore(saved []byte) {
 	var header []byte
 	if json.Unmarshal(saved, &header) == nil {
-		p.head(header)
+		p.readHeader(header)
 	}
 }

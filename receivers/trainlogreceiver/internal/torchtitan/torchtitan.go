@@ -111,7 +111,8 @@ func Parse(b []byte, rec *record.Record) (found bool, reason string) {
 	return true, ""
 }
 
-// saved reads the duration of a checkpoint (components/checkpoint.py), saved between two steps, as a part of the step before. false: another line.
+// saved reads the duration of a checkpoint (components/checkpoint.py), saved between two steps, as a part of the step before. It returns false for another
+// line.
 func saved(b []byte, rec *record.Record) bool {
 	start := bytes.Index(b, savedMark)
 	if start < 0 {
@@ -128,8 +129,8 @@ func saved(b []byte, rec *record.Record) bool {
 	return true
 }
 
-// find looks for "step: 12 ": two blanks follow, as between all fields, or "= " behind a fork's "640/644". start is where "step:" stands, number is "12", and
-// fields is the text behind. number is nil without a match.
+// find looks for "step: 12 ": two blanks follow, as between all fields, or "= " after a fork's "640/644". start is where "step:" stands, number is "12", and
+// fields is the text after. number is nil without a match.
 func find(b []byte) (start int, number, fields []byte) {
 	for from := 0; ; {
 		i := bytes.Index(b[from:], stepMark)
@@ -206,7 +207,7 @@ func set(key, value []byte, loss record.Field, rec *record.Record) bool {
 	return false
 }
 
-// memory reads "19.45GiB(30.39%)": the reserved peak and its share of the device's memory. false: another text.
+// memory reads "19.45GiB(30.39%)": the reserved peak and its share of the device's memory. It returns false for another text.
 func memory(b []byte, rec *record.Record) bool {
 	size, share, ok := bytes.Cut(b, []byte("GiB"))
 	v, isNumber := decimal.Float(size)

@@ -30,9 +30,9 @@ type Clock struct {
 	Begun, NotFromStart bool    // there was a drawing; the first drawing was in the middle of the bar
 }
 
-// Draw takes a drawing of the bar, and reports whether a bar begins: the first one, or one with another total, or a smaller count or time. mean: the bar is
-// known to show the mean since its beginning. A new count with the old speed moves the clock only if the speed may have been computed anew and come out equal,
-// or the bar has no speed.
+// Draw moves the clock by a drawing of the bar, and reports whether a bar begins: the first one, or one with another total, or a smaller count or time. mean:
+// the bar is known to show the mean since its beginning. A new count with the old speed moves the clock only if the speed may have been computed anew and come
+// out equal, or the bar has no speed.
 func (c *Clock) Draw(b *Bar, mean bool) (begins bool) {
 	if !c.Begun || b.Total != c.Total || b.Done < c.Seen || b.Elapsed < c.Elapsed {
 		c.begin(b)
@@ -69,7 +69,7 @@ func (c *Clock) begin(b *Bar) {
 	}
 }
 
-// move takes a drawing with a new count and a new speed: the clock goes to the time of the count, within the second that the bar shows. Without a speed, the
+// move moves the clock by a drawing with a new count and a new speed: to the time of the count, within the second that the bar shows. Without a speed, the
 // steps take as long as those before.
 func (c *Clock) move(b *Bar, mean bool) {
 	n := b.Done - c.N
@@ -158,7 +158,8 @@ func (c *Clock) Mark() {
 	}
 }
 
-// within is v, or the nearer of the bounds.
+// within returns v, or the nearer of the bounds.
 func within(v, least, most float64) float64 { return max(min(v, most), least) }
 
+// abs returns the absolute value of v.
 func abs(v float64) float64 { return max(v, -v) }

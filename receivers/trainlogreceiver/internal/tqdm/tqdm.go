@@ -70,11 +70,11 @@ func Parse(b []byte) (bar Bar, n int) {
 	return bar, n
 }
 
-// description takes off the characters behind a description: NeMo 1 writes "Epoch 0: : ", and a bar without a total "Epoch 0: |          |".
+// description removes the characters after a description: NeMo 1 writes "Epoch 0: : ", and a bar without a total "Epoch 0: |          |".
 func description(b []byte) []byte { return bytes.TrimSpace(bytes.TrimRight(b, "|: ")) }
 
-// count reads "1/8", "1/?", "17it" with any unit, and the counts of unit_scale, "1.25k/8.00k" and "1.25kit". false: another text. decimal.Leading takes an e
-// for an exponent, and refuses "17ex": then the digits are tried by themselves.
+// count reads "1/8", "1/?", "17it" with any unit, and the counts of unit_scale, "1.25k/8.00k" and "1.25kit". It returns false for another text. decimal.Leading
+// takes an e for an exponent, and refuses "17ex": then the digits are tried by themselves.
 func (bar *Bar) count(b []byte) bool {
 	done, n := decimal.Leading(b)
 	if n == 0 {
@@ -104,7 +104,7 @@ func (bar *Bar) count(b []byte) bool {
 	return ok
 }
 
-// scale returns the factor of the letter that unit_scale puts behind a number: 1000 of k, a million of M; 1 of any other.
+// scale returns the factor of the letter that unit_scale puts after a number: 1000 for k, a million for M; 1 for any other.
 func scale(c byte) float64 { return math.Pow10(3 * (1 + bytes.IndexByte([]byte("kMGT"), c))) }
 
 // times reads the text in a bar's brackets, "00:12<20:31, 1.24s/it, loss=2.3": the elapsed time, the seconds per iteration with half a last digit as their
@@ -157,7 +157,7 @@ func digits(b []byte) (float64, int) {
 	return v, n
 }
 
-// seconds reads "01:02" and "43:24:54", s. false: another text.
+// seconds reads "01:02" and "43:24:54", s. It returns false for another text.
 func seconds(b []byte) (float64, bool) {
 	if bytes.ContainsFunc(b, func(r rune) bool { return r != ':' && (r < '0' || r > '9') }) {
 		return 0, false

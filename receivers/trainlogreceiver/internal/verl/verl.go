@@ -64,7 +64,7 @@ func Parse(b []byte, rec *record.Record) (found bool, reason string) {
 	return true, ""
 }
 
-// find looks for "step:12 - ", possibly behind a progress bar: start is where "step:" stands, step is "12", and fields is the text behind. step is nil without
+// find looks for "step:12 - ", possibly after a progress bar: start is where "step:" stands, step is "12", and fields is the text after. step is nil without
 // a match.
 func find(b []byte) (start int, step, fields []byte) {
 	for from := 0; ; {
@@ -175,7 +175,7 @@ testing
 stop_profile
 `)
 
-// stage returns the name of a timer: "gen" of "timing_s/gen" or "timing/gen". false: another name.
+// stage returns the name of a timer: "gen" of "timing_s/gen" or "timing/gen". It returns false for another name.
 func stage(key []byte) ([]byte, bool) {
 	if name, ok := bytes.CutPrefix(key, []byte("timing_s/")); ok {
 		return name, true
