@@ -9,14 +9,14 @@ import (
 )
 
 const (
-	leastTold  = 0.01 // of the wall clock: states with a smaller difference are alike
-	leastNamed = 0.05 // likewise: a difference of as much or more is said first
+	leastDifference = 0.01 // of the wall clock: a state with a smaller difference counts as equal
+	leastSentence   = 0.05 // of the wall clock: the conclusion begins with a difference of as much or more
 )
 
-// accounts are where the wall-clock time of both runs went; nil: the logs of a run tell of no step.
+// accounts are the accounts of the wall-clock time of both runs. nil: the logs of the run have no step.
 type accounts struct{ a, b *account.Account }
 
-// accountsOf makes the accounts of both runs.
+// accountsOf returns the accounts of both runs.
 func accountsOf(a, b *Run) accounts {
 	of := func(r *Run) *account.Account {
 		r.Tell(&r.Ledger)
@@ -29,8 +29,8 @@ func accountsOf(a, b *Run) accounts {
 	return accounts{of(a), of(b)}
 }
 
-// share returns a state's share of the run's wall clock, 0 to 1; 0 of a run without an account.
-func share(a *account.Account, s account.State) float64 {
+// shareOfWall returns a state's share of the run's wall clock, 0 to 1; 0 of a run without an account.
+func shareOfWall(a *account.Account, s account.State) float64 {
 	if a == nil {
 		return 0
 	}
@@ -45,10 +45,10 @@ func goodput(a *account.Account) float64 {
 	return a.Goodput()
 }
 
-// most returns the state whose share differs most, and by how much: B's share less A's.
-func (c *accounts) most() (state account.State, by float64) {
+// largest returns the state whose share differs most, and the difference: the share of B less that of A.
+func (c *accounts) largest() (state account.State, by float64) {
 	for s := range account.States {
-		if d := share(c.b, s) - share(c.a, s); math.Abs(d) > math.Abs(by) {
+		if d := shareOfWall(c.b, s) - shareOfWall(c.a, s); math.Abs(d) > math.Abs(by) {
 			state, by = s, d
 		}
 	}
@@ -58,14 +58,14 @@ func (c *accounts) most() (state account.State, by float64) {
 // alike reports whether goodput and all states differ by less than leastTold of the wall clock: as shares, and if the runs did as many steps, in seconds too.
 // (Runs of unlike length differ in seconds anyway.) Both runs must have an account.
 func (c *accounts) alike() bool {
-	if _, most := c.most(); math.Abs(most) >= leastTold || math.Abs(goodput(c.a)-goodput(c.b)) >= leastTold {
+	if _, most := c.largest(); math.Abs(most) >= leastDifference || math.Abs(goodput(c.a)-goodput(c.b)) >= leastDifference {
 		return false
 	}
 	if c.a.Steps != c.b.Steps {
 		return true
 	}
 	for s := range account.States {
-		if math.Abs(c.a.Seconds[s]-c.b.Seconds[s]) >= leastTold*max(c.a.Wall, c.b.Wall) {
+		if math.Abs(c.a.Seconds[s]-c.b.Seconds[s]) >= leastDifference*max(c.a.Wall, c.b.Wall) {
 			return false
 		}
 	}
@@ -83,32 +83,32 @@ func (d *document) accountTitle() string {
 	return d.in("Where the wall-clock time went", "总时间去向")
 }
 
-// accountHead is above the columns of accountRows.
+// accountHead returns the head of the columns of accountRows.
 func (d *document) accountHead() []string {
 	return []string{"", "A", "B", "B − A", d.in("share, B − A", "占比之差")}
 }
 
-// accountRows returns the rows below accountHead: the states with a share of half of leastTold or more in either run, the wall clock, and goodput. Accounts
-// that are alike have no rows.
+// accountRows returns the rows below accountHead: the states with a share of half of leastDifference or more in either run, the wall clock, and goodput. nil:
+// the accounts are alike.
 func (d *document) accountRows() (rows [][]string) {
 	a, b := d.accounts.a, d.accounts.b
 	if d.accounts.both() && d.accounts.alike() {
 		return nil
 	}
 	for s := range account.States {
-		if x, y := share(a, s), share(b, s); max(x, y) >= leastTold/2 {
-			rows = append(rows, d.accountRow(tables.State(s, bool(d.words)), func(of *account.Account) float64 { return of.Seconds[s] }, points(x, y)))
+		if x, y := shareOfWall(a, s), shareOfWall(b, s); max(x, y) >= leastDifference/2 {
+			rows = append(rows, d.accountRow(tables.State(s, bool(d.words)), func(of *account.Account) float64 { return of.Seconds[s] }, pointsBetween(x, y)))
 		}
 	}
 	rows = append(rows, d.accountRow(d.in("wall clock", "总时间"), func(of *account.Account) float64 { return of.Wall }, ""))
 	x, y := goodput(a), goodput(b)
-	return append(rows, []string{d.in("goodput", "有效时间比"), human.Percent(x), human.Percent(y), "", d.known(points(x, y))})
+	return append(rows, []string{d.in("goodput", "有效时间比"), human.Percent(x), human.Percent(y), "", d.ifBoth(pointsBetween(x, y))})
 }
 
 // accountRow returns a row of times: name, A, B, B − A (signed) and points, the difference of shares; the last two are empty unless both runs have an account.
 // of returns the seconds of a run's account.
 func (d *document) accountRow(name string, of func(*account.Account) float64, points string) []string {
-	row := []string{name, human.Unknown, human.Unknown, "", d.known(points)}
+	row := []string{name, human.Unknown, human.Unknown, "", d.ifBoth(points)}
 	for i, run := range []*account.Account{d.accounts.a, d.accounts.b} {
 		if run != nil {
 			row[1+i] = human.Seconds(of(run))
@@ -130,20 +130,20 @@ func (d *document) accountRow(name string, of func(*account.Account) float64, po
 	return row
 }
 
-// known is points, a printed difference, or "" unless both runs have an account.
-func (d *document) known(points string) string {
+// ifBoth returns a text about the difference of the accounts; "" unless both runs have an account.
+func (d *document) ifBoth(points string) string {
 	if !d.accounts.both() {
 		return ""
 	}
 	return points
 }
 
-// points returns the difference of two shares in percentage points: "+1.2 %".
-func points(a, b float64) string {
+// pointsBetween returns the difference of two shares in percentage points: "+1.2 %".
+func pointsBetween(a, b float64) string {
 	return human.Signed(math.Round(1000*(b-a))/10+0, 1) + " %" // + 0 makes −0 a 0
 }
 
-// accountBelow returns the text below the rows, about a run without an account, or in place of rows, about accounts that are alike; "": neither.
+// accountBelow returns the text below the rows: that a run has no account, or, where there are no rows, that the accounts are alike; "": neither.
 func (d *document) accountBelow() string {
 	a, b := d.accounts.a, d.accounts.b
 	switch {
@@ -158,17 +158,18 @@ func (d *document) accountBelow() string {
 		human.Seconds(a.Wall), human.Percent(a.Goodput()), human.Seconds(b.Wall), human.Percent(b.Goodput()))
 }
 
-// accountSentence begins the conclusion where goodput or a state differ by leastNamed of the wall clock; "" otherwise.
+// accountSentence returns the sentence at the beginning of the conclusion about goodput or a state that differs by leastSentence of the wall clock; "": none
+// does.
 func (d *document) accountSentence() string {
 	if !d.accounts.both() {
 		return ""
 	}
 	a, b := d.accounts.a, d.accounts.b
-	s, most := d.accounts.most()
-	if math.Abs(most) < leastNamed && math.Abs(goodput(a)-goodput(b)) < leastNamed {
+	s, most := d.accounts.largest()
+	if math.Abs(most) < leastSentence && math.Abs(goodput(a)-goodput(b)) < leastSentence {
 		return ""
 	}
-	if math.Abs(most) < leastNamed {
+	if math.Abs(most) < leastSentence {
 		return d.sf("Goodput: A %s, B %s. ", "有效时间比：A %s，B %s。", human.Percent(a.Goodput()), human.Percent(b.Goodput()))
 	}
 	return d.sf("Goodput: A %s, B %s. What differs most of the wall clock: %s, A %s of %s, B %s of %s. ",
@@ -177,7 +178,7 @@ func (d *document) accountSentence() string {
 		human.Seconds(a.Seconds[s]), human.Seconds(a.Wall), human.Seconds(b.Seconds[s]), human.Seconds(b.Wall))
 }
 
-// jsonAccountOf returns the account of a run.
+// jsonAccountOf returns the account of a run for the JSON document; nil for nil.
 func jsonAccountOf(a *account.Account) *jsonAccount {
 	if a == nil {
 		return nil

@@ -13,12 +13,12 @@ import (
 
 const (
 	resamples = 20_000 // draws for each interval
-	mostUnits = 100    // of more, neighbours are put together: an interval of a mean needs no more
-	fewUnits  = 6      // with fewer nothing can be told
-	manyUnits = 20     // with fewer the draws alone say too little about rare values: the interval is no narrower than Welch's
+	mostUnits = 100    // more units are joined into blocks of neighbours: an interval of a mean needs no more
+	fewUnits  = 6      // with fewer there is no finding
+	manyUnits = 20     // with fewer the draws have too few rare values: the interval is no narrower than Welch's
 
-	fewApart  = 3    // values independent of each other: with fewer there is no finding
-	mostAlike = 0.98 // correlation of neighbours: a series with longer likeness drifts, and has no mean
+	fewIndependent  = 3    // values independent of each other: with fewer there is no finding
+	mostCorrelation = 0.98 // correlation of neighbours: a series with longer likeness drifts, and has no mean
 
 	equal = 1e-9 // relative: nearer means are the same number, written with other roundings
 )
@@ -36,13 +36,13 @@ func mean(units []unit) float64 {
 	return all.sum / all.count
 }
 
-// apart puts neighbouring units together into blocks that are independent of each other, because the bootstrap may only draw what is. If τ, the
-// autocorrelation time, is above 1, a block is three τ long (after Politis and White's rule), but never so long that fewer than fewUnits blocks are left.
-// Blocks are at least so long that no more than mostUnits are left; drift makes up for blocks that are too short. like has a value per unit, of which τ is
-// computed. length is the units in a block, 1 if they stay as they are; tau is τ in units.
-func apart(units []unit, like []float64) (blocks []unit, length int, tau float64) {
+// blocksOf joins neighbouring units into blocks that are independent of each other, as the bootstrap needs. If τ, the autocorrelation time, is above 1, a block
+// is three τ long (after Politis and White's rule), but never so long that fewer than fewUnits blocks are left. Blocks are at least so long that no more than
+// mostUnits are left. correctDrift makes up for blocks that are too short. like has a value for each unit, from which τ is computed. length is the number of
+// units in a block, 1 if units are not joined; tau is τ in units.
+func blocksOf(units []unit, like []float64) (blocks []unit, length int, tau float64) {
 	length = (len(units) + mostUnits - 1) / mostUnits
-	if tau = likeness(like); tau > 1 {
+	if tau = autocorrelationTime(like); tau > 1 {
 		length = max(length, min(int(math.Ceil(3*tau)), len(units)/fewUnits))
 	}
 	n := len(units) / max(1, length) // blocks
@@ -60,9 +60,9 @@ func apart(units []unit, like []float64) (blocks []unit, length int, tau float64
 	return blocks, length, tau
 }
 
-// likeness returns the autocorrelation time τ of a series, 1 + 2 Σρ over the lags: a mean of n values is as sure as one of n/τ independent values. 1: they are
-// independent.
-func likeness(values []float64) float64 {
+// autocorrelationTime returns the autocorrelation time τ of a series, 1 + 2 Σρ over the lags: a mean of n values is as certain as a mean of n/τ independent
+// values. 1: the values are independent.
+func autocorrelationTime(values []float64) float64 {
 	n := len(values)
 	m, variance := 0.0, 0.0
 	for _, v := range values {
@@ -89,25 +89,27 @@ func likeness(values []float64) float64 {
 	// Short series show too little of a correlation: rho is raised by the known bias of its estimate and by a standard error. τ is at least that of a
 	// first-order autoregression with this rho.
 	if rho > 0 {
-		rho = min(rho+(1+4*rho)/float64(n)+math.Sqrt((1-rho*rho)/float64(n)), mostAlike)
+		rho = min(rho+(1+4*rho)/float64(n)+math.Sqrt((1-rho*rho)/float64(n)), mostCorrelation)
 		tau = max(tau, (1+rho)/(1-rho))
 	}
 	return tau
 }
 
-// estimate is how far B's mean is from A's.
+// estimate is the difference of the means of two runs, with intervals.
 type estimate struct {
 	a, b       float64 // means
 	difference interval
 	ratio      interval // B/A; NaN where a mean may be 0 or less
-	told       bool     // there are enough units to tell
+	told       bool     // there are enough units for a finding
 }
 
 // interval is a measured value, and from where to where the true value lies with the given confidence.
 type interval struct{ value, low, high float64 }
 
-// zero reports whether no difference is found: too few units, or an interval that holds 0.
-func (e *estimate) zero() bool { return !e.told || e.difference.low <= 0 && e.difference.high >= 0 }
+// noDifference reports whether no difference is found: too few units, or an interval that contains 0.
+func (e *estimate) noDifference() bool {
+	return !e.told || e.difference.low <= 0 && e.difference.high >= 0
+}
 
 // compareMeans estimates the means of both runs, their difference and ratio, with intervals of the given confidence. It draws units at random, again and again,
 // from each run, or the same from both where they are pairs. An interval holds the middle of these draws, widened as a t interval is beside a normal one
@@ -145,7 +147,7 @@ func compareMeans(name string, a, b []unit, paired bool, confidence float64) (e 
 	random := &dice{pcg: rand.NewPCG(1, h.Sum64())}
 	differences, ratios := make([]float64, resamples), make([]float64, resamples)
 	for i := range differences {
-		ma, mb := draw(random, a, b, paired)
+		ma, mb := resample(random, a, b, paired)
 		differences[i], ratios[i] = mb-ma, mb/ma
 	}
 	// The interval goes from one quantile of the draws to another. Fewer draws than tail lie beyond: as many as of a normal distribution beyond the t quantile
@@ -175,8 +177,8 @@ type dice struct {
 	left bool   // half of the word is not drawn yet
 }
 
-// below draws a number from 0 to n-1: half a word times n, of which the upper 32 bits count.
-func (d *dice) below(n int) int {
+// intn returns a random number from 0 to n-1: half a word times n, of which the upper 32 bits count.
+func (d *dice) intn(n int) int {
 	if d.left = !d.left; d.left {
 		d.rest = d.pcg.Uint64()
 	} else {
@@ -185,11 +187,12 @@ func (d *dice) below(n int) int {
 	return int((d.rest & math.MaxUint32) * uint64(n) >> 32)
 }
 
-// draw makes a resample of both runs, as many units as there are, with replacement, and returns its means. Of pairs the same steps are drawn from both.
-func draw(random *dice, a, b []unit, paired bool) (ma, mb float64) {
+// resample draws as many units of each run as there are, with replacement, and returns the means of the drawn units. For pairs the same steps are drawn from
+// both runs.
+func resample(random *dice, a, b []unit, paired bool) (ma, mb float64) {
 	var sa, sb unit
 	for range a {
-		i := random.below(len(a))
+		i := random.intn(len(a))
 		sa.sum += a[i].sum
 		sa.count += a[i].count
 		if paired {
@@ -199,7 +202,7 @@ func draw(random *dice, a, b []unit, paired bool) (ma, mb float64) {
 	}
 	if !paired {
 		for range b {
-			u := &b[random.below(len(b))]
+			u := &b[random.intn(len(b))]
 			sb.sum += u.sum
 			sb.count += u.count
 		}

@@ -21,7 +21,7 @@ type options struct {
 	last         string // of a lake
 }
 
-// NewCommand is `trainbridge compare`.
+// NewCommand returns the command `trainbridge compare`.
 func NewCommand() *cobra.Command {
 	var opt options
 	cmd := &cobra.Command{
@@ -59,11 +59,11 @@ A and B are files, directories, globs, or one of them - for the standard input; 
 			if len(args) == 1 {
 				return compareHistory(cmd, args[0], how.Run, &opt)
 			}
-			a, err := read(cmd, args[0], "--run-a", opt.runA, how)
+			a, err := readLogs(cmd, args[0], "--run-a", opt.runA, how)
 			if err != nil {
 				return err
 			}
-			b, err := read(cmd, args[1], "--run-b", opt.runB, how)
+			b, err := readLogs(cmd, args[1], "--run-b", opt.runB, how)
 			if err != nil {
 				return err
 			}
@@ -85,14 +85,15 @@ A and B are files, directories, globs, or one of them - for the standard input; 
 	return cmd
 }
 
+// formats write a comparison, by --format.
 var formats = map[string]func(io.Writer, *document) error{
 	"html": writeHTML,
 	"json": writeJSON,
 	"text": writeText,
 }
 
-// read reads the logs at a path, and returns the kept data of a run: the run id if given by flag, else the only run in the logs.
-func read(cmd *cobra.Command, path, flag, id string, how offline.Options) (*Run, error) {
+// readLogs reads the logs at a path, and returns the kept data of a run: of the run id if the flag gives one, otherwise of the only run in the logs.
+func readLogs(cmd *cobra.Command, path, flag, id string, how offline.Options) (*Run, error) {
 	in, err := reading.Open(cmd, []string{path})
 	if err != nil {
 		return nil, err

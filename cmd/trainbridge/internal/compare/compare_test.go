@@ -52,7 +52,7 @@ func readRun(t *testing.T, dir string) *Run {
 	cmd := NewCommand()
 	cmd.SetContext(t.Context())
 	cmd.SetErr(&bytes.Buffer{})
-	r, err := read(cmd, dir, "--run-a", "", offline.Options{})
+	r, err := readLogs(cmd, dir, "--run-a", "", offline.Options{})
 	require.NoError(t, err)
 	return r
 }
@@ -174,7 +174,7 @@ func TestConfidence(t *testing.T) {
 			for _, v := range f.likeB {
 				f.b = append(f.b, unit{v, 1})
 			}
-			if f.estimateOne(0.95); !f.zero() {
+			if f.estimateOne(0.95); !f.noDifference() {
 				wrong++
 			}
 		}
@@ -324,9 +324,9 @@ func TestHostile(t *testing.T) {
 	for i := range 20 {
 		s := ptrace.NewSpan()
 		s.SetStartTimestamp(pcommon.Timestamp(i * 1e9))
-		hostile.named(hostile.functions, name, mostCalls).add(row{start: int64(i) * 1e9, step: noStep, trace: uint64(i)}, 1, 2, 3, 4)
+		hostile.sampleOf(hostile.functions, name, mostCalls).add(row{start: int64(i) * 1e9, step: noStep, trace: uint64(i)}, 1, 2, 3, 4)
 	}
-	hostile.fact(spans.ModelPrefix+name, name)
+	hostile.addFact(spans.ModelPrefix+name, name)
 	d := &document{Compare(hostile, newRun(name)), false, name, name}
 	for format, write := range formats {
 		var out bytes.Buffer

@@ -29,7 +29,7 @@ const (
 	sectionLoss        = "loss"
 )
 
-// The rows of a breakdown beside the parts.
+// The rows of a breakdown besides the parts.
 const (
 	nameWhole = "whole"
 	nameUsual = "without checkpoint and evaluation"
@@ -54,13 +54,13 @@ type figure struct {
 	a, b             []unit // in order of time
 	countA, countB   int    // values
 	medianA, medianB float64
-	likeA, likeB     []float64 // the means of units, or the differences of pairs: apart finds how alike neighbours are
+	likeA, likeB     []float64 // the means of units, or the differences of pairs, for their autocorrelation time
 
 	blockA, blockB int // steps that are drawn together
 	estimate
 }
 
-// id tells figures apart: "breakdown/step/compute".
+// id returns the identifier of a figure: "breakdown/step/compute".
 func (f *figure) id() string { return strings.Join([]string{f.section, f.of, f.name}, "/") }
 
 // Comparison is two runs side by side.
@@ -74,12 +74,12 @@ type Comparison struct {
 	unitsA     string  // what is drawn: steps, or traces where a run has no steps
 	unitsB     string
 	accounts   accounts
-	lossA      final
-	lossB      final
+	lossA      lastLoss
+	lossB      lastLoss
 }
 
-// final is the last loss of a run; its zero value: the run has none.
-type final struct {
+// lastLoss is the last loss of a run; its zero value: the run has none.
+type lastLoss struct {
 	step int64
 	loss float64
 }
@@ -87,7 +87,7 @@ type final struct {
 // collectiveRanks is the fact in place of a missing world size.
 const collectiveRanks = "ranks of the largest collective"
 
-// fact is said by both logs about their runs.
+// fact is a setting or property of both runs, from their logs.
 type fact struct {
 	name    string
 	a, b    []string // values; none: not in the log
@@ -100,7 +100,7 @@ func (c *Comparison) Comparable() bool {
 	return !slices.ContainsFunc(c.facts, func(f fact) bool { return f.differs && f.needed })
 }
 
-// side is a run whose values are put into units. A unit is a step, by its number in order of time; the first, 0, is warm-up.
+// side is a run whose values are grouped into units. A unit is a step, by its number in order of time; the first, 0, is warm-up.
 type side struct {
 	*Run
 	log     string            // the format of the training log whose steps are the units
@@ -110,7 +110,7 @@ type side struct {
 	covered map[int64]float64 // how many steps the record of an iteration covers
 }
 
-// newSide finds the steps of a run, by the training log of a format, else by the windows of steps: an iteration is a step, and steps are in the order of their
+// newSide finds the steps of a run, in the training log of a format, else in the windows of steps. An iteration is a step, and steps are in the order of their
 // ends. A run with neither has no steps.
 func newSide(run *Run, log string) *side {
 	s := &side{Run: run, log: log, steps: map[int64]int{}, covered: map[int64]float64{}, traces: map[uint64]int{}}
@@ -142,11 +142,11 @@ func newSide(run *Run, log string) *side {
 	return s
 }
 
-// alone is the number of the first unit that is a trace, beyond the numbers of all steps.
-const alone = 1 << 40
+// firstTrace is the number of the first unit that is a trace, beyond the numbers of all steps.
+const firstTrace = 1 << 40
 
-// unitOf returns the unit of a row: its step, else the step of its trace, else the step under way when the row began, after the end of all steps the last.
-// Without steps, or with made-up times, the unit is the trace itself: traces has the numbers given so far, from alone on.
+// unitOf returns the unit of a row: its step; else the step of its trace; else the step during which the row began, or the last one if the row began after all
+// steps. Without steps, or with made-up times, the unit is the trace itself, with a number from firstTrace on; traces has the numbers given so far.
 func (s *side) unitOf(r *row, traces map[uint64]int) int {
 	if i, ok := s.steps[r.step]; ok && r.step != noStep {
 		return i
@@ -154,20 +154,20 @@ func (s *side) unitOf(r *row, traces map[uint64]int) int {
 	if i, ok := s.traces[r.trace]; ok {
 		return i
 	}
-	if len(s.ends) > 0 && !r.made {
+	if len(s.ends) > 0 && !r.madeUp {
 		i, _ := slices.BinarySearch(s.ends, r.start+1) // the first step that ends after the row's start
 		return min(i, len(s.ends)-1)
 	}
 	i, ok := traces[r.trace]
 	if !ok {
-		i = alone + len(traces)
+		i = firstTrace + len(traces)
 		traces[r.trace] = i
 	}
 	return i
 }
 
-// units puts the values of a column into units, without the first unit, the warm-up. fill stands for a missing value, NaN: none; scale, if not nil, is a factor
-// for the values of a row. like are the means of the units, values all values.
+// units groups the values of a column into units, without the first unit, the warm-up. fill replaces missing values, unless NaN. scale, if not nil, returns a
+// factor for the values of a row. like has the means of the units, values all values.
 func (s *side) units(of *sample, column int, fill float64, scale func(*row) float64) (units []unit, like, values []float64) {
 	if of == nil {
 		return nil, nil, nil
@@ -180,7 +180,7 @@ func (s *side) units(of *sample, column int, fill float64, scale func(*row) floa
 		if math.IsNaN(v) {
 			v = fill
 		}
-		warmUp := at == 0 || at == alone
+		warmUp := at == 0 || at == firstTrace
 		if warmUp || math.IsNaN(v) || math.IsInf(v, 0) {
 			continue
 		}
@@ -201,7 +201,7 @@ func (s *side) units(of *sample, column int, fill float64, scale func(*row) floa
 // Compare compares two runs: their facts, their accounts, and each figure that at least one of them has.
 func Compare(a, b *Run) *Comparison {
 	c := &Comparison{a: a, b: b, accounts: accountsOf(a, b), work: math.NaN()}
-	logA, logB := logs(a, b)
+	logA, logB := chooseLogs(a, b)
 	sa, sb := newSide(a, logA), newSide(b, logB)
 	c.unitsA, c.unitsB = unitNames(sa), unitNames(sb)
 	c.compareFacts()
@@ -212,7 +212,7 @@ func Compare(a, b *Run) *Comparison {
 	c.addPasses(sa, sb)
 	c.addCollectives(sa, sb)
 	c.addLoss(sa, sb)
-	if c.unlike() { // more work takes longer
+	if c.unlikeSteps() { // more work takes longer
 		for _, f := range c.figures {
 			if f.unit == "s" && (f.section == sectionSteps || f.section == sectionBreakdown || f.section == sectionTimers) {
 				f.better = 0
@@ -231,9 +231,9 @@ func unitNames(s *side) string {
 	return "traces"
 }
 
-// logs chooses the training logs to compare, by format: the format with the most records in A among those that both runs have, else the largest of each run;
-// "": the run has none.
-func logs(a, b *Run) (ofA, ofB string) {
+// chooseLogs returns the training logs to compare, by format: the format with the most records in A among those that both runs have, else the largest of each
+// run; "": the run has none.
+func chooseLogs(a, b *Run) (ofA, ofB string) {
 	largest := func(of *Run, other map[string]*sample) string {
 		best := ""
 		for _, name := range slices.Sorted(maps.Keys(of.steps)) {
@@ -249,12 +249,12 @@ func logs(a, b *Run) (ofA, ofB string) {
 	return largest(a, nil), largest(b, nil)
 }
 
-// add adds a figure that at least one run has: its values are a column of a sample of each run, which may be nil.
+// add adds a figure unless neither run has values. The values are a column of a sample of each run; a sample may be nil.
 func (c *Comparison) add(f *figure, sa, sb *side, a, b *sample, column int) {
 	c.addScaled(f, sa, sb, a, b, column, math.NaN(), math.NaN(), nil, nil)
 }
 
-// addScaled is add, with values in place of missing ones, and factors for the values of a row, of either run (side.units).
+// addScaled is add with replacements for missing values, and with factors for the values of a row (see side.units).
 func (c *Comparison) addScaled(f *figure, sa, sb *side, a, b *sample, column int, fillA, fillB float64, scaleA, scaleB func(*row) float64) {
 	var va, vb []float64
 	f.a, f.likeA, va = sa.units(a, column, fillA, scaleA)
@@ -300,14 +300,14 @@ func stepWork(of *sample, throughput int) float64 {
 	return sum / n
 }
 
-// unlikeWork is the share by which the work of steps differs where their times say nothing of the speed.
+// unlikeWork is the relative difference of the work of steps above which their times are no measure of speed.
 const unlikeWork = 0.05
 
-// unlike reports whether a step of B does other work than a step of A.
-func (c *Comparison) unlike() bool { return math.Abs(c.work-1) > unlikeWork }
+// unlikeSteps reports whether a step of B does a different amount of work than a step of A.
+func (c *Comparison) unlikeSteps() bool { return math.Abs(c.work-1) > unlikeWork }
 
-// addWindows adds where the time of the outermost windows that both runs have went: steps, else batches, else passes. Times of a window that covers several
-// steps are per step.
+// addWindows adds the breakdown of the outermost windows that both runs have: steps, else batches, else passes. Times of a window that covers several steps are
+// divided by their number.
 func (c *Comparison) addWindows(sa, sb *side) {
 	for _, of := range []string{spans.WindowStep, spans.WindowBatch, spans.WindowPass} {
 		a, b := sa.windows[of], sb.windows[of]
@@ -329,50 +329,50 @@ func (c *Comparison) addWindows(sa, sb *side) {
 		add(len(partNames)+windowWhole, nameWhole, math.NaN(), math.NaN())
 		// The time without checkpoint and evaluation differs from the whole only if a run has either.
 		for _, column := range []int{slices.Index(partNames, spans.PartCheckpoint), slices.Index(partNames, spans.PartEvaluation)} {
-			if !math.IsNaN(none(a, column)) || !math.IsNaN(none(b, column)) {
+			if !math.IsNaN(fillOf(a, column)) || !math.IsNaN(fillOf(b, column)) {
 				add(len(partNames)+windowUsual, nameUsual, math.NaN(), math.NaN())
 				break
 			}
 		}
 		for column, name := range append(slices.Clone(partNames), nameOther) {
-			add(column, name, none(a, column), none(b, column))
+			add(column, name, fillOf(a, column), fillOf(b, column))
 		}
 		return
 	}
 }
 
-// none stands for a part without time in a window: 0, if the run's logs have the part at all.
-func none(of *sample, column int) float64 {
+// fillOf returns the value of a part without time in a window: 0, or NaN if the logs of the run never have the part.
+func fillOf(of *sample, column int) float64 {
 	if slices.ContainsFunc(of.rows, func(r row) bool { return !math.IsNaN(r.values[column]) }) {
 		return 0
 	}
 	return math.NaN()
 }
 
-// names returns the names that either side has, sorted.
-func names(a, b map[string]*sample) []string {
+// namesOf returns the names that either run has, sorted.
+func namesOf(a, b map[string]*sample) []string {
 	all := maps.Clone(a)
 	maps.Copy(all, b)
 	return slices.Sorted(maps.Keys(all))
 }
 
-// addTimers adds the trainer's own timers, into which the breakdown's computing is divided: two runs may be as fast with one part longer and another shorter.
+// addTimers adds the trainer's own timers, into which the time of computing is divided: two runs may be equally fast with one part longer and another shorter.
 func (c *Comparison) addTimers(sa, sb *side) {
-	for _, name := range names(sa.timers, sb.timers) {
+	for _, name := range namesOf(sa.timers, sb.timers) {
 		c.add(&figure{section: sectionTimers, name: name, unit: "s", better: lowerIsBetter}, sa, sb, sa.timers[name], sb.timers[name], 0)
 	}
 }
 
-// addFunctions adds the times of TransferQueue's functions, by the columns of runs.read.
+// addFunctions adds the times of TransferQueue's functions, in the columns of runs.addSpan.
 func (c *Comparison) addFunctions(sa, sb *side) {
-	for _, of := range names(sa.functions, sb.functions) {
+	for _, of := range namesOf(sa.functions, sb.functions) {
 		for column, name := range []string{"time", "get", "compute", "put"} {
 			c.add(&figure{section: sectionFunctions, of: of, name: name, unit: "s", better: lowerIsBetter}, sa, sb, sa.functions[of], sb.functions[of], column)
 		}
 	}
 }
 
-// addPasses adds the times of RPC passes, by the columns of runs.read: the stages, the whole, the throughput.
+// addPasses adds the times of RPC passes, in the columns of runs.addSpan: the stages, the whole, the throughput.
 func (c *Comparison) addPasses(sa, sb *side) {
 	add := func(column, better int, name, unit string) {
 		c.add(&figure{section: sectionPasses, name: name, unit: unit, better: better}, sa, sb, sa.passes, sb.passes, column)
@@ -386,7 +386,7 @@ func (c *Comparison) addPasses(sa, sb *side) {
 
 // addCollectives adds time, bandwidth and waiting of each operation of each communicator.
 func (c *Comparison) addCollectives(sa, sb *side) {
-	for _, of := range names(sa.collectives, sb.collectives) {
+	for _, of := range namesOf(sa.collectives, sb.collectives) {
 		for _, f := range []struct {
 			column, better int
 			name, unit     string
@@ -401,14 +401,14 @@ func (c *Comparison) addCollectives(sa, sb *side) {
 	}
 }
 
-// addLoss adds the loss at equal steps, but for the warm-up of either run, as pairs, so that its way down does not count as chance. It notes the last loss of
-// each run.
+// addLoss adds the loss at equal steps, without the warm-up of either run. The values are pairs, so that the fall of the loss during training is not taken for
+// chance. addLoss also sets the last loss of each run.
 func (c *Comparison) addLoss(sa, sb *side) {
 	a, b := losses(sa), losses(sb)
 	f := &figure{section: sectionLoss, name: "at equal steps", paired: true, better: lowerIsBetter}
 	var va, vb []float64
 	for _, step := range slices.Sorted(maps.Keys(a)) {
-		c.lossA = final{step, a[step].sum / a[step].count}
+		c.lossA = lastLoss{step, a[step].sum / a[step].count}
 		warmUp := sa.steps[step] == 0 || sb.steps[step] == 0
 		if _, ok := b[step]; !ok || warmUp {
 			continue
@@ -419,7 +419,7 @@ func (c *Comparison) addLoss(sa, sb *side) {
 		va, vb = append(va, x), append(vb, y)
 	}
 	for _, step := range slices.Sorted(maps.Keys(b)) {
-		c.lossB = final{step, b[step].sum / b[step].count}
+		c.lossB = lastLoss{step, b[step].sum / b[step].count}
 	}
 	f.likeB = f.likeA
 	f.countA, f.countB, f.medianA, f.medianB = len(va), len(vb), stat.Middle(va), stat.Middle(vb)
@@ -444,8 +444,8 @@ func losses(s *side) map[int64]unit {
 	return by
 }
 
-// compared returns how many figures both runs have.
-func (c *Comparison) compared() (n int) {
+// countCompared returns how many figures both runs have.
+func (c *Comparison) countCompared() (n int) {
 	for _, f := range c.figures {
 		if len(f.a) > 0 && len(f.b) > 0 {
 			n++
@@ -454,9 +454,9 @@ func (c *Comparison) compared() (n int) {
 	return n
 }
 
-// estimate makes the intervals, each wide enough for all to hold at once (Bonferroni).
+// estimate computes the intervals of all figures, each wide enough for all to hold at once (Bonferroni).
 func (c *Comparison) estimate() {
-	c.confidence = 1 - (1-Confidence)/float64(max(1, c.compared()))
+	c.confidence = 1 - (1-Confidence)/float64(max(1, c.countCompared()))
 	var workers sync.WaitGroup
 	next := make(chan *figure)
 	for range runtime.GOMAXPROCS(0) {
@@ -473,17 +473,16 @@ func (c *Comparison) estimate() {
 	workers.Wait()
 }
 
-// estimateOne makes the interval of a figure with this confidence.
+// estimateOne computes the interval of a figure with the given confidence.
 func (f *figure) estimateOne(confidence float64) {
-	a, lengthA, tauA := apart(f.a, f.likeA)
-	b, lengthB, tauB := apart(f.b, f.likeB)
+	a, lengthA, tauA := blocksOf(f.a, f.likeA)
+	b, lengthB, tauB := blocksOf(f.b, f.likeB)
 	f.blockA, f.blockB = lengthA, lengthB
 	f.estimate = compareMeans(f.id(), a, b, f.paired, confidence)
-	f.drift(tauA, tauB, confidence)
+	f.correctDrift(tauA, tauB, confidence)
 }
 
-// compareFacts sets the facts of both runs side by side, by name. Only if no log has the world size, the number of ranks of the largest collective is a fact
-// too.
+// compareFacts pairs the facts of both runs by name. If no log has the world size, the number of ranks of the largest collective is a fact instead.
 func (c *Comparison) compareFacts() {
 	all := map[string]bool{}
 	for _, of := range []*Run{c.a, c.b} {
@@ -494,13 +493,13 @@ func (c *Comparison) compareFacts() {
 	if !all[spans.AttrWorldSize] {
 		for _, of := range []*Run{c.a, c.b} {
 			if of.ranks > 0 {
-				of.fact(collectiveRanks, strconv.FormatInt(of.ranks, 10))
+				of.addFact(collectiveRanks, strconv.FormatInt(of.ranks, 10))
 				all[collectiveRanks] = true
 			}
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		f := fact{name: name, a: c.a.says(name), b: c.b.says(name), needed: name != spans.AttrDeviceModel} // other GPUs may be what is compared
+		f := fact{name: name, a: c.a.values(name), b: c.b.values(name), needed: name != spans.AttrDeviceModel} // other GPUs may be what is compared
 		f.differs = len(f.a) > 0 && len(f.b) > 0 && !slices.Equal(f.a, f.b)
 		c.facts = append(c.facts, f)
 	}

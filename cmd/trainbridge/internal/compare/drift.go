@@ -6,16 +6,16 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// drift corrects the interval of a figure whose values are alike from unit to unit (tauA, tauB: their autocorrelation times, in units): n values then count as
-// n/τ independent ones. The interval becomes no narrower than Welch's of so many values, because blocks may be too few, or still alike. With fewer than
-// fewApart independent values there is no finding.
-func (f *figure) drift(tauA, tauB, confidence float64) {
+// correctDrift widens the interval of a figure whose neighbouring values are alike. tauA and tauB are their autocorrelation times, in units: n values count as
+// n/τ independent ones. The interval becomes no narrower than Welch's for so many values, because blocks may be too few, or still alike. With fewer than
+// fewIndependent independent values there is no finding.
+func (f *figure) correctDrift(tauA, tauB, confidence float64) {
 	// Nothing to correct: too few units, values that are not alike, or an interval that is a single value.
 	if !f.told || tauA <= 1 && tauB <= 1 || f.difference.low == f.difference.high {
 		return
 	}
 	nA, nB := float64(len(f.a))/tauA, float64(len(f.b))/tauB
-	if min(nA, nB) < fewApart {
+	if min(nA, nB) < fewIndependent {
 		f.told = false
 		f.difference.low, f.difference.high, f.ratio.low, f.ratio.high = math.Inf(-1), math.Inf(1), math.NaN(), math.NaN()
 		return

@@ -16,7 +16,7 @@ const (
 	findingLower  = "lower"
 )
 
-// finding returns what the interval of a figure says, one of the constants above.
+// finding returns the result for a figure, one of the constants above.
 func (f *figure) finding() string {
 	switch {
 	case len(f.b) == 0: // then A has values: a figure without any is not added
@@ -25,7 +25,7 @@ func (f *figure) finding() string {
 		return findingOnlyB
 	case !f.told:
 		return findingFew
-	case f.zero():
+	case f.noDifference():
 		return findingNone
 	case f.difference.value > 0:
 		return findingHigher
@@ -36,7 +36,7 @@ func (f *figure) finding() string {
 // differs reports whether a difference is found.
 func (f *figure) differs() bool { return f.finding() == findingHigher || f.finding() == findingLower }
 
-// worse reports whether a difference is found, and B is worse than A: the difference goes against better.
+// worse reports whether a difference is found and B is worse than A.
 func (f *figure) worse() bool { return f.differs() && f.difference.value*float64(f.better) < 0 }
 
 // scale is a unit of printed numbers.
@@ -66,8 +66,8 @@ func (f *figure) scale() scale {
 	return all[len(all)-1]
 }
 
-// digits returns a number with three significant digits, with trailing zeros: a reader compares two numbers.
+// digits returns a number with three significant digits, with trailing zeros, so that two numbers are easily compared.
 func digits(v float64) string { return human.Fixed(v, human.Decimals(v)) }
 
-// change returns a difference with as many digits behind the point as the means have.
-func change(v, of float64) string { return human.Signed(v, human.Decimals(of)) }
+// signedDigits returns a difference with its sign, and with as many decimals as the mean (of) has.
+func signedDigits(v, of float64) string { return human.Signed(v, human.Decimals(of)) }

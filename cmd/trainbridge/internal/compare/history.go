@@ -20,7 +20,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/stat"
 )
 
-// Past is a run in a lake, with the columns of the table runs.
+// Past is a run in a lake, with the columns of the table of runs.
 type Past struct {
 	Run     string
 	Start   time.Time
@@ -28,8 +28,8 @@ type Past struct {
 	Numbers map[string]float64
 }
 
-// ReadHistory reads a run of a lake, the newest for "", and the runs of a time before; left are files that cannot be read. nil: the agent, which reads no
-// Parquet.
+// ReadHistory reads a run of a lake, the newest for "", and the runs in the time (last) before; left are errors of files that cannot be read. nil: this is the
+// agent, which reads no Parquet.
 var ReadHistory func(dir, run string, last time.Duration) (of Past, before []Past, left []error, err error)
 
 // fewestLike is how many like runs it takes to call the longest or the shortest unusual.
@@ -50,7 +50,7 @@ var pastFigures = []struct {
 	{"waiting for late ranks, per step", "shortest", "longest", perStep("late_cost_s"), human.Seconds},
 }
 
-// column reads a column of the table runs; NaN: the run has no value.
+// column returns a function that returns a column of the table of runs; NaN: the run has no value.
 func column(name string) func(*Past) float64 {
 	return func(p *Past) float64 {
 		if x, ok := p.Numbers[name]; ok {
@@ -60,7 +60,7 @@ func column(name string) func(*Past) float64 {
 	}
 }
 
-// shareOf returns a share of the wall clock.
+// shareOf returns a function that returns the sum of columns as a share of the wall clock.
 func shareOf(names ...string) func(*Past) float64 {
 	return func(p *Past) (sum float64) {
 		for _, name := range names {
@@ -70,12 +70,12 @@ func shareOf(names ...string) func(*Past) float64 {
 	}
 }
 
-// perStep returns a column divided by the number of steps of the run.
+// perStep returns a function that returns a column divided by the number of steps of the run.
 func perStep(name string) func(*Past) float64 {
 	return func(p *Past) float64 { return column(name)(p) / column("steps")(p) }
 }
 
-// history is a run among like runs before it.
+// history is a run and the like runs before it.
 type history struct {
 	run     *Past
 	like    []Past
@@ -84,7 +84,7 @@ type history struct {
 	last    string // the value of --last
 }
 
-// pastFigure is a figure of the run among the same of like runs.
+// pastFigure is a figure of the run, with its rank among those of like runs.
 type pastFigure struct {
 	Name   string   `json:"name"`
 	Value  float64  `json:"value"`
@@ -99,16 +99,16 @@ type pastFigure struct {
 	words string // for the edge
 }
 
-// alike returns what like runs have in common: the trainer, the model and the number of ranks.
-func (p *Past) alike() string {
+// likeKey returns a key that like runs have in common: the trainer, the model and the number of ranks.
+func (p *Past) likeKey() string {
 	return strings.Join([]string{p.Texts["formats"], p.Texts["model"], strconv.FormatFloat(p.Numbers["ranks"], 'f', -1, 64)}, "\x00")
 }
 
-// among ranks each figure that the run has among the figures of the like runs before. With fewestLike values or more, a figure beyond all of them gets an edge.
-func among(run Past, before []Past, last string) *history {
+// rankAmong ranks each figure of the run among those of the like runs before. With fewestLike values or more, a figure beyond all of them gets an edge.
+func rankAmong(run Past, before []Past, last string) *history {
 	h := &history{run: &run, last: last}
 	for i := range before {
-		if before[i].alike() == run.alike() {
+		if before[i].likeKey() == run.likeKey() {
 			h.like = append(h.like, before[i])
 		} else {
 			h.others++
@@ -148,7 +148,7 @@ func among(run Past, before []Past, last string) *history {
 	return h
 }
 
-// conclusion says what is unusual, in a sentence or two.
+// conclusion returns a sentence or two about what is unusual.
 func (h *history) conclusion() string {
 	var edges []string
 	for i := range h.figures {
@@ -169,8 +169,8 @@ func (h *history) conclusion() string {
 	}
 }
 
-// text writes the run, the conclusion and, with like runs, a table of the figures that like runs have too.
-func (h *history) text(w *bytes.Buffer) {
+// writeText writes the run, the conclusion and, with like runs, a table of the figures that like runs have too.
+func (h *history) writeText(w *bytes.Buffer) {
 	p := h.run
 	fmt.Fprintf(w, "%s, begun %s: %s, %s\n", reading.Clean(p.Run), p.Start.Format(time.DateTime), cmp.Or(reading.Clean(p.Texts["formats"]), "no training log"),
 		ranksOf(p))
@@ -192,6 +192,7 @@ func (h *history) text(w *bytes.Buffer) {
 	fmt.Fprintf(w, "\nRank 1 is the lowest. Like runs have the same trainer, model and number of GPUs; %s left out.\n", human.Plural(h.others, "other run"))
 }
 
+// ranksOf returns the number of GPUs of a run as a text.
 func ranksOf(p *Past) string {
 	if n, ok := p.Numbers["ranks"]; ok {
 		return human.Plural(int64(n), "GPU")
@@ -199,8 +200,8 @@ func ranksOf(p *Past) string {
 	return "number of GPUs not known"
 }
 
-// json writes the history as a JSON document. figures is never null.
-func (h *history) json(w io.Writer) error {
+// writeJSON writes the history as a JSON document. figures is never null.
+func (h *history) writeJSON(w io.Writer) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
 	return e.Encode(struct {
@@ -220,8 +221,8 @@ func isLake(dir string) bool {
 	return err == nil && len(days) > 0
 }
 
-// days reads a number of days, such as 30d; "": 0.
-func days(text string) (time.Duration, bool) {
+// parseDays parses a number of days, such as 30d; "": 0.
+func parseDays(text string) (time.Duration, bool) {
 	number, ok := strings.CutSuffix(text, "d")
 	n, err := strconv.Atoi(number)
 	if text == "" {
@@ -230,8 +231,8 @@ func days(text string) (time.Duration, bool) {
 	return time.Duration(n) * 24 * time.Hour, ok && err == nil && n > 0 && n <= 36_500
 }
 
-// compareHistory sets a run of a lake, by id or the newest for "", among the like runs before, and prints the history as text or JSON. HTML and
-// Chinese are usage errors.
+// compareHistory compares a run of a lake, by id or the newest for "", with the like runs before, and prints the history as text or JSON. HTML and Chinese are
+// usage errors.
 func compareHistory(cmd *cobra.Command, lake, id string, opt *options) error {
 	if ReadHistory == nil {
 		return reading.Errorf(cmd, "a lake is read by the full build only: make that with `make build-full`")
@@ -239,7 +240,7 @@ func compareHistory(cmd *cobra.Command, lake, id string, opt *options) error {
 	if !isLake(lake) {
 		return reading.Errorf(cmd, "%s is no lake: report --format parquet -o %s makes one", lake, lake)
 	}
-	last, ok := days(opt.last)
+	last, ok := parseDays(opt.last)
 	if !ok {
 		return reading.Errorf(cmd, "--last %q: a number of days, such as 30d", opt.last)
 	}
@@ -259,14 +260,14 @@ func compareHistory(cmd *cobra.Command, lake, id string, opt *options) error {
 	if run.Run == "" {
 		return reading.Errorf(cmd, "%s has no run that can be read", lake)
 	}
-	h := among(run, before, opt.last)
+	h := rankAmong(run, before, opt.last)
 	var out bytes.Buffer
 	if opt.format == "json" {
-		if err := h.json(&out); err != nil {
+		if err := h.writeJSON(&out); err != nil {
 			return err
 		}
 	} else {
-		h.text(&out)
+		h.writeText(&out)
 	}
 	_, err = out.WriteTo(cmd.OutOrStdout())
 	return err

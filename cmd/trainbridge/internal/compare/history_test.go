@@ -28,23 +28,23 @@ func TestAmong(t *testing.T) {
 	for day := range 40 {
 		before = append(before, past(day, 1+float64(day%5)/100, 8), past(day, 9, 16))
 	}
-	slow := among(past(50, 1.3, 8), before, "")
+	slow := rankAmong(past(50, 1.3, 8), before, "")
 	assert.Equal(t, "Unusual among 40 like runs before it: step time 1.3 s, longest of 41 (median 1.02 s). "+
 		"By chance alone a figure is beyond all others in 2 of 41 runs.", slow.conclusion())
 	assert.Equal(t, 40, slow.others)
 	assert.Equal(t, 41, slow.figures[0].Rank)
-	fast := among(past(50, 0.9, 8), before, "")
+	fast := rankAmong(past(50, 0.9, 8), before, "")
 	assert.Contains(t, fast.conclusion(), "step time 900 ms, shortest of 41")
 	assert.Equal(t, 1, fast.figures[0].Rank)
-	usual := among(past(50, 1.02, 8), before, "")
+	usual := rankAmong(past(50, 1.02, 8), before, "")
 	assert.Equal(t, "Nothing unusual: each figure is within those of 40 like runs before it.", usual.conclusion())
 	assert.Equal(t, 17, usual.figures[0].Rank, "the same as 8 others")
-	assert.Equal(t, "Only 5 like runs before it: too few to call anything unusual (10 at least).", among(past(50, 7, 8), before[:10], "").conclusion())
-	none := among(past(50, 7, 4), before, "")
+	assert.Equal(t, "Only 5 like runs before it: too few to call anything unusual (10 at least).", rankAmong(past(50, 7, 8), before[:10], "").conclusion())
+	none := rankAmong(past(50, 7, 4), before, "")
 	assert.Equal(t, "There is no like run before it: nothing to compare with.", none.conclusion())
 
 	var text bytes.Buffer
-	slow.text(&text)
+	slow.writeText(&text)
 	assert.Equal(t, `run-y, begun 2026-11-20 12:00:00: jsonl, 8 GPUs
 Unusual among 40 like runs before it: step time 1.3 s, longest of 41 (median 1.02 s). By chance
 alone a figure is beyond all others in 2 of 41 runs.
@@ -56,7 +56,7 @@ goodput                                   90%    1 of 41        90%   90%
 Rank 1 is the lowest. Like runs have the same trainer, model and number of GPUs; 40 other runs left out.
 `, text.String())
 	text.Reset()
-	require.NoError(t, none.json(&text))
+	require.NoError(t, none.writeJSON(&text))
 	var document map[string]any
 	require.NoError(t, json.Unmarshal(text.Bytes(), &document))
 	assert.InDelta(t, 0, document["like_runs"], 0)

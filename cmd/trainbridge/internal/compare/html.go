@@ -10,8 +10,10 @@ import (
 //go:embed page.html
 var page string
 
+// pageTemplate is the template of the page, page.html.
 var pageTemplate = template.Must(template.New("compare").Parse(page))
 
+// The data of pageTemplate.
 type (
 	pageData struct {
 		Lang, Conclusion       string
@@ -35,7 +37,7 @@ type (
 	}
 )
 
-// barOf draws the interval of a figure's ratio B/A on a logarithmic axis; nil: there is no interval.
+// barOf returns a bar for the interval of a figure's ratio B/A, on a logarithmic axis; nil: there is no interval.
 func barOf(f *figure, label string) *bar {
 	if math.IsNaN(f.ratio.low) || !f.told {
 		return nil
@@ -74,7 +76,7 @@ func writeHTML(w io.Writer, d *document) error {
 			continue
 		}
 		if s.name == sectionLoss {
-			section.Below = d.finals()
+			section.Below = d.lastLosses()
 		}
 		for _, f := range d.figures {
 			if f.section != s.name {

@@ -79,34 +79,36 @@ type (
 	}
 )
 
-// jsonFindings are the findings' words in the document.
+// jsonFindings are the names of the findings in the document.
 var jsonFindings = map[string]string{
 	findingNone: "none", findingFew: "too_few", findingOnlyA: "only_a", findingOnlyB: "only_b", findingHigher: "higher", findingLower: "lower",
 }
 
-// known is nil for a number that JSON cannot have: NaN or infinite.
-func known(v float64) *float64 {
+// finiteOrNil returns a pointer to the number; nil for NaN and infinities, which JSON lacks.
+func finiteOrNil(v float64) *float64 {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return nil
 	}
 	return &v
 }
 
+// json returns the interval for the document; nil: its value is not finite.
 func (i interval) json() *jsonInterval {
-	if known(i.value) == nil {
+	if finiteOrNil(i.value) == nil {
 		return nil
 	}
-	return &jsonInterval{i.value, known(i.low), known(i.high)}
+	return &jsonInterval{i.value, finiteOrNil(i.low), finiteOrNil(i.high)}
 }
 
-func (f final) json() *jsonLoss {
-	if f == (final{}) {
+// json returns the last loss for the document; nil: the run has none.
+func (f lastLoss) json() *jsonLoss {
+	if f == (lastLoss{}) {
 		return nil
 	}
 	return &jsonLoss{f.step, f.loss}
 }
 
-// json makes the document. Lists are never null.
+// json returns the JSON document. Lists are never null.
 func (d *document) json() *jsonDocument {
 	out := &jsonDocument{
 		Conclusion: d.conclusion(), Comparable: d.Comparable(), Warnings: append([]string{}, d.warnings()...),
@@ -122,8 +124,8 @@ func (d *document) json() *jsonDocument {
 	for _, f := range d.figures {
 		out.Figures = append(out.Figures, jsonFigure{
 			f.section, f.of, f.name, f.unit,
-			jsonMean{known(f.estimate.a), known(f.medianA), f.countA, len(f.a), f.blockA},
-			jsonMean{known(f.estimate.b), known(f.medianB), f.countB, len(f.b), f.blockB},
+			jsonMean{finiteOrNil(f.estimate.a), finiteOrNil(f.medianA), f.countA, len(f.a), f.blockA},
+			jsonMean{finiteOrNil(f.estimate.b), finiteOrNil(f.medianB), f.countB, len(f.b), f.blockB},
 			f.difference.json(), f.ratio.json(), jsonFindings[f.finding()], f.worse(),
 		})
 	}
@@ -133,6 +135,7 @@ func (d *document) json() *jsonDocument {
 	return out
 }
 
+// writeJSON writes the comparison as a JSON document.
 func writeJSON(w io.Writer, d *document) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")

@@ -13,19 +13,20 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// lasts are the costs, s x waiting ranks, of ranks and hosts that came last to collectives.
-type lasts struct {
+// lateCosts are the costs of waiting, s x waiting ranks, by the rank and the host that came last to collectives.
+type lateCosts struct {
 	ranks map[int64]float64
 	hosts map[string]float64
 	of    map[int64]string // the host of a rank
 	all   float64
 }
 
-const mostLast = 10_000 // ranks
+// mostLast bounds the ranks of lateCosts.
+const mostLast = 10_000
 
-// add takes a collective: the rank that came last, and the GPU-seconds that the others would have been spared, had it come with the last but one
-// (nccl.late.cost). Collectives whose ranks called different operations have no last. Ranks beyond mostLast count in all alone.
-func (l *lasts) add(v *view.Collective) {
+// add adds a collective: the rank that came last, and the GPU-seconds that the others would not have waited if that rank had come with the last but one
+// (nccl.late.cost). Collectives whose ranks called different operations are left out. Ranks beyond mostLast are only counted in all.
+func (l *lateCosts) add(v *view.Collective) {
 	if !v.Last.Rank.OK || !(v.Last.Cost > 0) || v.Mismatch {
 		return
 	}
@@ -49,9 +50,9 @@ const (
 	muchLess   = 0.5     // of that share: the share in the other run is smaller
 )
 
-// dearest returns the rank or host with the highest cost, of equals the lowest, with the shares of all waiting in the run and in the other run. ok: the rank or
-// host is the cause of more waiting here.
-func dearest[K cmp.Ordered](of map[K]float64, all float64, other map[K]float64, otherAll float64) (who K, share, otherShare float64, ok bool) {
+// costliest returns the rank or host with the highest cost, the lowest of equals, with its shares of all waiting in the run and in the other run. ok: the rank
+// or host is the cause of more waiting in this run.
+func costliest[K cmp.Ordered](of map[K]float64, all float64, other map[K]float64, otherAll float64) (who K, share, otherShare float64, ok bool) {
 	for _, k := range slices.Sorted(maps.Keys(of)) {
 		if cost := of[k] / all; cost > share {
 			who, share = k, cost
@@ -63,9 +64,9 @@ func dearest[K cmp.Ordered](of map[K]float64, all float64, other map[K]float64, 
 	return who, share, otherShare, share >= leastShare && otherShare < muchLess*share
 }
 
-// lastOnes returns a sentence about the rank or host that the run with more waiting waits for, and the other does not; "": the runs do not differ in waiting,
-// or no one is to blame.
-func (d *document) lastOnes() string {
+// lateSentence returns a sentence about the rank or host that the run with more waiting waits for, and the other does not; "": the runs do not differ in
+// waiting, or no single rank or host is the cause.
+func (d *document) lateSentence() string {
 	if len(d.a.last.ranks) == 0 || len(d.b.last.ranks) == 0 {
 		return "" // a run without this knowledge
 	}
@@ -77,21 +78,21 @@ func (d *document) lastOnes() string {
 	}
 	switch { // B, even if A waits longer in further figures
 	case higher:
-		return d.lastOne("B", &d.b.last, "A", &d.a.last)
+		return d.lateSentenceOf("B", &d.b.last, "A", &d.a.last)
 	case lower:
-		return d.lastOne("A", &d.a.last, "B", &d.b.last)
+		return d.lateSentenceOf("A", &d.a.last, "B", &d.b.last)
 	}
 	return ""
 }
 
-// lastOne is lastOnes about the run with more waiting, called name. A host is named if no single rank is the cause, and the run has more than two hosts: of
-// two, one has half of the waiting or more in any case.
-func (d *document) lastOne(name string, of *lasts, otherName string, other *lasts) string {
+// lateSentenceOf is lateSentence for the run with more waiting, called name. A host is named if no single rank is the cause, and the run has more than two
+// hosts: one of two has half of the waiting or more in any case.
+func (d *document) lateSentenceOf(name string, of *lateCosts, otherName string, other *lateCosts) string {
 	who, share, otherShare := "", 0.0, 0.0
-	if rank, s, o, ok := dearest(of.ranks, of.all, other.ranks, other.all); ok {
+	if rank, s, o, ok := costliest(of.ranks, of.all, other.ranks, other.all); ok {
 		who = string(cause.AppendRank(nil, cause.Who{Rank: rank, Host: reading.Clean(of.of[rank])}, bool(d.words)))
 		share, otherShare = s, o
-	} else if host, s, o, ok := dearest(of.hosts, of.all, other.hosts, other.all); ok && len(of.hosts) > 2 {
+	} else if host, s, o, ok := costliest(of.hosts, of.all, other.hosts, other.all); ok && len(of.hosts) > 2 {
 		who = d.in("host ", "主机 ") + reading.Clean(host)
 		share, otherShare = s, o
 	} else {

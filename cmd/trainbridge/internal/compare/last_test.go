@@ -41,8 +41,8 @@ func TestLast(t *testing.T) {
 		"of one unknown": {newRun("run"), rank, higher, ""},
 	} {
 		d := &document{Comparison: &Comparison{a: tt.a, b: tt.b, figures: []*figure{tt.of}}}
-		assert.Equal(t, tt.want, d.lastOnes(), name)
+		assert.Equal(t, tt.want, d.lateSentence(), name)
 	}
 	d := &document{Comparison: &Comparison{a: alike, b: rank, figures: []*figure{higher}}, words: true}
-	assert.Contains(t, d.lastOnes(), "rank 9（node-1）")
+	assert.Contains(t, d.lateSentence(), "rank 9（node-1）")
 }

@@ -80,13 +80,14 @@ type Run struct {
 	notFinite   int                // losses
 	others      int                // spans of further names
 	ranks       int64              // of the largest collective
-	last        lasts              // who came last to collectives
+	last        lateCosts          // who came last to collectives
 	files       []string           // of the logs
 
 	*book.Book
 	digest.Ends
 }
 
+// newRun returns a run without data.
 func newRun(id string) *Run {
 	return &Run{
 		ID: id, facts: map[string]map[string]bool{}, steps: map[string]*sample{}, windows: map[string]*sample{}, timers: map[string]*sample{},
@@ -94,12 +95,12 @@ func newRun(id string) *Run {
 	}
 }
 
-// runs takes spans, and keeps the compared data of each run.
+// runs is a consumer of spans that keeps the data to compare of each run.
 type runs struct {
 	mu sync.Mutex
 	by map[string]*Run // by ml.run.id
 
-	// The span at hand, as read last.
+	// The span that was read last.
 	resource   view.Resource
 	step       view.Step
 	breakdown  view.Breakdown
@@ -109,9 +110,10 @@ type runs struct {
 	mark       view.Mark
 }
 
+// Capabilities implements consumer.Traces.
 func (c *runs) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
 
-// ConsumeTraces implements consumer.Traces. Details, such as the records of ranks below a collective, are in no figure and left out.
+// ConsumeTraces implements consumer.Traces. Details, such as the records of ranks below a collective, are in no figure and are skipped.
 func (c *runs) ConsumeTraces(_ context.Context, td ptrace.Traces) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -124,15 +126,15 @@ func (c *runs) ConsumeTraces(_ context.Context, td ptrace.Traces) error {
 		}
 		for name, v := range rs.Resource().Attributes().All() {
 			if strings.HasPrefix(name, spans.ModelPrefix) {
-				run.fact(name, v.AsString())
+				run.addFact(name, v.AsString())
 			}
 		}
-		run.number(spans.AttrWorldSize, c.resource.WorldSize)
-		run.fact(spans.AttrDeviceModel, c.resource.DeviceModel)
+		run.addNumber(spans.AttrWorldSize, c.resource.WorldSize)
+		run.addFact(spans.AttrDeviceModel, c.resource.DeviceModel)
 		for _, ss := range rs.ScopeSpans().All() {
 			for _, span := range ss.Spans().All() {
 				if !view.IsDetail(span) {
-					c.read(run, span)
+					c.addSpan(run, span)
 				}
 			}
 		}
@@ -141,7 +143,7 @@ func (c *runs) ConsumeTraces(_ context.Context, td ptrace.Traces) error {
 	return nil
 }
 
-// books of all runs.
+// books returns the books of all runs.
 func (c *runs) books() iter.Seq[*book.Book] {
 	return func(yield func(*book.Book) bool) {
 		for _, run := range c.by {
@@ -152,8 +154,8 @@ func (c *runs) books() iter.Seq[*book.Book] {
 	}
 }
 
-// read adds a span to the data of its run, by its kind: a row of values to compare, and what the account (book) and the end of the run need.
-func (c *runs) read(run *Run, span ptrace.Span) {
+// addSpan adds a span to the data of its run, by its kind: a row of values to compare, and what the account (book) and the end of the run need.
+func (c *runs) addSpan(run *Run, span ptrace.Span) {
 	trace := span.TraceID()
 	r := row{
 		start: int64(span.StartTimestamp()), end: int64(span.EndTimestamp()), step: noStep,
@@ -164,7 +166,7 @@ func (c *runs) read(run *Run, span ptrace.Span) {
 	switch kind {
 	case view.KindStep:
 		c.step.Read(span, &c.resource)
-		run.takeStep(r, &c.step)
+		run.addStep(r, &c.step)
 		e := book.Step(span, &c.step, &c.resource, spans.AttrText(span.Attributes(), spans.AttrLogFile), -1) // −1: no evidence is printed, so no place is needed
 		run.Put(&e)
 	case view.KindPart:
@@ -173,54 +175,54 @@ func (c *runs) read(run *Run, span ptrace.Span) {
 			run.Put(&e)
 		}
 		if trainers.PartOf(name) == trainers.Computing { // others are parts of the breakdown by themselves
-			run.named(run.timers, name, mostCalls).add(r, float64(r.end-r.start)/1e9)
+			run.sampleOf(run.timers, name, mostCalls).add(r, float64(r.end-r.start)/1e9)
 		}
 	case view.KindEvaluation:
 		e := book.Evaluation(span, &c.resource, "")
 		run.Put(&e)
 	case view.KindBreakdown:
 		c.breakdown.Read(span)
-		run.takeWindow(r, &c.breakdown)
+		run.addWindow(r, &c.breakdown)
 	case view.KindFunction:
 		if c.function.Read(span); !c.function.Incomplete {
 			length := float64(r.end-r.start) / 1e9
 			share := &c.function.Share
-			run.named(run.functions, cmp.Or(c.function.Name, span.Name()), mostCalls).add(r, length,
+			run.sampleOf(run.functions, cmp.Or(c.function.Name, span.Name()), mostCalls).add(r, length,
 				length*share[spans.TQGet], length*share[spans.TQCompute], length*share[spans.TQPut])
 		}
 	case view.KindPass:
-		r.made = c.madeUp(span)
+		r.madeUp = c.isMadeUp(span)
 		if c.pass.Read(span, &c.resource); !c.pass.Incomplete {
 			// The columns: the stages, which are the values before RPCTransport; the time of all calls; throughput.
 			run.passes.add(r, append(c.pass.Duration[:view.RPCTransport:view.RPCTransport], c.pass.CallDuration, c.pass.Throughput)...)
 		}
 	case view.KindCollective:
-		r.made = c.madeUp(span)
+		r.madeUp = c.isMadeUp(span)
 		if c.collective.Read(span); !c.collective.Incomplete {
-			run.takeCollective(r, &c.collective)
+			run.addCollective(r, &c.collective)
 		}
 	default:
 	}
 }
 
-// madeUp reports whether the times of a span were reconstructed, from a log without a clock.
-func (c *runs) madeUp(span ptrace.Span) bool {
+// isMadeUp reports whether the times of a span were reconstructed, from a log without a clock.
+func (c *runs) isMadeUp(span ptrace.Span) bool {
 	c.mark.Read(span, &c.resource)
 	return c.mark.Time == spans.TimeSynthetic
 }
 
-// takeStep adds a row of a training step, and the facts that the step's record states about the run. An incomplete step is left out.
-func (run *Run) takeStep(r row, s *view.Step) {
+// addStep adds a row for a training step, and the facts about the run in its record. An incomplete step is left out.
+func (run *Run) addStep(r row, s *view.Step) {
 	if s.Incomplete {
 		return
 	}
 	if at := s.Step(); at.OK {
 		r.step = at.N
 	}
-	run.number(spans.AttrWorldSize, s.WorldSize)
-	run.fact(spans.AttrDeviceModel, s.DeviceModel)
+	run.addNumber(spans.AttrWorldSize, s.WorldSize)
+	run.addFact(spans.AttrDeviceModel, s.DeviceModel)
 	if !math.IsNaN(s.BatchSize) {
-		run.fact(spans.AttrBatchSize, strconv.FormatFloat(s.BatchSize, 'f', -1, 64))
+		run.addFact(spans.AttrBatchSize, strconv.FormatFloat(s.BatchSize, 'f', -1, 64))
 	}
 	if s.Loss.NotFinite() != "" {
 		run.notFinite++
@@ -229,13 +231,12 @@ func (run *Run) takeStep(r row, s *view.Step) {
 	if math.IsInf(loss, 0) { // an infinite loss would be the mean of all
 		loss = math.NaN()
 	}
-	run.named(run.steps, s.Format, mostSteps).add(r, s.Duration, s.TokenThroughput, s.SampleThroughput, s.DeviceFlopThroughputReported,
+	run.sampleOf(run.steps, s.Format, mostSteps).add(r, s.Duration, s.TokenThroughput, s.SampleThroughput, s.DeviceFlopThroughputReported,
 		s.DeviceFlopThroughput, s.MFU, loss, s.Covered())
 }
 
-// takeWindow adds a row of a window, with the seconds of each of its parts. A window that may lack something is counted, and not
-// compared.
-func (run *Run) takeWindow(r row, b *view.Breakdown) {
+// addWindow adds a row for a window, with the seconds of each of its parts. A window that may lack something is counted and not compared.
+func (run *Run) addWindow(r row, b *view.Breakdown) {
 	if b.Lacks() {
 		run.partial++
 		return
@@ -262,11 +263,11 @@ func (run *Run) takeWindow(r row, b *view.Breakdown) {
 		}
 	}
 	values[len(partNames)+windowWhole], values[len(partNames)+windowUsual] = b.Length(), usual
-	run.named(run.windows, b.Window, mostSteps).add(r, values...)
+	run.sampleOf(run.windows, b.Window, mostSteps).add(r, values...)
 }
 
-// takeCollective adds a row of a collective, under its operation and the name of its communicator.
-func (run *Run) takeCollective(r row, v *view.Collective) {
+// addCollective adds a row for a collective, under its operation and the name of its communicator.
+func (run *Run) addCollective(r row, v *view.Collective) {
 	run.ranks = max(run.ranks, v.CommSize.N, v.Ranks.N)
 	run.last.add(v)
 	length := v.Duration
@@ -277,11 +278,12 @@ func (run *Run) takeCollective(r row, v *view.Collective) {
 	if v.CommName != "" && v.CommName != "unknown" { // NCCL Inspector's word for no name; ids of communicators differ from run to run
 		name += " in " + v.CommName
 	}
-	run.named(run.collectives, name, mostCalls).add(r, v.BandwidthBus, v.Last.Late, length)
+	run.sampleOf(run.collectives, name, mostCalls).add(r, v.BandwidthBus, v.Last.Late, length)
 }
 
-// named finds or makes the sample of a name from the log. Beyond mostNames names the sample is kept nowhere: its row is counted in others, and lost.
-func (run *Run) named(by map[string]*sample, name string, most int) *sample {
+// sampleOf returns the sample of a name from the log, a new one for a new name. Beyond mostNames names the new sample is not kept: its row is lost, and counted
+// in others.
+func (run *Run) sampleOf(by map[string]*sample, name string, most int) *sample {
 	s := by[name]
 	if s == nil {
 		if s = newSample(most); len(by) >= mostNames {
@@ -293,15 +295,15 @@ func (run *Run) named(by map[string]*sample, name string, most int) *sample {
 	return s
 }
 
-// number notes a known number as a fact.
-func (run *Run) number(name string, v view.Int) {
+// addNumber adds a number, if known, as a fact.
+func (run *Run) addNumber(name string, v view.Int) {
 	if v.OK {
-		run.fact(name, strconv.FormatInt(v.N, 10))
+		run.addFact(name, strconv.FormatInt(v.N, 10))
 	}
 }
 
-// fact notes a value of a log's statement about the whole run, such as world_size 8: up to mostNames names with up to mostValues values each. "" is no value.
-func (run *Run) fact(name, value string) {
+// addFact adds a value of a fact about the whole run, such as world_size 8: up to mostNames names with up to mostValues values each. "" is no value.
+func (run *Run) addFact(name, value string) {
 	if value == "" {
 		return
 	}
@@ -315,10 +317,10 @@ func (run *Run) fact(name, value string) {
 	}
 }
 
-// says returns all values of a fact, sorted.
-func (run *Run) says(name string) []string { return slices.Sorted(maps.Keys(run.facts[name])) }
+// values returns all values of a fact, sorted.
+func (run *Run) values(name string) []string { return slices.Sorted(maps.Keys(run.facts[name])) }
 
-// orZero is v, or 0 for NaN.
+// orZero returns v, or 0 for NaN.
 func orZero(v float64) float64 {
 	if math.IsNaN(v) {
 		return 0
@@ -326,14 +328,14 @@ func orZero(v float64) float64 {
 	return v
 }
 
-// kept returns how many rows are kept, of how many that were seen.
-func (run *Run) kept() (kept, seen int) {
-	add := func(s *sample) { kept, seen = kept+len(s.rows), seen+s.seen }
+// countRows returns how many rows are kept, and how many were seen.
+func (run *Run) countRows() (countRows, seen int) {
+	add := func(s *sample) { countRows, seen = countRows+len(s.rows), seen+s.seen }
 	for _, by := range []map[string]*sample{run.steps, run.windows, run.timers, run.functions, run.collectives} {
 		for _, s := range by {
 			add(s)
 		}
 	}
 	add(run.passes)
-	return kept, seen
+	return countRows, seen
 }

@@ -9,11 +9,11 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 )
 
-// row is a span: a value per column, NaN if absent.
+// row has the values of a span, one for each column, NaN if absent.
 type row struct {
 	start, end int64  // ns since 1970
 	step       int64  // iteration, noStep if unknown
-	made       bool   // made-up times: only the trace gives a place
+	madeUp     bool   // made-up times: only the trace gives a place
 	trace      uint64 // the beginning of the trace id
 	order      uint64 // of the span id, evenly distributed
 	values     []float64
@@ -22,7 +22,8 @@ type row struct {
 // noStep is the step of a row whose span names none.
 const noStep = math.MinInt64
 
-// sample keeps rows, up to a number. Of more rows those are kept whose span ids hash below a bound, so the same spans stay in any order.
+// sample keeps rows, up to a number. If there are more, those are kept whose span ids hash below a bound, so that the same spans are kept in any order of
+// adding.
 type sample struct {
 	most  int
 	bound uint64 // rows of a higher order are not kept
@@ -31,9 +32,10 @@ type sample struct {
 	first row // of all seen rows the first by time, without its values: the first step is warm-up, even if its row is not kept
 }
 
+// newSample returns a sample of at most a number of rows.
 func newSample(most int) *sample { return &sample{most: most, bound: math.MaxUint64} }
 
-// add takes a row with its values, which are copied. If the sample is full, the bound of kept rows is halved until enough of them are gone.
+// add adds a row with a copy of the values. If the sample is full, the bound is halved until enough rows are deleted.
 func (s *sample) add(r row, values ...float64) {
 	if s.seen == 0 || r.compare(&s.first) < 0 {
 		s.first = r
@@ -50,7 +52,7 @@ func (s *sample) add(r row, values ...float64) {
 	}
 }
 
-// compare orders rows by time. Step and span id decide between equal times, so that the order never depends on the reading.
+// compare compares rows by time. For equal times, step and span id decide, so that the order never depends on the order of reading.
 func (r *row) compare(o *row) int {
 	return cmp.Or(cmp.Compare(r.start, o.start), cmp.Compare(r.end, o.end), cmp.Compare(r.step, o.step), cmp.Compare(r.order, o.order))
 }
@@ -61,7 +63,7 @@ func (s *sample) sorted() []row {
 	return s.rows
 }
 
-// orderOf spreads span ids evenly, whoever made them (the last mixing of splitmix64).
+// orderOf returns a hash of a span id that is evenly distributed for any ids (the last mixing of splitmix64).
 func orderOf(id pcommon.SpanID) uint64 {
 	x := binary.BigEndian.Uint64(id[:])
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9

@@ -15,7 +15,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// document is a comparison for people: all formats say the same sentences.
+// document is a comparison for display: all formats have the same sentences.
 type document struct {
 	*Comparison
 	words
@@ -46,16 +46,16 @@ func (d *document) titleOf(section, title string) string {
 	return ""
 }
 
-// conclusion returns the first thing to read: where the wall clock differs much, and which figures differ.
+// conclusion returns the first sentences: where the wall clock differs much, and which figures differ.
 func (d *document) conclusion() string {
 	account := d.accountSentence()
 	return account + d.figuresSentence(account != "")
 }
 
-// figuresSentence says how many figures differ, and of the time of a step by how much and through which parts. apart: a sentence about different accounts
-// stands before.
+// figuresSentence returns how many figures differ, and by how much and through which parts the time of a step differs. apart: a sentence about different
+// accounts comes before.
 func (d *document) figuresSentence(apart bool) string {
-	n, differ := d.compared(), 0
+	n, differ := d.countCompared(), 0
 	var first *figure // the first figure of the time of a step, or other window, that differs
 	for _, f := range d.figures {
 		if !f.differs() {
@@ -69,7 +69,7 @@ func (d *document) figuresSentence(apart bool) string {
 	switch {
 	case n == 0:
 		return d.in("A and B have no figure in common.", "A 与 B 没有可比较的共同指标。")
-	case differ == 0 && len(d.untold()) > 0:
+	case differ == 0 && len(d.untoldFigures()) > 0:
 		return d.untoldSentence(n)
 	case differ == 0 && apart:
 		return d.sf("Otherwise no difference is found: %s compared, with 95 %% confidence for all together.",
@@ -79,7 +79,7 @@ func (d *document) figuresSentence(apart bool) string {
 			"A 与 B 之间看不出差异：比较了 %s 项指标，置信度合计 95 %%。", d.count(n, "figure"))
 	case first == nil:
 		return d.sf("No difference is found in the time of steps. Of %s %d differ: %s.", "每步耗时看不出差异；%s 项指标中有 %d 项不同：%s。",
-			d.count(n, "figure"), differ, d.listed()) + d.lastOnes()
+			d.count(n, "figure"), differ, d.differingFigures()) + d.lateSentence()
 	}
 	s := first.scale()
 	a, b, by := digits(first.estimate.a/s.by), digits(first.estimate.b/s.by), human.Seconds(math.Abs(first.difference.value))
@@ -89,16 +89,16 @@ func (d *document) figuresSentence(apart bool) string {
 	}
 	text := d.sf("A %s%s takes %s %[5]s in B than in A (%[6]s → %[7]s %[4]s, %[8]s).", "B 的每个 %s%s平均比 A %[5]s %[3]s（%[6]s → %[7]s %[4]s，%[8]s）",
 		cmp.Or(first.of, spans.WindowStep), of, by, s.name, d.of(direction(first)), a, b, human.Change(first.ratio.value))
-	if d.unlike() {
+	if d.unlikeSteps() {
 		text += d.workSentence()
 	}
-	if causes := d.causes(); causes != "" {
-		return text + d.sf(" Of it: %s.", "，其中：%s。", causes) + d.beside() + d.lastOnes()
+	if causes := d.partsSentence(); causes != "" {
+		return text + d.sf(" Of it: %s.", "，其中：%s。", causes) + d.beside() + d.lateSentence()
 	}
-	return text + d.in(" No part alone explains it.", "。没有任何一部分能单独说明原因。") + d.beside() + d.lastOnes()
+	return text + d.in(" No part alone explains it.", "。没有任何一部分能单独说明原因。") + d.beside() + d.lateSentence()
 }
 
-// workSentence says how the work of steps differs, and whether the throughput does.
+// workSentence returns how the work of steps differs, and whether the throughput does.
 func (d *document) workSentence() string {
 	what := strings.TrimSuffix(d.of(d.workOf.name), "/s")
 	text := d.sf(" A step of B has %s %s", "，B 每步的 %[2]s 较 A %[1]s", human.Change(d.work), what)
@@ -108,7 +108,8 @@ func (d *document) workSentence() string {
 	return text + d.sf("; no difference is found in %s.", "，%s 看不出差异", d.of(d.workOf.name))
 }
 
-// beside says which collectives and RPC passes differ whose logs have no place in steps, so that no part of a step has their time.
+// beside returns a sentence about collectives and RPC passes that differ and whose logs have no place in steps, so that no part of a step contains their time;
+// "": there are none.
 func (d *document) beside() string {
 	placed := map[string]bool{}
 	for _, f := range d.figures {
@@ -116,7 +117,7 @@ func (d *document) beside() string {
 			placed[f.name] = true
 		}
 	}
-	all := d.largest(3, func(f *figure) bool {
+	all := d.largestDifferences(3, func(f *figure) bool {
 		switch f.section {
 		case sectionCollectives:
 			return f.unit == "s" && !placed[spans.PartCollective] && !placed[spans.PartWait]
@@ -131,8 +132,8 @@ func (d *document) beside() string {
 	return d.sf(" By logs without a place in steps: %s.", "未能归入各步的日志显示：%s。", strings.Join(all, ", "))
 }
 
-// untold returns the figures that lack an interval, those with the largest change first.
-func (d *document) untold() (out []*figure) {
+// untoldFigures returns the figures without an interval, those with the largest change first.
+func (d *document) untoldFigures() (out []*figure) {
 	for _, f := range d.figures {
 		if f.finding() == findingFew {
 			out = append(out, f)
@@ -144,10 +145,10 @@ func (d *document) untold() (out []*figure) {
 	return out
 }
 
-// untoldSentence says that no figure of n is found to differ, and of which it cannot be told: at most five.
+// untoldSentence returns that none of n figures is found to differ, and lists those with too few values for a finding, at most five.
 func (d *document) untoldSentence(n int) string {
 	var all []string
-	untold := d.untold()
+	untold := d.untoldFigures()
 	for _, f := range untold[:min(len(untold), 5)] {
 		s := f.scale()
 		called := strings.TrimSpace(reading.Clean(f.of) + " " + d.of(f.name))
@@ -164,16 +165,16 @@ func (d *document) untoldSentence(n int) string {
 	return text
 }
 
-// causes lists the parts of windows that differ, at most five, the largest first: "data_loading +120 ms, compute +15.0 ms".
-func (d *document) causes() string {
-	return strings.Join(d.largest(5, func(f *figure) bool {
+// partsSentence returns the parts of windows that differ, at most five, the largest difference first: "data_loading +120 ms, compute +15.0 ms".
+func (d *document) partsSentence() string {
+	return strings.Join(d.largestDifferences(5, func(f *figure) bool {
 		return f.section == sectionBreakdown && f.name != nameWhole && f.name != nameUsual
 	}), ", ")
 }
 
-// largest returns the figures, of those that is accepts, that differ the most: "compute +120 ms (forward_time +110 ms)". Of computing two of the trainer's
-// timers follow.
-func (d *document) largest(most int, is func(f *figure) bool) (all []string) {
+// largestDifferences returns the figures accepted by is that differ most: "compute +120 ms (forward_time +110 ms)". For computing, two timers of the trainer
+// are added.
+func (d *document) largestDifferences(most int, is func(f *figure) bool) (all []string) {
 	var parts []*figure
 	for _, f := range d.figures {
 		if is(f) && f.differs() {
@@ -190,9 +191,9 @@ func (d *document) largest(most int, is func(f *figure) bool) (all []string) {
 		case sectionPasses:
 			called = "RPC " + called
 		}
-		text := fmt.Sprintf("%s %s %s", called, change(f.difference.value/s.by, f.difference.value/s.by), s.name)
+		text := fmt.Sprintf("%s %s %s", called, signedDigits(f.difference.value/s.by, f.difference.value/s.by), s.name)
 		if f.section == sectionBreakdown && f.name == spans.PartCompute {
-			if timers := d.largest(2, func(f *figure) bool { return f.section == sectionTimers }); len(timers) > 0 {
+			if timers := d.largestDifferences(2, func(f *figure) bool { return f.section == sectionTimers }); len(timers) > 0 {
 				text += d.sf(" (%s)", "（%s）", strings.Join(timers, ", "))
 			}
 		}
@@ -201,8 +202,8 @@ func (d *document) largest(most int, is func(f *figure) bool) (all []string) {
 	return all
 }
 
-// listed lists the first five figures that differ, by name: "MFU lower, tokens/s lower".
-func (d *document) listed() string {
+// differingFigures returns the first five figures that differ, by name: "MFU lower, tokens/s lower".
+func (d *document) differingFigures() string {
 	var all []string
 	for _, f := range d.figures {
 		if f.differs() {
@@ -215,7 +216,7 @@ func (d *document) listed() string {
 	return strings.Join(all, ", ")
 }
 
-// direction returns a finding in the words of its unit: times are longer or shorter, other figures higher or lower.
+// direction returns the finding of a figure in words: times are longer or shorter, other figures higher or lower.
 func direction(f *figure) string {
 	switch finding := f.finding(); {
 	case f.unit == "s" && finding == findingHigher:
@@ -227,19 +228,19 @@ func direction(f *figure) string {
 	}
 }
 
-// differences are texts about the facts in which the runs differ, "world size: A 8, B 16". refused: one of them makes the runs incomparable.
+// differences returns texts about the facts in which the runs differ, "world size: A 8, B 16". refused: one of them makes the runs incomparable.
 func (d *document) differences() (refused bool, all []string) {
 	for _, f := range d.facts {
 		if !f.differs {
 			continue
 		}
 		refused = refused || f.needed
-		all = append(all, fmt.Sprintf("%s: A %s, B %s", d.factName(f.name), d.said(f.a), d.said(f.b)))
+		all = append(all, fmt.Sprintf("%s: A %s, B %s", d.factName(f.name), d.valuesText(f.a), d.valuesText(f.b)))
 	}
 	return refused, all
 }
 
-// factName returns how a fact is called.
+// factName returns the name of a fact for display.
 func (d *document) factName(name string) string {
 	switch name {
 	case spans.AttrWorldSize:
@@ -252,8 +253,8 @@ func (d *document) factName(name string) string {
 	return d.of(reading.Clean(name))
 }
 
-// said returns the values of a fact in a sentence.
-func (d *document) said(values []string) string {
+// valuesText returns the values of a fact as a text.
+func (d *document) valuesText(values []string) string {
 	if len(values) == 0 {
 		return d.of("no log says it")
 	}
@@ -283,7 +284,7 @@ func (d *document) warnings() (all []string) {
 	return all
 }
 
-// notes say how the figures were made, and what they leave out of each run.
+// notes returns sentences about how the figures were computed, and what was left out of each run.
 func (d *document) notes() (all []string) {
 	all = []string{
 		d.in("Figures are means. The first step of a run (without steps: its first trace) is warm-up and left out, with what began before its end.",
@@ -291,7 +292,7 @@ func (d *document) notes() (all []string) {
 		d.sf("Intervals: %d bootstrap draws of steps, with a fixed seed; neighbours that are alike are drawn together. "+
 			"There are %s, each at %.3f %%, so that all hold at once with 95 %%.",
 			"区间：按步有放回重采样 %d 次 (bootstrap 分位数，固定种子)；彼此相关的相邻步一起抽取。共 %s 项比较，每个区间的置信度为 %.3f %%，合计 95 %%。",
-			resamples, d.count(d.compared(), "comparison"), 100*d.confidence),
+			resamples, d.count(d.countCompared(), "comparison"), 100*d.confidence),
 		d.in("Where the interval holds zero, no difference is found.", "区间包含 0 时：看不出差异。"),
 	}
 	for i, run := range []*Run{d.a, d.b} {
@@ -299,7 +300,7 @@ func (d *document) notes() (all []string) {
 		if n := run.partial; n > 0 {
 			all = append(all, d.sf("%c: %s may lack something, and are left out.", "%c 有 %s 个不完整的时间窗口，未参与比较。", name, d.count(n, "window")))
 		}
-		if kept, seen := run.kept(); kept < seen {
+		if kept, seen := run.countRows(); kept < seen {
 			all = append(all, d.sf("%c: of %d records %d were drawn, by their span ids.", "%c 有 %d 条记录，按 span id 抽取了 %d 条。", name, seen, kept))
 		}
 		if n := run.others; n > 0 {
@@ -310,13 +311,13 @@ func (d *document) notes() (all []string) {
 	return all
 }
 
-// finals says the last losses: "Last loss: A 2.41 at step 900, B 2.38 at step 900"; "": no run has a loss.
-func (d *document) finals() string {
-	if d.lossA == (final{}) && d.lossB == (final{}) {
+// lastLosses returns the last losses: "Last loss: A 2.41 at step 900, B 2.38 at step 900"; "": no run has a loss.
+func (d *document) lastLosses() string {
+	if d.lossA == (lastLoss{}) && d.lossB == (lastLoss{}) {
 		return ""
 	}
-	say := func(f final) string {
-		if f == (final{}) {
+	say := func(f lastLoss) string {
+		if f == (lastLoss{}) {
 			return "-"
 		}
 		return d.sf("%s at step %d", "%s（第 %d 步）", digits(f.loss), f.step)
@@ -324,8 +325,8 @@ func (d *document) finals() string {
 	return d.sf("Last loss: A %s, B %s", "最后的损失：A %s，B %s", say(d.lossA), say(d.lossB))
 }
 
-// cells returns a figure as texts: name, A, B, difference, interval, change in %, interval, finding. From the difference on, up to the finding, cells are empty
-// if a run lacks the figure; intervals are empty if there are too few units.
+// cells returns the texts of a figure: name, A, B, difference, interval, change in %, interval, finding. If a run lacks the figure, the cells from the
+// difference up to the finding are empty. Intervals are empty if there are too few units.
 func (d *document) cells(f *figure) [8]string {
 	s := f.scale()
 	a, b := f.estimate.a/s.by, f.estimate.b/s.by
@@ -337,9 +338,9 @@ func (d *document) cells(f *figure) [8]string {
 	if len(f.a) == 0 || len(f.b) == 0 {
 		return cell
 	}
-	cell[3], cell[5] = change(f.difference.value/s.by, larger), human.Change(f.ratio.value)
+	cell[3], cell[5] = signedDigits(f.difference.value/s.by, larger), human.Change(f.ratio.value)
 	if f.told {
-		cell[4] = change(f.difference.low/s.by, larger) + " … " + change(f.difference.high/s.by, larger)
+		cell[4] = signedDigits(f.difference.low/s.by, larger) + " … " + signedDigits(f.difference.high/s.by, larger)
 		if low, high := human.Change(f.ratio.low), human.Change(f.ratio.high); low != "-" {
 			cell[6] = strings.TrimSuffix(low, "%") + " … " + high
 		}
@@ -411,7 +412,7 @@ func writeText(out io.Writer, d *document) error {
 		title := d.in("No difference found, figures (--format json lists them)", "看不出差异的指标数（--format json 列出各项）")
 		fmt.Fprintf(w, "\n%s: %s\n", title, strings.Join(alike, d.in(", ", "，")))
 	}
-	if finals := d.finals(); finals != "" {
+	if finals := d.lastLosses(); finals != "" {
 		fmt.Fprintf(w, "\n%s\n", finals)
 	}
 	fmt.Fprintln(w)
@@ -440,7 +441,7 @@ func (d *document) writeAccount(w *strings.Builder) {
 	}
 }
 
-// sides say who A and B are: their names as given, the run, the facts of the logs.
+// sides returns a text for each of A and B: the path as given, the run, the facts from the logs.
 func (d *document) sides() (all []string) {
 	for _, side := range []struct {
 		name, path string
@@ -452,7 +453,7 @@ func (d *document) sides() (all []string) {
 			if side.name == "B" {
 				values = f.b
 			}
-			text = append(text, d.factName(f.name)+" "+d.said(values))
+			text = append(text, d.factName(f.name)+" "+d.valuesText(values))
 		}
 		all = append(all, strings.Join(text, ", "))
 	}

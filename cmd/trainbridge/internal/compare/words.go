@@ -6,10 +6,10 @@ import (
 	"github.com/trainbridge/trainbridge/internal/human"
 )
 
-// words is the language of a comparison: true is Chinese. Chinese terms are those of the documents of TransferQueue, FlagScale, the ZeroMQ monitor and VCCL.
+// words is the language of a comparison; true is Chinese. Chinese terms are those of the documents of TransferQueue, FlagScale, the ZeroMQ monitor and VCCL.
 type words bool
 
-// of returns a text of the table chinese in the language of the comparison. Other texts are names from logs, and stay.
+// of returns a text in the language of the comparison if the table chinese has it. Other texts are names from logs, and are not translated.
 func (w words) of(text string) string {
 	if w {
 		if zh, ok := chinese[text]; ok {
@@ -19,7 +19,7 @@ func (w words) of(text string) string {
 	return text
 }
 
-// in returns the text in the language of the comparison.
+// in returns one of two texts, by the language.
 func (w words) in(english, chinese string) string {
 	if w {
 		return chinese
@@ -27,12 +27,12 @@ func (w words) in(english, chinese string) string {
 	return english
 }
 
-// sf is fmt.Sprintf in the language.
+// sf is fmt.Sprintf with a format in the language.
 func (w words) sf(english, chinese string, args ...any) string {
 	return fmt.Sprintf(w.in(english, chinese), args...)
 }
 
-// count returns a number of things; Chinese has the word in the sentence.
+// count returns a number with a noun; in Chinese the number alone, since the noun is in the sentence.
 func (w words) count(n int, what string) string {
 	if w {
 		return human.Thousands(n)
@@ -40,6 +40,7 @@ func (w words) count(n int, what string) string {
 	return human.Plural(n, what)
 }
 
+// chinese are translations of English texts.
 var chinese = map[string]string{
 	"Steps":                           "训练步",
 	"Where the time of a step goes":   "每步耗时分解",
