@@ -305,6 +305,14 @@ func (l *Ledger) Part(step Ref, state State, seconds float64, behind bool) {
 	*to = addSeconds(*to, seconds)
 }
 
+// Renumber changes the number of a step.
+func (l *Ledger) Renumber(step Ref, number int64) {
+	if step.merges == l.merges && l.steps[step.index].Number != number {
+		l.same = min(l.same, int(step.index))
+		l.steps[step.index].Number = min(max(number, -1), latest)
+	}
+}
+
 // Evaluated records that the log has the result of an evaluation after a step.
 func (l *Ledger) Evaluated(step Ref) {
 	if step.merges == l.merges {

@@ -131,6 +131,15 @@ type Book struct {
 	writers  map[Writer]int32       // numbers, as in Names
 	numbers  recent[numbered]       // the same steps by their numbers, for later evaluations
 	counters map[int32]*counter     // by writer
+	perEpoch []perEpoch             // steps since the last Fit whose numbers may restart with each epoch
+}
+
+// perEpoch is a step with the number in its epoch.
+type perEpoch struct {
+	of            account.Ref
+	writer        int32
+	start         int64 // ns since 1970
+	epoch, number int64
 }
 
 // counter makes a continuous sequence of step numbers that restart with each epoch.
@@ -167,6 +176,18 @@ func (c *counter) number(number, epoch int64) int64 {
 	return c.before + number
 }
 
+// settle numbers the steps since the last settle over all epochs, in the order of time: a message has the first step of each epoch, of one step, in another
+// resource than records of several steps.
+func (b *Book) settle() {
+	slices.SortStableFunc(b.perEpoch, func(x, y perEpoch) int {
+		return cmp.Or(cmp.Compare(x.start, y.start), cmp.Compare(x.epoch, y.epoch), cmp.Compare(x.number, y.number))
+	})
+	for _, s := range b.perEpoch {
+		b.Ledger.Renumber(s.of, b.counter(s.writer).number(s.number, s.epoch))
+	}
+	b.perEpoch = b.perEpoch[:0]
+}
+
 // own is a copy of the writer that outlives the span.
 func (w Writer) own() Writer {
 	w.File = text(w.File)
@@ -181,7 +202,7 @@ type numbered struct {
 
 const anyFile = -1
 
-// Put puts an entry into the ledger. Steps are expected before their parts, and before the evaluations after them: without its step, a part is left out.
+// Put puts an entry into the ledger; Fit follows the entries of a message. Steps are expected before their parts, and before the evaluations after them: without its step, a part is left out.
 func (b *Book) Put(e *Entry) {
 	switch e.kind {
 	case view.KindStep:
@@ -190,10 +211,10 @@ func (b *Book) Put(e *Entry) {
 		step.Source = int16(source)
 		step.Writer = b.writer(Writer{source, e.file, e.rank})
 		step.Name = nameOf(e.file, e.rank)
-		if e.epoch >= 0 && step.Number >= 0 { // the number may restart with each epoch
-			step.Number = b.counter(step.Writer).number(step.Number, e.epoch)
-		}
 		of := b.Ledger.Add(step)
+		if e.epoch >= 0 && step.Number >= 0 {
+			b.perEpoch = append(b.perEpoch, perEpoch{of, step.Writer, step.Start, e.epoch, step.Number})
+		}
 		b.ids.note(e.id, of)
 		b.numbers.note(numbered{source, anyFile, e.step.Number}, of)
 		if e.file != "" { // with concurrently read logs, any may have the latest step of the number
@@ -364,8 +385,11 @@ func Restore(sources []string, writers []Writer, steps []account.Step) *Book {
 	return b
 }
 
-// Fit merges neighbouring steps of the largest book, again and again, until all books together have at most most steps, or no merge frees any more.
+// Fit ends a message: steps whose numbers restart with each epoch are numbered over all epochs. Then Fit merges neighbouring steps of the largest book, again and again, until all books together have at most most steps, or no merge frees any more.
 func Fit(books iter.Seq[*Book], most int) {
+	for b := range books {
+		b.settle()
+	}
 	for {
 		var largest *Book
 		sum := 0

@@ -57,6 +57,8 @@ func TestStepsPerEpoch(t *testing.T) {
 			put(float64(epoch), first, first+19)
 			at += 9e9
 		}
+		fit := func() { book.Fit(slices.Values([]*book.Book{b}), book.MostSteps) }
+		fit()
 		a, ok := b.Ledger.Account()
 		assert.True(t, ok)
 		assert.Equal(t, int64(80), a.Steps)
@@ -67,11 +69,42 @@ func TestStepsPerEpoch(t *testing.T) {
 		put(2, first, first+19) // a restart from the checkpoint of an epoch
 		put(3, first, first+19)
 		put(4, first, first+19)
+		fit()
 		a, _ = b.Ledger.Account()
 		assert.Equal(t, int64(100), a.Steps)
 		assert.Equal(t, int64(40), a.Redone)
 		assert.Len(t, a.Attempts, 2)
 	}
+}
+
+// The first steps of epochs come before all others of their message, from another resource.
+func TestStepsPerEpochApart(t *testing.T) {
+	b := new(book.Book)
+	put := func(epoch, number, seconds int) {
+		var res view.Resource
+		s := ptrace.NewSpan()
+		s.SetStartTimestamp(pcommon.Timestamp(1_700_000_000e9 + seconds*1e9))
+		s.SetEndTimestamp(s.StartTimestamp() + 1e9)
+		s.Attributes().PutInt(spans.AttrIteration, int64(number))
+		s.Attributes().PutDouble(spans.AttrEpoch, float64(epoch))
+		var v view.Step
+		v.Read(s, &res)
+		e := book.Step(s, &v, &res, "log", -1)
+		b.Put(&e)
+	}
+	for epoch := range 3 {
+		put(epoch, 0, 100*epoch)
+	}
+	for epoch := range 3 {
+		for n := 1; n < 100; n++ {
+			put(epoch, n, 100*epoch+n)
+		}
+	}
+	book.Fit(slices.Values([]*book.Book{b}), book.MostSteps)
+	a, _ := b.Ledger.Account()
+	assert.Equal(t, int64(300), a.Steps)
+	assert.Zero(t, a.Redone)
+	assert.Len(t, a.Attempts, 1)
 }
 
 // The largest book makes room for all.

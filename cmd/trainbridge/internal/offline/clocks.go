@@ -21,10 +21,11 @@ type clocks struct {
 	at     int64 // ns since 1970, of the last line with a clock; of records only of the first one, if before all others
 
 	records     int64
-	firstRecord int64   // ns since 1970; 0: no clock
-	lastRecord  []byte  // its first stampWithin bytes
-	first, last int64   // ns since 1970, of the earliest and the latest line; 0: no line has a clock
-	begins      []int64 // ns since 1970, of the file's first line with a clock, and of each line in which a process says that Megatron is initialized
+	firstRecord int64  // ns since 1970; 0: no clock
+	lastRecord  []byte // its first stampWithin bytes
+	first, last int64  // ns since 1970, of the earliest and the latest line; 0: no line has a clock
+	// begins, ns since 1970: the file's first line with a clock, if before the records, and each line in which a process says that Megatron is initialized.
+	begins []int64
 }
 
 // mostBegins bounds clocks.begins.
@@ -62,7 +63,7 @@ func (c *clocks) noteLine(text []byte, v tail.Verdict) {
 		}
 		return
 	}
-	if c.first == 0 || bytes.HasPrefix(rest, initialized) {
+	if isFirst := c.first == 0 && c.records == 0; isFirst || bytes.HasPrefix(rest, initialized) {
 		if len(c.begins) < mostBegins {
 			c.begins = append(c.begins, ns)
 		}

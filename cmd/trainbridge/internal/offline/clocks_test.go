@@ -46,3 +46,16 @@ func TestClocksOfEdges(t *testing.T) {
 	k.noteLine([]byte(`{"step": 1}`), tail.Record)
 	assert.Equal(t, []int64{-1, -1}, []int64{k.headNS(), k.tailNS()})
 }
+
+// A process begins with the file's first line with a clock, unless that line is a loop's own in between its records: "checkpoint saved".
+func TestClocksOfBegins(t *testing.T) {
+	for _, c := range []struct {
+		first tail.Verdict
+		want  int
+	}{{tail.Ignored, 1}, {tail.Record, 0}} {
+		k := newClocks(time.UTC)
+		k.noteLine([]byte("2026-06-12 09:30:00,000 step 100"), c.first)
+		k.noteLine([]byte("2026-06-12 09:30:20,000 saved checkpoint /ckpt/100"), tail.Ignored)
+		assert.Len(t, k.begins, c.want)
+	}
+}

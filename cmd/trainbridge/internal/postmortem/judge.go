@@ -185,6 +185,9 @@ func weight(e *Event) int {
 		if e.Exception == "" && e.What == "" || e.Form.Name == "pytorch.worker_raised" {
 			return 1 // truncated, or the worker's own traceback follows
 		}
+		if e.Exception == "ncclRemoteError" { // NCCL's words below the exception of PyTorch: another process is gone, or the network failed
+			return 1
+		}
 		if e.Form.Name == "python.headless" {
 			return 2 // what came before is not in the log
 		}
@@ -376,13 +379,22 @@ func (j *judge) firstCause() (End, bool) {
 }
 
 // explains reports whether b, of equal weight, has the reason for a: torch.save fails with an exception of its own first, and raises the full disk's after;
-// torchrun lists the process that ended first behind the others.
+// torchrun lists the process that ended first behind the others; and a lost connection is of a process that failed elsewhere, as far as clocks tell.
 func explains(b, a *Event) bool {
+	if farEnd(a) && b.At.File != a.At.File && weight(b) == 3 && b.Class != events.ClassNetwork && (a.Time == 0 || b.Time == 0 || b.Time < a.Time) {
+		return true
+	}
 	if a.Form.Name == "torchrun.failure" && b.Form.Name == "torchrun.root_cause" {
 		return true
 	}
 	return a.Class == events.ClassCheckpoint && !diskFull(a) && (b.Class == events.ClassCheckpoint || b.Class == events.ClassDisk) && diskFull(b)
 }
+
+// ofOther are words of one end of a connection about the other end, and of a store for which processes did not come.
+var ofOther = regexp.MustCompile(`(?i)connection (?:refused|reset|closed)|closed by (?:remote )?peer|clients joined`)
+
+// farEnd reports whether a failure of the network may be that the process at the other end is gone, or never came.
+func farEnd(e *Event) bool { return e.Class == events.ClassNetwork && ofOther.MatchString(e.Text) }
 
 // sender reports whether b says who ended a process that received SIGTERM, as a shows. Kubernetes' events may lack the time.
 func sender(b, a *Event) bool {
@@ -735,6 +747,9 @@ func (j *judge) network(e *Event) End {
 		end.Sentence = strings.Replace(end.Sentence, "The network failed", "A port is in use", 1)
 		end.Sentence = strings.Replace(end.Sentence, " reports a failure of the network", " cannot listen on a port in use", 1)
 		end.Advice = "End the process that has the port, perhaps of an earlier job, or choose another port (MASTER_PORT, --rdzv-endpoint)."
+	}
+	if e.Form.Name == "pytorch.clients" {
+		end.Sentence, end.Advice = "Not all processes came to the start: "+e.What+".", startAdvice
 	}
 	if e.Form.Name == "nccl.no_interface" {
 		end.Advice = "Set NCCL_SOCKET_IFNAME to an interface that the host has (ip addr)."

@@ -214,6 +214,34 @@ func TestJudge(t *testing.T) { //nolint:funlen // a table
 	}
 }
 
+// TestFarEnd: a lost connection, and NCCL's words for one, are of a process that failed elsewhere, if the log of another host tells of such a failure.
+func TestFarEnd(t *testing.T) {
+	const (
+		remote  = "[rank3]: ncclRemoteError: A call failed possibly due to a network error or a remote process exiting prematurely.\n"
+		refused = "[rank0]: Traceback (most recent call last):\n[rank0]:   File \"a.py\", line 5, in f\n[rank0]: torch.distributed.DistBackendError: NCCL error in: NCCLUtils.cpp:77, " +
+			"remote process exited or there was a network error, NCCL version 2.26.2\n[rank0]: Last error:\n[rank0]: socketPollConnect: connect to 10.1.0.2<49817> returned Connection refused, exceeded error retry count (35)\n"
+		raised  = "[rank6]: Traceback (most recent call last):\n[rank6]:   File \"a.py\", line 1, in f\n[rank6]: ValueError: x\n"
+		clients = "torch.distributed.DistStoreError: Timed out after 901 seconds waiting for clients. 3/4 clients joined.\n"
+		failed  = "E1120 09:50:05.354198 41200 torch/distributed/elastic/multiprocessing/api.py:874] failed (exitcode: -7) local_rank: 1 (pid: 41211) of binary: python\n"
+	)
+	for _, c := range []struct{ name, here, there, kind, says string }{
+		{"a rank of another host raised", refused, raised, "exception", "Rank 6 raised ValueError: x"},
+		{"nobody else failed", refused, "", "network", "Rank 0 reports a failure of the network"},
+		{"the same log, in the order of its lines", refused + raised, "", "network", "Rank 0 reports a failure of the network"},
+		{"a process of another host crashed", remote, failed, "signal", "crashed (SIGBUS)"},
+		{"NCCL's words alone", remote, "", "exception", "Rank 3 raised ncclRemoteError"},
+		{"a program that is not installed on one host", clients, "slurmstepd: error: execve(): torchrun: No such file or directory\n", "exception", "execve(): torchrun"},
+		{"processes that did not come", clients, "", "network", "Not all processes came to the start: Timed out after 901 seconds waiting for clients. 3/4 clients joined."},
+	} {
+		of := &Case{LastStep: -1}
+		of.scan("a.log", []byte(c.here))
+		of.scan("b.log", []byte(c.there))
+		end := Judge(of)
+		assert.Equal(t, c.kind, end.Kind, c.name)
+		assert.Contains(t, end.Sentence, c.says, c.name)
+	}
+}
+
 // TestMute: ranks with steps and without a word of the wait that all others tell of are a hint, and none is named.
 func TestMute(t *testing.T) {
 	var log strings.Builder
