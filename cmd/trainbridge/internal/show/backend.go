@@ -9,7 +9,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/traces/source"
 )
 
-// backend is the source of traces, and the advice if the source does not answer.
+// backend is a source of traces, with the advice for its errors.
 type backend struct {
 	source.Source
 	key   string // of value in the document of --format json: "jaeger", "tempo" or "files"
@@ -46,7 +46,7 @@ func open(opt options) (*backend, error) {
 	}, nil
 }
 
-// explain adds to an error of the backend what the user can do about the error.
+// explain returns an error of the backend with advice for the user.
 func (b *backend) explain(err error) error {
 	switch {
 	case errors.Is(err, source.ErrAddress):
@@ -63,8 +63,8 @@ func (b *backend) explain(err error) error {
 	return fmt.Errorf("show: %w", err)
 }
 
-// nothing returns the error for a search without traces: nothing was sent yet, or the run or the service of the options has none.
-func (b *backend) nothing(ctx context.Context, opt options) error {
+// noTraces returns the error of a search without traces: nothing was sent yet, or the run or the service of the options has none.
+func (b *backend) noTraces(ctx context.Context, opt options) error {
 	services, err := b.Services(ctx)
 	switch {
 	case err != nil:

@@ -16,6 +16,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
+// rankColour is the ANSI code of ranks.
 const rankColour = "34"
 
 // drawnRanks is how many ranks of a collective are drawn, by level of extent; 0: all.
@@ -25,7 +26,7 @@ var drawnRanks = [levels]int{2: 30, 20, 10, 10}
 var collectives = domain{
 	key:  "collectives",
 	help: tables.CollectivesHelp, rows: tables.CollectiveObjects, table: collectiveTable,
-	what: func(t *tree.Trace) string {
+	subject: func(t *tree.Trace) string {
 		for _, s := range t.Roots {
 			if s.Kind == view.KindCollective {
 				return collectiveTitle(s)
@@ -33,11 +34,11 @@ var collectives = domain{
 		}
 		return ""
 	},
-	colours: map[string]string{spans.SpanNCCLRank: rankColour, spans.SpanNCCLChannel: "32", spans.SpanNCCLProxyOp: "35", spans.SpanNCCLProxyStep: "95"},
-	details: collectiveDetails,
-	ended:   func(s *tree.Span) bool { return s.Kind == view.KindCollective || isRank(s) },
-	label:   rankLabel,
-	took: func(s *tree.Span) (int64, bool) {
+	colours:  map[string]string{spans.SpanNCCLRank: rankColour, spans.SpanNCCLChannel: "32", spans.SpanNCCLProxyOp: "35", spans.SpanNCCLProxyStep: "95"},
+	details:  collectiveDetails,
+	showsEnd: func(s *tree.Span) bool { return s.Kind == view.KindCollective || isRank(s) },
+	label:    rankLabel,
+	duration: func(s *tree.Span) (int64, bool) {
 		if !isRank(s) {
 			return 0, false
 		}
@@ -49,27 +50,27 @@ var collectives = domain{
 		}
 		return rankBar(s, t, cells, p), true
 	},
-	below:    withoutPhases,
-	rank:     latestFirst,
-	folded:   foldedLateness,
-	parallel: func(s *tree.Span) bool { return s.Kind == view.KindCollective },
-	notes:    rankNotes,
+	below:       withoutPhases,
+	order:       latestFirst,
+	foldDetails: foldedLateness,
+	parallel:    func(s *tree.Span) bool { return s.Kind == view.KindCollective },
+	notes:       rankNotes,
 }
 
 // collectiveTable prints a row per communicator and operation, and the verdicts on each.
-func collectiveTable(w *strings.Builder, d *digest.Digest, l look) {
+func collectiveTable(w *strings.Builder, d *digest.Digest, l style) {
 	all := d.Collectives.Rows()
 	if len(all) == 0 {
 		return
 	}
 	t := tables.Collectives(all, false)
-	put(w, &t, l)
+	printTable(w, &t, l)
 	for _, c := range all {
-		verdictCounts(w, c.Operation+" of "+c.Communicator, c.Verdicts, l)
+		printVerdictCounts(w, c.Operation+" of "+c.Communicator, c.Verdicts, l)
 	}
 }
 
-// collectiveTitle names a collective: "AllReduce 12 of dp, 8 ranks", as far as known.
+// collectiveTitle returns the title of a collective: "AllReduce 12 of dp, 8 ranks", as far as known.
 func collectiveTitle(s *tree.Span) string {
 	var v view.Collective
 	v.Read(s.Span)
@@ -96,15 +97,15 @@ func isPhase(s *tree.Span) bool {
 	return s.Kind == view.KindPhase && s.Parent != nil && isRank(s.Parent)
 }
 
-// rankOf reads a rank, and its collective.
+// rankOf returns a rank and its collective.
 func rankOf(s *tree.Span) (r view.Rank, c view.Collective) {
 	r.Read(s.Span)
 	c.Read(s.Parent.Span)
 	return r, c
 }
 
-// ownTime returns the time that a rank spent in the collective, ns. The span of the rank that came last is longer, from the first rank's arrival on: its own
-// time is the transfer.
+// ownTime returns the time that a rank spent in the collective, ns. For the rank that came last this is the time of the transfer, because its span already
+// begins when the first rank came.
 func ownTime(s *tree.Span) int64 {
 	if r, c := rankOf(s); r.Last && !math.IsNaN(c.TransferDuration) {
 		return int64(c.TransferDuration * 1e9)
@@ -127,7 +128,7 @@ func lateness(s *tree.Span) float64 {
 	return v.Late
 }
 
-// rankLabel labels a rank of a collective: "rank 3", and " host-1" behind the name.
+// rankLabel returns the label of a rank of a collective: "rank 3", and " host-1" after the name.
 func rankLabel(s *tree.Span) (name, end string, ok bool) {
 	if !isRank(s) {
 		return "", "", false
@@ -142,7 +143,7 @@ func rankLabel(s *tree.Span) (name, end string, ok bool) {
 	return fmt.Sprintf("rank %d", v.Rank.N), end, true
 }
 
-// withoutPhases leaves out the phases of a rank, which the rank's bar shows.
+// withoutPhases removes the phases of a rank, which are in the bar of the rank.
 func withoutPhases(s *tree.Span, children []*tree.Span, _ extent) (drawn, told []*tree.Span) {
 	if !isRank(s) {
 		return children, nil
@@ -150,8 +151,8 @@ func withoutPhases(s *tree.Span, children []*tree.Span, _ extent) (drawn, told [
 	return slices.DeleteFunc(slices.Clone(children), isPhase), nil
 }
 
-// latestFirst ranks the children of a collective: first the ranks, the latest first, as many as drawnRanks allows, bare in a brief drawing; then all other
-// spans; last a row for the rest of the ranks.
+// latestFirst orders the children of a collective: first the ranks, the latest first, as many as drawnRanks allows, without their children in a brief drawing;
+// then all other spans; last a row for the rest of the ranks.
 func latestFirst(s *tree.Span, children []*tree.Span, e extent) (drawn []child, ok bool) {
 	if s.Kind != view.KindCollective {
 		return nil, false
@@ -194,7 +195,7 @@ func latestFirst(s *tree.Span, children []*tree.Span, e extent) (drawn []child, 
 	return drawn, true
 }
 
-// foldedLateness says how late the folded ranks came, the least and the most; nothing if unknown.
+// foldedLateness returns how late the folded ranks came, the least and the most; nil if unknown.
 func foldedLateness(f *fold) []string {
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, s := range f.spans {
@@ -221,32 +222,32 @@ func collectiveDetails(s *tree.Span) []string {
 	return nil
 }
 
-// numbers are texts of known numbers, with their units and meanings.
-type numbers []string
+// detailList is a list of texts of known numbers, with their units and meanings.
+type detailList []string
 
-// add adds a number with the text before, unless NaN.
-func (d *numbers) add(v float64, write func(float64) string, before string) {
+// add adds a number after a text, unless NaN.
+func (d *detailList) add(v float64, write func(float64) string, before string) {
 	if !math.IsNaN(v) {
 		*d = append(*d, before+write(v))
 	}
 }
 
 // addInt adds a number in a format, if known.
-func (d *numbers) addInt(v view.Int, format string) {
+func (d *detailList) addInt(v view.Int, format string) {
 	if v.OK {
 		*d = append(*d, fmt.Sprintf(format, v.N))
 	}
 }
 
 // addText adds a text unless empty.
-func (d *numbers) addText(text string) {
+func (d *detailList) addText(text string) {
 	if text != "" {
 		*d = append(*d, reading.Clean(text))
 	}
 }
 
 // rootDetails returns the numbers of a collective: ranks without a record, who came last and by how much, bus bandwidth, peer (of send and receive), size.
-func rootDetails(s *tree.Span) (d numbers) {
+func rootDetails(s *tree.Span) (d detailList) {
 	var v view.Collective
 	v.Read(s.Span)
 	if !math.IsNaN(v.MissingCount) {
@@ -270,7 +271,7 @@ func rootDetails(s *tree.Span) (d numbers) {
 }
 
 // rankDetails returns the numbers of a rank in a collective: how late, how far the rank came if the end is missing, errors and retries.
-func rankDetails(s *tree.Span) (d numbers) {
+func rankDetails(s *tree.Span) (d detailList) {
 	var v view.Rank
 	v.Read(s.Span)
 	switch {
@@ -288,7 +289,7 @@ func rankDetails(s *tree.Span) (d numbers) {
 }
 
 // linkDetails returns the numbers of a channel, a proxy operation or a proxy step.
-func linkDetails(s *tree.Span) (d numbers) {
+func linkDetails(s *tree.Span) (d detailList) {
 	var v view.Link
 	v.Read(s.Span)
 	d.addInt(v.Channel, "channel %d")
@@ -300,8 +301,8 @@ func linkDetails(s *tree.Span) (d numbers) {
 	return d
 }
 
-// rankBar draws a rank's waiting for the last rank as ░ and the transfer as █. The rank that came last is red, and waited for nobody. Without a time of
-// transfer, or with a transfer as long as the span, the bar is plain.
+// rankBar returns the bar of a rank: the waiting for the last rank as ░, the transfer as █. The rank that came last is red and has no waiting. Without a time
+// of transfer, or with a transfer as long as the span, the bar is plain.
 func rankBar(s *tree.Span, t *tree.Trace, cells int, p reading.Palette) string {
 	colour := rankColour
 	last := cameLast(s)
@@ -311,14 +312,14 @@ func rankBar(s *tree.Span, t *tree.Trace, cells int, p reading.Palette) string {
 	_, c := rankOf(s)
 	begun := s.End() - int64(c.TransferDuration*1e9) // of the transfer, ns since 1970
 	if math.IsNaN(c.TransferDuration) || begun <= s.Start() {
-		return bar(s, t, cells, colour, p)
+		return plainBar(s, t, cells, colour, p)
 	}
 	if last {
-		return place(begun, s.End(), '█', t, cells, colour, p)
+		return barBetween(begun, s.End(), '█', t, cells, colour, p)
 	}
 	// Both bars are drawn without a colour, the transfer is laid over the waiting, and the result is painted.
-	line := []rune(place(s.Start(), begun, '░', t, cells, "", false))
-	for i, r := range []rune(place(begun, s.End(), '█', t, cells, "", false)) {
+	line := []rune(barBetween(s.Start(), begun, '░', t, cells, "", false))
+	for i, r := range []rune(barBetween(begun, s.End(), '█', t, cells, "", false)) {
 		if r != ' ' {
 			line[i] = r
 		}
@@ -328,7 +329,7 @@ func rankBar(s *tree.Span, t *tree.Trace, cells int, p reading.Palette) string {
 	return strings.Repeat(" ", lead) + p.Paint(colour, drawn) + strings.Repeat(" ", cells-lead-human.Columns(drawn))
 }
 
-// rankNotes explain the bars of ranks, and name the parts left out.
+// rankNotes returns the notes that explain the bars of ranks, and name the parts left out.
 func rankNotes(t *tree.Trace, rows []row) (notes []string) {
 	if !slices.ContainsFunc(rows, func(r row) bool { return isRank(r.Span) }) {
 		return nil

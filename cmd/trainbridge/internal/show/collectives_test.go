@@ -177,7 +177,7 @@ func figuresOf(v *digest.Values) []float64 {
 
 // The rows of a table equal the spans, counted by hand.
 func TestCollectiveGroups(t *testing.T) {
-	all := sumUp(tree.Build(cluster{ranks: 16, collectives: 9, slow: 5, missing: 9, p2p: 2}.traces())).Collectives.Rows()
+	all := digestOf(tree.Build(cluster{ranks: 16, collectives: 9, slow: 5, missing: 9, p2p: 2}.traces())).Collectives.Rows()
 	require.Len(t, all, 3)
 	var names []string
 	for _, g := range all {
@@ -201,7 +201,7 @@ func TestManyRanksAreFolded(t *testing.T) {
 		for _, channels := range []int{0, 2} {
 			c := cluster{ranks: ranks, collectives: 3, channels: channels, slow: ranks / 2, missing: -1}
 			var out strings.Builder
-			waterfall(&out, interesting(tree.Build(c.traces())), look{120, cst, false})
+			printWaterfall(&out, mostInteresting(tree.Build(c.traces())), style{120, cst, false})
 			text := out.String()
 			assert.LessOrEqual(t, strings.Count(text, "▕")+strings.Count(text, "! "), maxLines)
 			assert.NotContains(t, text, "more rows")
@@ -228,13 +228,13 @@ func TestLatestCollectiveIsInteresting(t *testing.T) {
 		{cluster{ranks: 4, collectives: 2, slow: -1, missing: -1, p2p: 4}, "AllGather 0 of DP Group 0, 4 ranks"},
 		{cluster{p2p: 1}, "Send"},
 	} {
-		assert.Equal(t, tt.want, what(interesting(tree.Build(tt.c.traces()))))
+		assert.Equal(t, tt.want, subjectOf(mostInteresting(tree.Build(tt.c.traces()))))
 	}
 }
 
 // A rank's bar has two parts in a colour; the bar of the last rank is red.
 func TestRankBar(t *testing.T) {
-	tr := interesting(tree.Build(cluster{ranks: 2, collectives: 2, slow: 1, missing: -1}.traces()))
+	tr := mostInteresting(tree.Build(cluster{ranks: 2, collectives: 2, slow: 1, missing: -1}.traces()))
 	root := tr.Roots[0]
 	require.Len(t, root.Children, 2)
 	first, last := root.Children[0], root.Children[1]
@@ -297,7 +297,7 @@ func TestCollectiveVerdictInShort(t *testing.T) {
 		{verdict{Said: view.Said{Name: spans.VerdictNCCLLate}, value: 0.00512, threshold: 0.002}, "nccl_late 5.12 ms > 2 ms"},
 		{verdict{Said: view.Said{Name: spans.VerdictNCCLBandwidthUnit}, value: 7, threshold: 0.1}, "nccl_bandwidth_unit 700% > 10%"},
 	} {
-		assert.Equal(t, tt.want, tt.v.short())
+		assert.Equal(t, tt.want, tt.v.summary())
 	}
 }
 
@@ -320,8 +320,8 @@ func TestBareCollective(t *testing.T) {
 		for _, width := range []int{0, 60, 120} {
 			var out strings.Builder
 			traces := tree.Build(td)
-			collectiveTable(&out, sumUp(traces), look{width, cst, true})
-			waterfall(&out, interesting(traces), look{width, cst, false})
+			collectiveTable(&out, digestOf(traces), style{width, cst, true})
+			printWaterfall(&out, mostInteresting(traces), style{width, cst, false})
 			assert.Contains(t, out.String(), "collective")
 			assert.NotContains(t, out.String(), "\x1b[2J")
 		}
@@ -344,5 +344,5 @@ func TestBareCollective(t *testing.T) {
 func TestLatenessOfAnUnknownRank(t *testing.T) {
 	s := ptrace.NewSpan()
 	s.Attributes().PutDouble(spans.AttrNCCLLateMax, 0.0012)
-	assert.Equal(t, numbers{"late by 1.2 ms"}, rootDetails(&tree.Span{Span: s, Kind: view.KindCollective}))
+	assert.Equal(t, detailList{"late by 1.2 ms"}, rootDetails(&tree.Span{Span: s, Kind: view.KindCollective}))
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/trainbridge/trainbridge/internal/traces/tree"
 )
 
-// counting is how long show may take for counting the traces beyond --limit, for "The latest 1,000 of 3,204 traces".
-const counting = 3 * time.Second
+// countingTime is how long show may take for counting the traces beyond --limit, for "The latest 1,000 of 3,204 traces".
+const countingTime = 3 * time.Second
 
 // options are the flags of `trainbridge show`.
 type options struct {
@@ -30,7 +30,7 @@ type options struct {
 	format              string
 }
 
-// NewCommand is `trainbridge show`.
+// NewCommand returns the command `trainbridge show`.
 func NewCommand() *cobra.Command {
 	var opt options
 	cmd := &cobra.Command{
@@ -55,7 +55,7 @@ Of calls whose log has no trace id, the worst one of each function is drawn.
 				opt.width = width
 			}
 			var text strings.Builder
-			if err := show(cmd.Context(), &text, opt, look{opt.width, time.Local, reading.Colours(tty && !opt.noColor)}, time.Now()); err != nil {
+			if err := show(cmd.Context(), &text, opt, style{opt.width, time.Local, reading.Colours(tty && !opt.noColor)}, time.Now()); err != nil {
 				return err
 			}
 			_, err := io.WriteString(out, text.String())
@@ -78,18 +78,18 @@ Of calls whose log has no trace id, the worst one of each function is drawn.
 	return cmd
 }
 
-// show runs the command: reads the traces that the options ask for, and writes them to w, as JSON, as lists (--list), or as tables over all traces and
-// waterfalls of the traces worth a look. With --trace only the waterfall of that trace is written.
-func show(ctx context.Context, w *strings.Builder, opt options, l look, now time.Time) error {
+// show reads the traces that the options ask for and writes them to w: as JSON, as lists (--list), or as tables over all traces followed by waterfalls of the
+// traces chosen by worthDrawing. With --trace only the waterfall of that trace is written.
+func show(ctx context.Context, w *strings.Builder, opt options, l style, now time.Time) error {
 	from, err := open(opt)
 	if err != nil {
 		return err
 	}
 	r := report{from: from, run: opt.run}
 	if opt.trace != "" {
-		err = r.one(ctx, opt.trace)
+		err = r.readTrace(ctx, opt.trace)
 	} else {
-		err = r.read(ctx, opt, now)
+		err = r.readLatest(ctx, opt, now)
 	}
 	if err != nil {
 		return err
@@ -103,15 +103,15 @@ func show(ctx context.Context, w *strings.Builder, opt options, l look, now time
 		return nil
 	}
 	if opt.trace == "" {
-		paragraph(w, r.title(), "1", l)
+		printParagraph(w, r.title(), "1", l)
 		w.WriteByte('\n')
 	}
 	switch {
 	case opt.list:
-		overview(w, r.traces, opt, l)
+		printLists(w, r.traces, opt, l)
 		return nil
 	case opt.trace == "":
-		all := sumUp(r.traces)
+		all := digestOf(r.traces)
 		for _, domain := range domains {
 			domain.table(w, all, l)
 		}
@@ -120,13 +120,13 @@ func show(ctx context.Context, w *strings.Builder, opt options, l look, now time
 		if i > 0 || opt.trace == "" {
 			w.WriteByte('\n')
 		}
-		waterfall(w, t, l)
+		printWaterfall(w, t, l)
 	}
 	return nil
 }
 
-// sumUp returns the digest of all spans of traces, for the tables. Each trace goes in from the roots down, parents before their children.
-func sumUp(traces []*tree.Trace) *digest.Digest {
+// digestOf returns the digest of all spans of traces, for the tables. The spans of a trace are added from the roots down, parents before their children.
+func digestOf(traces []*tree.Trace) *digest.Digest {
 	d := new(digest.Digest)
 	var add func(list []*tree.Span)
 	add = func(list []*tree.Span) {
@@ -146,7 +146,7 @@ func sumUp(traces []*tree.Trace) *digest.Digest {
 	return d
 }
 
-// report is what a call of show has read: the traces, where from, and how many of all traces of the backend.
+// report has the traces read by a call of show, where they are from, and how many the backend has in all.
 type report struct {
 	from     *backend
 	services []string
@@ -158,8 +158,8 @@ type report struct {
 	drawn  []*tree.Trace // with a waterfall
 }
 
-// one reads the trace of --trace, the id as hex digits or as a UUID, to be drawn.
-func (r *report) one(ctx context.Context, text string) error {
+// readTrace reads the trace of --trace, given by its id as hex digits or as a UUID, for drawing.
+func (r *report) readTrace(ctx context.Context, text string) error {
 	id, err := source.ParseID(text)
 	if err != nil {
 		return fmt.Errorf("show: --trace %q: use the 32 hex digits of a trace id or the log's UUID", text)
@@ -172,9 +172,9 @@ func (r *report) one(ctx context.Context, text string) error {
 	return nil
 }
 
-// read reads the latest traces of the service and run of the options, and chooses the traces to draw (worth). The error of a read without a trace says
-// what to check or to choose.
-func (r *report) read(ctx context.Context, opt options, now time.Time) error {
+// readLatest reads the latest traces of the service and run of the options, and chooses the traces to draw (see worthDrawing). If there is no trace, the error
+// has advice what to check or to choose.
+func (r *report) readLatest(ctx context.Context, opt options, now time.Time) error {
 	r.services = []string{opt.service}
 	if opt.service == "" {
 		var err error
@@ -182,24 +182,24 @@ func (r *report) read(ctx context.Context, opt options, now time.Time) error {
 			return r.from.explain(err)
 		}
 	}
-	found, err := r.from.Find(ctx, source.Query{Services: r.services, Run: opt.run, Limit: opt.limit, Now: now, Counting: counting})
+	found, err := r.from.Find(ctx, source.Query{Services: r.services, Run: opt.run, Limit: opt.limit, Now: now, Counting: countingTime})
 	if err != nil {
 		return r.from.explain(err)
 	}
 	if len(found.Traces) == 0 {
-		return r.from.nothing(ctx, opt)
+		return r.from.noTraces(ctx, opt)
 	}
 	r.traces, r.share = found.Traces, found.Share
 	if found.Older != nil {
 		r.older = r.from.explain(found.Older)
 	}
 	if !opt.list {
-		r.drawn = worth(r.traces)
+		r.drawn = worthDrawing(r.traces)
 	}
 	return nil
 }
 
-// title says what the tables are about: "The latest 1,000 of 3,204 traces of run r1, service verl in Jaeger at http://…; --limit raises it".
+// title returns the title of the tables: "The latest 1,000 of 3,204 traces of run r1, service verl in Jaeger at http://…; --limit raises it".
 func (r *report) title() string {
 	text := shareText(r.share) + " of "
 	if r.run != "" {
@@ -222,7 +222,7 @@ func (r *report) title() string {
 	return text
 }
 
-// shareText says how many of the traces there are were read. s.More: the backend has more than s.There, an unknown number.
+// shareText returns how many of the existing traces were read. s.More: the backend has an unknown number more than s.There.
 func shareText(s source.Share) string {
 	switch {
 	case s.There == 1 && !s.More:

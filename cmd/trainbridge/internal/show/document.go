@@ -13,7 +13,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// documentHelp returns the shape of --format json for -h; a test holds the shape to the output.
+// documentHelp returns the text for -h about the shape of --format json; a test compares the shape with the output.
 func documentHelp() string {
 	var b strings.Builder
 	b.WriteString(`With --format json, of what is not known the key is left out; "verdicts" are counts by name:
@@ -68,34 +68,34 @@ type verdictDoc struct {
 	Threshold *float64 `json:"threshold,omitempty"`
 }
 
-// known returns a number for JSON, or nil for NaN and infinities, which JSON cannot hold.
-func known(v float64) *float64 {
+// finiteOrNil returns a pointer to a number for JSON; nil for NaN and infinities, which JSON lacks.
+func finiteOrNil(v float64) *float64 {
 	if !spans.Finite(v) {
 		return nil
 	}
 	return &v
 }
 
-// finite replaces NaN and infinities, which JSON cannot hold, by their texts ("NaN", "+Inf"), in place in lists and maps, and returns the value.
-func finite(v any) any {
+// makeFinite returns a value in which NaN and infinities, which JSON lacks, are texts ("NaN", "+Inf"). Lists and maps are changed in place.
+func makeFinite(v any) any {
 	switch v := v.(type) {
 	case float64:
-		if known(v) == nil {
+		if finiteOrNil(v) == nil {
 			return strconv.FormatFloat(v, 'g', -1, 64)
 		}
 	case []any:
 		for i := range v {
-			v[i] = finite(v[i])
+			v[i] = makeFinite(v[i])
 		}
 	case map[string]any:
 		for k := range v {
-			v[k] = finite(v[k])
+			v[k] = makeFinite(v[k])
 		}
 	}
 	return v
 }
 
-// document returns the output of --format json; documentHelp has the shape.
+// document returns the output of --format json, in the shape of documentHelp.
 func (r *report) document(opt options) (doc tables.Object) {
 	doc.Add(r.from.key, r.from.value)
 	tables.AddAll(&doc, "services", r.services)
@@ -106,7 +106,7 @@ func (r *report) document(opt options) (doc tables.Object) {
 		doc.Add("traces", r.share)
 	}
 	if !opt.list {
-		all := sumUp(r.traces)
+		all := digestOf(r.traces)
 		for _, d := range domains {
 			tables.AddAll(&doc, d.key, d.rows(all))
 		}
@@ -117,9 +117,9 @@ func (r *report) document(opt options) (doc tables.Object) {
 	}
 	tables.AddAll(&doc, "drawn", drawn)
 	if opt.list {
-		tables.AddAll(&doc, "runs", runs(r.traces))
+		tables.AddAll(&doc, "runs", runRows(r.traces))
 		if opt.service != "" || opt.run != "" {
-			tables.AddAll(&doc, "listed", each(r.traces))
+			tables.AddAll(&doc, "listed", traceRows(r.traces))
 		}
 	}
 	return doc
@@ -133,12 +133,12 @@ func drawnDocument(t *tree.Trace) drawnDoc {
 			Span: s.SpanID().String(), Parent: s.ParentSpanID().String(), Name: s.Name(), Service: s.Resource.Service,
 			Start: float64(s.Start()-t.Start) / 1e9, Seconds: float64(s.NS()) / 1e9, Incomplete: s.Head.Incomplete, Attributes: s.Attributes().AsRaw(),
 		}
-		finite(out.Attributes)
+		makeFinite(out.Attributes)
 		if s.Failed() {
 			out.Error = cmp.Or(s.Status().Message(), "error")
 		}
 		for _, v := range verdicts(s) {
-			out.Verdicts = append(out.Verdicts, verdictDoc{v.Name, v.Severity, v.Cause, v.Stage, v.reason, known(v.value), known(v.threshold)})
+			out.Verdicts = append(out.Verdicts, verdictDoc{v.Name, v.Severity, v.Cause, v.Stage, v.reason, finiteOrNil(v.value), finiteOrNil(v.threshold)})
 		}
 		for _, link := range s.Links().All() {
 			out.Links = append(out.Links, link.TraceID().String())

@@ -10,56 +10,57 @@ import (
 	"github.com/trainbridge/trainbridge/internal/traces/tree"
 )
 
-// domain is show's knowledge of a kind of traces: the printed part of the digest, and the drawing of spans. Each domain is a file.
+// domain is a kind of traces: how its part of the digest is printed, and how its spans are drawn. Each domain has a file.
 type domain struct {
 	key, help string // the key of its rows in the document, and the keys of a row for -h
 
-	// rows are the domain's objects of the document of --format json.
+	// rows returns the objects of the domain in the document of --format json.
 	rows func(d *digest.Digest) []any
 	// table prints the domain's tables, nothing without such traces.
-	table func(w *strings.Builder, d *digest.Digest, l look)
-	// what says what a trace is about, "" for another subject.
-	what func(t *tree.Trace) string
-	// details are the important numbers of a span; empty for another domain's span.
+	table func(w *strings.Builder, d *digest.Digest, l style)
+	// subject returns what a trace is about; "": the trace is of another domain.
+	subject func(t *tree.Trace) string
+	// details returns the important numbers of a span; nil: the span is of another domain.
 	details func(s *tree.Span) []string
 
-	// The rest may be nil: then the domain's spans are drawn as any are.
+	// The fields below may be nil: then the spans of the domain are drawn in the default way.
 
-	// about says more of a trace beside its subject.
-	about func(t *tree.Trace) string
+	// more returns what else to print about a trace.
+	more func(t *tree.Trace) string
 	// colours are ANSI codes, by stage or by name of the span.
 	colours map[string]string
-	// ended says that a span's details include the end, so the status is not needed.
-	ended func(s *tree.Span) bool
-	// label is a span's name and the text behind the name; false: another domain's span.
+	// showsEnd reports whether the details of a span include its end, so that the status is not needed.
+	showsEnd func(s *tree.Span) bool
+	// label returns the name of a span and the text after the name; false: the span is of another domain.
 	label func(s *tree.Span) (name, end string, ok bool)
-	// took is the duration of a span if the length differs, ns.
-	took func(s *tree.Span) (ns int64, ok bool)
-	// bar draws a span with more than a plain bar.
+	// duration returns the duration of a span, ns, if that is not the length of the span.
+	duration func(s *tree.Span) (ns int64, ok bool)
+	// bar returns the bar of a span whose bar is not plain.
 	bar func(s *tree.Span, t *tree.Trace, cells int, p reading.Palette) (text string, ok bool)
-	// below chooses from the children of a span: drawn are those with rows of their own, told those without, of which the details of the last are a note of
-	// the span's row.
+	// below divides the children of a span: drawn are those with rows of their own. told have no rows, and the details of the last one become a note in the row of
+	// the span. The others are left out.
 	below func(s *tree.Span, children []*tree.Span, e extent) (drawn, told []*tree.Span)
-	// rank puts the children of a span in order of interest, and folds the rest; false: another domain's span.
-	rank func(s *tree.Span, children []*tree.Span, e extent) (drawn []child, ok bool)
-	// folded are the important numbers of spans in a shared row; parallel says that the spans ran at the same time, so the sum of times means nothing.
-	folded   func(f *fold) []string
-	parallel func(s *tree.Span) bool
-	// notes stand below a drawing.
+	// order returns the children of a span in order of interest, and folds the rest; false: the span is of another domain.
+	order func(s *tree.Span, children []*tree.Span, e extent) (drawn []child, ok bool)
+	// foldDetails returns the important numbers of spans in a common row. parallel reports whether the children of a span ran at the same time, so that the sum of
+	// their times means nothing.
+	foldDetails func(f *fold) []string
+	parallel    func(s *tree.Span) bool
+	// notes returns the notes below a drawing.
 	notes func(t *tree.Trace, rows []row) []string
 }
 
 // domains are all domains of show, in the order of their tables. The first domain that knows a trace says what the trace is about.
 var domains = [...]*domain{&windows, &functions, &steps, &passes, &collectives}
 
-// look is how to print: the width of the terminal in columns, the zone of times, with colours or without.
-type look struct {
+// style is the style of printing: the width of the terminal in columns, the zone of times, and colours or none.
+type style struct {
 	width int
 	loc   *time.Location
 	reading.Palette
 }
 
-// extent is how much of a trace a waterfall shows; fit tries smaller and smaller extents, until the rows fit a screen.
+// extent is how much of a trace is drawn; fitRows tries smaller and smaller extents, until the rows fit a screen.
 type extent struct {
 	level int  // 0: everything; the higher, the less
 	roots int  // roots of a name drawn whole; the others become a row
@@ -67,7 +68,7 @@ type extent struct {
 	calls int  // the longest children of a span drawn whole; the others become a row per name. 0: all are drawn
 }
 
-// colour returns the ANSI code of a span's bar: by the stage of TransferQueue, else by the span's name; cyan for the spans that no domain names.
+// colour returns the ANSI code of the bar of a span: by the stage of TransferQueue, else by the name of the span; cyan if no domain has the name.
 func colour(s *tree.Span) string {
 	key := s.Name()
 	if stage := stageOf(s).String(); stage != "" {
@@ -81,10 +82,10 @@ func colour(s *tree.Span) string {
 	return "36"
 }
 
-// what says what a trace is about, such as "step 12" or "3 functions", in the words of the first domain that knows; else "0 functions".
-func what(t *tree.Trace) string {
+// subjectOf returns what a trace is about, such as "step 12" or "3 functions", by the first domain that knows the trace; else "0 functions".
+func subjectOf(t *tree.Trace) string {
 	for _, d := range domains {
-		if text := d.what(t); text != "" {
+		if text := d.subject(t); text != "" {
 			return text
 		}
 	}

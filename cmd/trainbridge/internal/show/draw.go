@@ -22,9 +22,9 @@ type Drawn struct {
 	Colour  int    // from 0, the same for all rows of a name
 }
 
-// Draw makes a row of each span of a trace, children below their parents, nothing folded: for the page of `trainbridge report`.
+// Draw returns a trace with a row for each span, children below their parents, for the page of `trainbridge report`.
 func Draw(t *tree.Trace) *Drawing {
-	t = framed(t)
+	t = withLoggedAxis(t)
 	d := &Drawing{Start: t.Start, End: t.End}
 	colours := map[string]int{}
 	var walk func(s *tree.Span, depth int)

@@ -11,7 +11,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/traces/view"
 )
 
-// fold sums up spans with a common row, children of one span, or roots.
+// fold sums up spans with a common row: children of one span, or roots.
 type fold struct {
 	name              string // of the row; "": the name of the first span
 	spans             []*tree.Span
@@ -19,7 +19,7 @@ type fold struct {
 	whole             bool           // all spans of the name are in the fold: the row says "×12", else "×12 more"
 	parent            *tree.Span     // nil for roots
 	shortest, longest int64          // ns
-	together          int64          // ns, the sum
+	total             int64          // ns, the sum
 	start, end        int64          // of the first and the last, ns since 1970
 	verdicts          map[string]int // by title, of the spans and all spans below
 	names             []string       // the titles of verdicts, in the order of their first appearance
@@ -32,10 +32,10 @@ func newFold(s *tree.Span) *fold {
 	return f
 }
 
-// add counts a span, and the verdicts on it and on all spans below, in the row.
+// add adds a span to the row, with the verdicts on the span and on all spans below.
 func (f *fold) add(s *tree.Span) {
 	f.spans = append(f.spans, s)
-	f.together += s.NS()
+	f.total += s.NS()
 	f.shortest, f.longest = min(f.shortest, s.NS()), max(f.longest, s.NS())
 	f.start, f.end = min(f.start, s.Start()), max(f.end, s.End())
 	if s.Head.Incomplete {
@@ -61,8 +61,8 @@ func (f *fold) times() string {
 	return human.Range(human.Nanoseconds(f.shortest), human.Nanoseconds(f.longest))
 }
 
-// details returns the text behind the bar of a fold: incomplete spans, the sum and its share of the parent's time, what domains add, and counts of verdicts.
-// Roots, and spans that ran at the same time, have no sum.
+// details returns the text after the bar of a fold: the number of incomplete spans, the sum and its share of the time of the parent, what domains add, and the
+// number of each verdict. Roots, and spans that ran at the same time, have no sum.
 func (f *fold) details() string {
 	var d []string
 	if f.incomplete > 0 {
@@ -70,14 +70,14 @@ func (f *fold) details() string {
 	}
 	parallel := func(d *domain) bool { return d.parallel != nil && d.parallel(f.parent) }
 	if f.parent != nil && !slices.ContainsFunc(domains[:], parallel) {
-		d = append(d, "together "+human.Nanoseconds(f.together))
+		d = append(d, "together "+human.Nanoseconds(f.total))
 		if whole := f.parent.NS(); whole > 0 {
-			d = append(d, human.Percent(float64(f.together)/float64(whole)))
+			d = append(d, human.Percent(float64(f.total)/float64(whole)))
 		}
 	}
 	for _, domain := range domains {
-		if domain.folded != nil {
-			d = append(d, domain.folded(f)...)
+		if domain.foldDetails != nil {
+			d = append(d, domain.foldDetails(f)...)
 		}
 	}
 	for _, name := range f.names {
@@ -93,9 +93,9 @@ type child struct {
 	fold *fold // nil, or the children that the row stands for; Span is the first
 }
 
-// longest draws the longest children whole, keep of them (0: all), in the given order. Of the others a name has one row at the end; a single span left of a
-// name is drawn bare, at its place. Aggregates are never among the longest.
-func longest(children []*tree.Span, keep int) []child {
+// longestFirst returns the children with as many of the longest as keep (0: all) drawn with their own children. The other children have one row for each name,
+// at the end; a single one left of a name is drawn without its children, at its place. Aggregates are never among the longest. The order is the given one.
+func longestFirst(children []*tree.Span, keep int) []child {
 	out := make([]child, 0, len(children))
 	if keep == 0 || len(children) <= keep {
 		for _, c := range children {

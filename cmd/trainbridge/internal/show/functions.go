@@ -19,7 +19,7 @@ import (
 var functions = domain{
 	key:  "functions",
 	help: tables.FunctionsHelp, rows: tables.FunctionObjects, table: functionTable,
-	what: func(t *tree.Trace) string {
+	subject: func(t *tree.Trace) string {
 		n := 0
 		for _, s := range t.Spans {
 			if s.Kind == view.KindFunction {
@@ -31,7 +31,7 @@ var functions = domain{
 		}
 		return human.Plural(n, "function")
 	},
-	about: aboutID,
+	more: idText,
 	colours: map[string]string{
 		spans.StageGet: "34", spans.StageClientGet: "94", spans.StageCompute: "32", spans.StagePut: "35", spans.StageClientPut: "95",
 		spans.StageFunction: "1",
@@ -43,44 +43,44 @@ var functions = domain{
 		}
 		return reading.Clean(s.Name()), processEnd(s), true
 	},
-	below:  withoutClients,
-	folded: foldedOverhead,
+	below:       withoutClients,
+	foldDetails: foldedOverhead,
 }
 
 // functionTable prints a row per function of TransferQueue, the sums over all, and the verdicts on each.
-func functionTable(w *strings.Builder, d *digest.Digest, l look) {
+func functionTable(w *strings.Builder, d *digest.Digest, l style) {
 	rows := d.Functions.Rows()
 	if len(rows) == 0 {
 		return
 	}
 	t := tables.Functions(d, false)
-	put(w, &t, l)
+	printTable(w, &t, l)
 	functionSum(w, d, l)
 	for _, f := range rows {
-		verdictCounts(w, f.Name, f.Verdicts, l)
+		printVerdictCounts(w, f.Name, f.Verdicts, l)
 	}
 }
 
-// functionSum prints a sentence over all functions: calls, times, the share in TransferQueue, and, if so, how many calls are above 30 % (conclusion), are
-// incomplete, or have no trace id.
-func functionSum(w *strings.Builder, d *digest.Digest, l look) {
+// functionSum prints a sentence over all functions: calls, times, the share in TransferQueue, and how many calls are above 30 % (see conclusionText), are
+// incomplete, or have no trace id, if any.
+func functionSum(w *strings.Builder, d *digest.Digest, l style) {
 	all := d.Functions.Sum()
 	inQueue := all.Get + all.Put
 	text := fmt.Sprintf("all: %s, %s in functions, %s in TransferQueue, overhead %s",
 		human.Plural(all.Calls, "call"), human.Seconds(all.Total), human.Seconds(inQueue), human.Percent(all.Ratio(inQueue)))
-	text += conclusion(d)
+	text += conclusionText(d)
 	if all.Incomplete > 0 {
 		text += fmt.Sprintf("; %s incomplete (not in the means)", human.Thousands(all.Incomplete))
 	}
-	paragraph(w, text, "", l)
+	printParagraph(w, text, "", l)
 	if all.WithoutID > 0 {
-		paragraph(w, fmt.Sprintf("%s of %s in the log have no trace id (N/A), so their batches are not known: each call is a trace of its own, "+
+		printParagraph(w, fmt.Sprintf("%s of %s in the log have no trace id (N/A), so their batches are not known: each call is a trace of its own, "+
 			"grouped by function here", human.Thousands(all.WithoutID), human.Plural(all.Calls+all.Incomplete, "call")), "", l)
 	}
 }
 
-// conclusion says how many calls spent more than 30 % of their time in TransferQueue, and on which host, if only on one of several.
-func conclusion(d *digest.Digest) string {
+// conclusionText returns how many calls spent more than 30 % of their time in TransferQueue, and on which host, if on only one of several.
+func conclusionText(d *digest.Digest) string {
 	switch high, host := d.Functions.High(); {
 	case high == 0:
 		return ""
@@ -104,7 +104,7 @@ func functionDetails(s *tree.Span) (d []string) {
 		}
 	case spans.TQGet, spans.TQCompute, spans.TQPut:
 		if s.Parent != nil && !s.Parent.Head.Incomplete { // the length of an incomplete function is not known
-			d = ofParent(s)
+			d = shareOfParent(s)
 		}
 	case spans.TQClientGet, spans.TQClientPut:
 		var v view.Stage
@@ -119,8 +119,8 @@ func functionDetails(s *tree.Span) (d []string) {
 	return d
 }
 
-// withoutClients leaves out, in a brief drawing, the complete client operations with nothing below and no verdict: told without a row, their size and rate
-// become a note of the stage.
+// withoutClients removes, in a brief drawing, complete client operations without children and verdicts. They have no row (told): their size and rate become a
+// note in the row of the stage.
 func withoutClients(_ *tree.Span, children []*tree.Span, e extent) (drawn, told []*tree.Span) {
 	if !e.brief {
 		return children, nil
@@ -137,7 +137,7 @@ func withoutClients(_ *tree.Span, children []*tree.Span, e extent) (drawn, told 
 	return drawn, told
 }
 
-// foldedOverhead says the lowest and the highest overhead of folded functions; nothing if no overhead is known.
+// foldedOverhead returns the lowest and the highest overhead of folded functions; nil if no overhead is known.
 func foldedOverhead(f *fold) []string {
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, s := range f.spans {
@@ -151,7 +151,7 @@ func foldedOverhead(f *fold) []string {
 	return []string{"TQ overhead " + human.Range(human.Percent(low), human.Percent(high))}
 }
 
-// processEnd names the process of a span, " [4711]": the pid of the function or stage itself, else of the resource; "" if unknown.
+// processEnd returns the process of a span for the end of its label, " [4711]": the pid of the function or stage, else of the resource; "": unknown.
 func processEnd(s *tree.Span) string {
 	pid := s.Resource.PID
 	var own view.Int
@@ -174,9 +174,9 @@ func processEnd(s *tree.Span) string {
 	return fmt.Sprintf(" [%d]", pid.N)
 }
 
-// aboutID says how the log names the trace if the trace id is not the log's: not at all, or with a text that the trace id is a hash of. "" otherwise.
-func aboutID(t *tree.Trace) string {
-	text := wantedID(t)
+// idText returns how the log names the trace if the trace id is not from the log: not at all, or by a text whose hash is the trace id. "" otherwise.
+func idText(t *tree.Trace) string {
+	text := loggedID(t)
 	switch {
 	case withoutID(t) != nil:
 		return "no trace id in the log"
@@ -186,8 +186,8 @@ func aboutID(t *tree.Trace) string {
 	return ""
 }
 
-// wantedID returns the text of the log's trace id, from the first function or stage with such an attribute; "" if none has one.
-func wantedID(t *tree.Trace) string {
+// loggedID returns the text of the trace id in the log, from the first function or stage with that attribute; "": none has it.
+func loggedID(t *tree.Trace) string {
 	for _, s := range t.Spans {
 		switch s.Kind {
 		case view.KindFunction:
@@ -237,7 +237,7 @@ func functionName(s *tree.Span) string {
 	return cmp.Or(v.Name, s.Name())
 }
 
-// overhead returns the share of get and put in a TransferQueue function: train_perf's if set, else from the children. NaN if unknown.
+// overhead returns the share of get and put in a TransferQueue function: the value set by train_perf, else computed from the children. NaN if unknown.
 func overhead(s *tree.Span) float64 {
 	if s.Kind != view.KindFunction {
 		return math.NaN()

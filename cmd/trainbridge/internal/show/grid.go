@@ -12,8 +12,8 @@ import (
 // cell is a text, and a severity or the ANSI code of a colour to paint it with.
 type cell = tables.Cell
 
-// texts are cells without a colour.
-func texts(text ...string) []cell {
+// textCells returns cells without a colour.
+func textCells(text ...string) []cell {
 	cells := make([]cell, len(text))
 	for i, t := range text {
 		cells[i].Text = t
@@ -21,13 +21,13 @@ func texts(text ...string) []cell {
 	return cells
 }
 
-// put prints a table in the width of the terminal.
-func put(w *strings.Builder, t *tables.Table, l look) {
+// printTable prints a table in the width of the terminal.
+func printTable(w *strings.Builder, t *tables.Table, l style) {
 	t.Write(w, max(l.width, minWidth), func(severity, text string) string { return l.Paint(cmp.Or(severityColour[severity], severity), text) })
 }
 
-// paragraph prints text wrapped at the terminal's width, in a colour (an ANSI code, "": none); the lines after the first are indented.
-func paragraph(w *strings.Builder, text, colour string, l look) {
+// printParagraph prints text wrapped at the terminal's width, in a colour (an ANSI code, "": none); the lines after the first are indented.
+func printParagraph(w *strings.Builder, text, colour string, l style) {
 	for i, line := range human.Wrap(text, max(l.width, minWidth)-2) {
 		if i > 0 {
 			line = "  " + line
@@ -36,8 +36,8 @@ func paragraph(w *strings.Builder, text, colour string, l look) {
 	}
 }
 
-// parts prints a group of texts, two blanks between them, on as few lines as possible; a text is never broken, but truncated if longer than a line.
-func parts(w *strings.Builder, l look, texts ...cell) {
+// printParts prints texts, separated by two blanks, on as few lines as possible. A text is never broken, but truncated if longer than a line.
+func printParts(w *strings.Builder, l style, texts ...cell) {
 	width := max(l.width, minWidth)
 	used := 0
 	for _, t := range texts {

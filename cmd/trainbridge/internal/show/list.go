@@ -15,7 +15,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// runRow sums up the traces of a run of a service.
+// runRow is a row about a run of a service in --list.
 type runRow struct {
 	Service string         `json:"service"`
 	Run     string         `json:"run"`
@@ -26,7 +26,7 @@ type runRow struct {
 	Roots   map[string]int `json:"roots"` // traces by the name of their first span
 }
 
-// traceRow sums up a trace.
+// traceRow is a row about a trace in --list.
 type traceRow struct {
 	Trace    string    `json:"trace"`
 	Start    time.Time `json:"start"`
@@ -38,8 +38,9 @@ type traceRow struct {
 	Calls    int       `json:"calls,omitempty"` // of a function without trace ids: the number of traces with a single call behind the row
 }
 
-// runs sums up traces by service and run, sorted by service, then by the run's start. The traces are given by start, so a run's first trace is the start.
-func runs(traces []*tree.Trace) (out []*runRow) {
+// runRows returns the rows of runs, sorted by service, then by the start of the run. The traces are sorted by start, so that the first trace of a run has the
+// start of the run.
+func runRows(traces []*tree.Trace) (out []*runRow) {
 	by := map[[2]string]*runRow{} // by service and run
 	for _, t := range traces {
 		first := t.First()
@@ -66,7 +67,7 @@ func runs(traces []*tree.Trace) (out []*runRow) {
 	return out
 }
 
-// runOf returns the run of the first span with a run.
+// runOf returns the run of the first span that has one.
 func runOf(t *tree.Trace) string {
 	for _, s := range t.Spans {
 		if s.Resource.Run != "" {
@@ -84,9 +85,9 @@ func severityOf(t *tree.Trace) (worst string) {
 	return worst
 }
 
-// each lists traces, the latest first, without traces about a run as a whole. Calls of TransferQueue without a trace id, each a trace of its own, are
-// together in a row per function, at the place of the latest call.
-func each(traces []*tree.Trace) []*traceRow {
+// traceRows returns the rows of traces, the latest first, without traces about a run as a whole. Calls of TransferQueue without a trace id, each a trace of its
+// own, have one row for each function, at the place of the latest call.
+func traceRows(traces []*tree.Trace) []*traceRow {
 	var out []*traceRow
 	calls := map[string]*traceRow{} // rows of calls without a trace id, by function
 	for _, t := range slices.Backward(traces) {
@@ -97,7 +98,7 @@ func each(traces []*tree.Trace) []*traceRow {
 		severity := reading.Clean(severityOf(t))
 		r := &traceRow{
 			Trace: t.ID.String(), Start: time.Unix(0, t.Start).UTC(), Seconds: seconds, Spans: len(t.Spans), Root: reading.Clean(t.First().Name()),
-			What: what(t), Severity: severity,
+			What: subjectOf(t), Severity: severity,
 		}
 		if f := withoutID(t); f != nil {
 			name := functionName(f)
@@ -132,13 +133,13 @@ func worse(a, b string) string {
 	return ""
 }
 
-// overview prints the lists of --list: a row per run with the three names that most of the run's traces begin with, and, if a service or a run was chosen, a
-// row per trace.
-func overview(w *strings.Builder, traces []*tree.Trace, opt options, l look) {
+// printLists prints the lists of --list: a row for each run, with the three most frequent names of first spans, and, if a service or a run was chosen, a row
+// for each trace.
+func printLists(w *strings.Builder, traces []*tree.Trace, opt options, l style) {
 	// Left: the columns with texts. The rest, numbers, are flush right.
 	g := tables.Table{Head: []string{"service", "run", "traces", "bad", "first", "last", "begin with"}, Left: []bool{true, true, 6: true}}
 	at := func(t time.Time) string { return t.In(l.loc).Format("2006-01-02 15:04:05") }
-	for _, r := range runs(traces) {
+	for _, r := range runRows(traces) {
 		var roots []string
 		for _, name := range digest.ByCount(r.Roots) {
 			roots = append(roots, fmt.Sprintf("%s ×%s", name, human.Thousands(r.Roots[name])))
@@ -146,17 +147,17 @@ func overview(w *strings.Builder, traces []*tree.Trace, opt options, l look) {
 		if len(roots) > 3 {
 			roots = append(roots[:3], "…")
 		}
-		g.Add(texts(r.Service, cmp.Or(r.Run, "-"), human.Thousands(r.Traces), human.Thousands(r.Bad), at(r.First), at(r.Last), strings.Join(roots, ", "))...)
+		g.Add(textCells(r.Service, cmp.Or(r.Run, "-"), human.Thousands(r.Traces), human.Thousands(r.Bad), at(r.First), at(r.Last), strings.Join(roots, ", "))...)
 	}
-	put(w, &g, l)
+	printTable(w, &g, l)
 	if opt.service == "" && opt.run == "" {
 		return
 	}
 	w.WriteByte('\n')
 	g = tables.Table{Head: []string{"trace", "start", "duration", "spans", "verdict", "begins with", "what"}, Left: []bool{true, 4: true, 5: true, 6: true}}
-	for _, r := range each(traces) {
-		g.Add(append(texts(cmp.Or(r.Trace, "-"), at(r.Start), human.Seconds(r.Seconds), human.Thousands(r.Spans)),
+	for _, r := range traceRows(traces) {
+		g.Add(append(textCells(cmp.Or(r.Trace, "-"), at(r.Start), human.Seconds(r.Seconds), human.Thousands(r.Spans)),
 			cell{Text: cmp.Or(r.Severity, "-"), Severity: r.Severity}, cell{Text: r.Root}, cell{Text: r.What})...)
 	}
-	put(w, &g, l)
+	printTable(w, &g, l)
 }

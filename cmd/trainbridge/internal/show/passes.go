@@ -21,7 +21,7 @@ const tabled = 10
 var passes = domain{
 	key:  "passes",
 	help: tables.PassesHelp, rows: tables.PassObjects, table: passTable,
-	what: func(t *tree.Trace) string {
+	subject: func(t *tree.Trace) string {
 		for _, s := range t.Spans {
 			if s.Kind.IsGroup() {
 				return groupTitle(s)
@@ -37,7 +37,7 @@ var passes = domain{
 }
 
 // passTable prints a row for each of the last 10 passes of RPCs, one with the medians of all complete passes, and one with the sums over all calls, if known.
-func passTable(w *strings.Builder, d *digest.Digest, l look) {
+func passTable(w *strings.Builder, d *digest.Digest, l style) {
 	all := d.Passes.Newest()
 	if len(all) == 0 {
 		return
@@ -51,14 +51,14 @@ func passTable(w *strings.Builder, d *digest.Digest, l look) {
 		rows = append(rows, &tables.Pass{Pass: whole, Name: "all " + human.Plural(int(whole.Calls), "call")})
 	}
 	t := tables.Passes(rows)
-	put(w, &t, l)
+	printTable(w, &t, l)
 	if n := d.Passes.Count; n > tabled {
-		paragraph(w, "the median also counts "+human.Plural(n-tabled, "earlier pass"), "2", l)
+		printParagraph(w, "the median also counts "+human.Plural(n-tabled, "earlier pass"), "2", l)
 	}
-	verdictCounts(w, "passes", d.Passes.Sum(), l)
+	printVerdictCounts(w, "passes", d.Passes.Sum(), l)
 }
 
-// passNotes says, behind a pass, whether the pass is incomplete, and its verdicts by their short names.
+// passNotes returns the notes after a pass: whether the pass is incomplete, and its verdicts by their short names.
 func passNotes(p *digest.Pass) string {
 	var notes []string
 	if p.Incomplete {
@@ -70,7 +70,7 @@ func passNotes(p *digest.Pass) string {
 	return strings.Join(notes, " ")
 }
 
-// groupTitle names a group of RPCs, a pass or a session: "pass 3, 12 calls", as far as known.
+// groupTitle returns the title of a group of RPCs, a pass or a session: "pass 3, 12 calls", as far as known.
 func groupTitle(s *tree.Span) string {
 	var v view.Group
 	v.Read(s.Span, s.Resource)
@@ -89,8 +89,8 @@ func isCall(s *tree.Span) bool {
 	return s.Kind == view.KindCall && s.Parent != nil && s.Parent.Kind.IsGroup()
 }
 
-// callDetails returns the numbers of the spans of RPCs: of a group the shares of serializing and transport, of an aggregate count, sum and longest, of a call
-// the share of the pass, id, size and rate, of a stage the share of the call.
+// callDetails returns the numbers of a span of RPCs: for a group the shares of serializing and transport; for an aggregate count, sum and longest; for a call
+// the share of the pass, id, size and rate; for a stage the share of the call.
 func callDetails(s *tree.Span) (d []string) {
 	switch {
 	case s.Kind.IsGroup():
@@ -117,7 +117,7 @@ func callDetails(s *tree.Span) (d []string) {
 	case isCall(s):
 		var v view.Call
 		v.Read(s.Span, s.Resource)
-		d = append(d, ofParent(s)...)
+		d = append(d, shareOfParent(s)...)
 		if v.ID.OK {
 			d = append(d, fmt.Sprintf("#%d", v.ID.N))
 		}
@@ -131,7 +131,7 @@ func callDetails(s *tree.Span) (d []string) {
 			d = append(d, human.Bytes(size), human.BinaryRate(v.Throughput))
 		}
 	case s.Parent != nil && (isCall(s.Parent) || s.Name() == spans.SpanRPCServer): // a stage of a call, or a server's part
-		d = ofParent(s)
+		d = shareOfParent(s)
 	}
 	return d
 }

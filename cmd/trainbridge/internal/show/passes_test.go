@@ -210,7 +210,7 @@ func TestLongPassIsFolded(t *testing.T) {
 	} {
 		for _, width := range []int{60, 120} {
 			var out strings.Builder
-			waterfall(&out, interesting(tree.Build(c.traces())), look{width, cst, false})
+			printWaterfall(&out, mostInteresting(tree.Build(c.traces())), style{width, cst, false})
 			text := out.String()
 			assert.LessOrEqual(t, strings.Count(text, "▕")+strings.Count(text, "! "), maxLines)
 			assert.NotContains(t, text, "more rows")
@@ -225,9 +225,9 @@ func TestLongPassIsFolded(t *testing.T) {
 }
 
 func TestLongestChildren(t *testing.T) {
-	root := passOf(interesting(tree.Build(client{layers: 1, passes: 1}.traces())))
+	root := passOf(mostInteresting(tree.Build(client{layers: 1, passes: 1}.traces())))
 	var got []string
-	for _, c := range longest(root.Children, 2) {
+	for _, c := range longestFirst(root.Children, 2) {
 		text := row{Span: c.Span, fold: c.fold}.name(80)
 		if c.bare {
 			text += " alone"
@@ -243,7 +243,7 @@ func TestLongestChildren(t *testing.T) {
 		"BatchLinear ×2 more 10–11 ms together 21 ms · 20.4%", "Matmul ×2 12–13 ms together 25 ms · 24.3%",
 	}, got)
 	for _, keep := range []int{0, len(root.Children)} {
-		all := longest(root.Children, keep)
+		all := longestFirst(root.Children, keep)
 		require.Len(t, all, 8)
 		for i, c := range all {
 			assert.Equal(t, child{Span: root.Children[i]}, c)
@@ -262,7 +262,7 @@ func TestWorstPassIsInteresting(t *testing.T) {
 		{client{layers: 4, passes: 5, crash: true}, "4"},                                 // the slowest
 		{client{layers: 4, passes: 0}, ""},
 	} {
-		s := passOf(interesting(tree.Build(tt.c.traces())))
+		s := passOf(mostInteresting(tree.Build(tt.c.traces())))
 		if tt.want == "" {
 			assert.Nil(t, s)
 			continue
@@ -274,7 +274,7 @@ func TestWorstPassIsInteresting(t *testing.T) {
 // Spans for the stages of many calls are drawn as such, and are not among the longest calls.
 func TestAggregatedStages(t *testing.T) {
 	td := client{layers: 3, passes: 1}.traces()
-	root := passOf(interesting(tree.Build(td)))
+	root := passOf(mostInteresting(tree.Build(td)))
 	s := td.ResourceSpans().At(0).ScopeSpans().At(0).Spans().AppendEmpty()
 	s.SetTraceID(root.TraceID())
 	s.SetSpanID(pcommon.SpanID{7})
@@ -286,7 +286,7 @@ func TestAggregatedStages(t *testing.T) {
 	s.Attributes().PutDouble(spans.AttrAggregateSum, 1.25)
 	s.Attributes().PutDouble(spans.AttrAggregateMax, 0.004)
 	var out strings.Builder
-	waterfall(&out, interesting(tree.Build(td)), look{200, cst, false})
+	printWaterfall(&out, mostInteresting(tree.Build(td)), style{200, cst, false})
 	assert.Regexp(t, `├─rpc.serialize +\S+ ms ▕░+▏ 512 spans · together 1.25 s · longest 4 ms\n`, out.String())
 	assert.Equal(t, 5, strings.Count(out.String(), "│ ├─rpc.serialize"))
 }
@@ -300,7 +300,7 @@ func TestPassVerdictInShort(t *testing.T) {
 		{verdict{Said: view.Said{Name: spans.VerdictZMQTransportHigh}, value: 0.81, threshold: 0.3}, "zeromq_transport_high 81% > 30%"},
 		{verdict{Said: view.Said{Name: spans.VerdictZMQCallsHigh}, value: 98, threshold: 50}, "zeromq_calls_high 98 > 50"},
 	} {
-		assert.Equal(t, tt.want, tt.v.short())
+		assert.Equal(t, tt.want, tt.v.summary())
 	}
 }
 
@@ -312,8 +312,8 @@ func TestBarePass(t *testing.T) {
 	for range 2 {
 		var out strings.Builder
 		traces := tree.Build(td)
-		passTable(&out, sumUp(traces), look{120, cst, true})
-		waterfall(&out, interesting(traces), look{80, cst, false})
+		passTable(&out, digestOf(traces), style{120, cst, true})
+		printWaterfall(&out, mostInteresting(traces), style{80, cst, false})
 		assert.Contains(t, out.String(), "RPC passes")
 		assert.NotContains(t, out.String(), "\x1b[2J")
 		s.Attributes().PutStr(spans.AttrVerdict, "\x1b[2J")
@@ -352,7 +352,7 @@ func TestWholeLog(t *testing.T) {
 		}
 	}
 	var w strings.Builder
-	passTable(&w, sumUp(tree.Build(b.Traces())), look{120, time.UTC, reading.Palette(false)})
+	passTable(&w, digestOf(tree.Build(b.Traces())), style{120, time.UTC, reading.Palette(false)})
 	assert.Regexp(t, `(?m)^median of 2 +98 +`, w.String())
 	assert.Regexp(t, `(?m)^all 197 calls +197 +80\.9 s +12\.7% +80\.7%( +-)? +173 MiB/s`, w.String())
 }

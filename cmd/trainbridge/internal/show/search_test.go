@@ -410,7 +410,7 @@ func TestTitleSaysWhatIsMissing(t *testing.T) {
 
 func TestVerdictCounts(t *testing.T) {
 	var w strings.Builder
-	verdictCounts(&w, "e", nil, look{width: 100})
-	verdictCounts(&w, "f", digest.Verdicts{"tq_fluctuating (get)": 1200, spans.VerdictTQOverhead: 3}, look{width: 100})
+	printVerdictCounts(&w, "e", nil, style{width: 100})
+	printVerdictCounts(&w, "f", digest.Verdicts{"tq_fluctuating (get)": 1200, spans.VerdictTQOverhead: 3}, style{width: 100})
 	assert.Equal(t, "verdicts on f: 1,200× tq_fluctuating (get), 3× tq_overhead\n", w.String())
 }

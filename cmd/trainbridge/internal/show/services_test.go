@@ -48,7 +48,7 @@ func TestServices(t *testing.T) {
 	status.SetMessage("no space\n")
 	add("", 9, 7, "disk", "", 736, 737).Status().SetCode(ptrace.StatusCodeError)
 	var out strings.Builder
-	waterfall(&out, tree.Build(td)[0], look{120, cst, false})
+	printWaterfall(&out, tree.Build(td)[0], style{120, cst, false})
 	head, rows, ok := strings.Cut(out.String(), "\n\n")
 	require.True(t, ok)
 	assert.Equal(t, "trace 01000000000000000000000000000000  services verl, data-loader, data-server, evil?[2J", strings.Split(head, "\n")[0])
@@ -87,6 +87,6 @@ func TestNamesOfServices(t *testing.T) {
 			s.SetSpanID(pcommon.SpanID{byte(i + 1)})
 			s.SetStartTimestamp(pcommon.Timestamp(i))
 		}
-		assert.Equal(t, want, services(tree.Build(td)[0]))
+		assert.Equal(t, want, servicesText(tree.Build(td)[0]))
 	}
 }

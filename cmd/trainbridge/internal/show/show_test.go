@@ -112,7 +112,7 @@ func decode(body []byte) (ptrace.Traces, error) {
 func draw(t *testing.T, opt options, p reading.Palette) (string, error) {
 	t.Helper()
 	var out strings.Builder
-	err := show(t.Context(), &out, opt, look{opt.width, cst, p}, now)
+	err := show(t.Context(), &out, opt, style{opt.width, cst, p}, now)
 	return strings.ReplaceAll(out.String(), opt.jaeger, "http://127.0.0.1:16686"), err
 }
 
@@ -263,7 +263,7 @@ func TestLongTraceIsFolded(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			for _, width := range []int{60, 120} {
 				var out strings.Builder
-				waterfall(&out, tree.Build(big(tt.functions, tt.names...))[0], look{width, cst, false})
+				printWaterfall(&out, tree.Build(big(tt.functions, tt.names...))[0], style{width, cst, false})
 				text := out.String()
 				for _, s := range tt.has {
 					if width == 120 {
@@ -300,7 +300,7 @@ func TestVerdictInShort(t *testing.T) {
 		{verdict{Said: view.Said{Name: "other"}, value: 3, threshold: nan}, "other", 0},
 		{verdict{Said: view.Said{Name: "other"}, value: 0, threshold: 0}, "other 0 > 0", 0},
 	} {
-		assert.Equal(t, tt.want, tt.v.short())
+		assert.Equal(t, tt.want, tt.v.summary())
 		assert.InDelta(t, tt.excess, tt.v.excess(), 1e-12)
 	}
 }
@@ -347,8 +347,8 @@ func TestOddSpans(t *testing.T) {
 		traces := tree.Build(td)
 		require.Len(t, traces, 1)
 		assert.Len(t, traces[0].Spans, 4)
-		functionTable(&out, sumUp(traces), look{width, cst, false})
-		waterfall(&out, interesting(traces), look{width, cst, false})
+		functionTable(&out, digestOf(traces), style{width, cst, false})
+		printWaterfall(&out, mostInteresting(traces), style{width, cst, false})
 		assert.NotContains(t, out.String(), "\x1b")
 		assert.NotContains(t, out.String(), "\x07")
 		assert.NotContains(t, out.String(), "copy")
@@ -359,7 +359,7 @@ func TestOddSpans(t *testing.T) {
 	}
 	one := ptrace.NewTraces()
 	one.ResourceSpans().AppendEmpty().ScopeSpans().AppendEmpty().Spans().AppendEmpty().SetName("empty")
-	waterfall(&strings.Builder{}, tree.Build(one)[0], look{80, cst, true})
+	printWaterfall(&strings.Builder{}, tree.Build(one)[0], style{80, cst, true})
 }
 
 func TestInterestingIsTheHighestOverhead(t *testing.T) {
@@ -367,7 +367,7 @@ func TestInterestingIsTheHighestOverhead(t *testing.T) {
 	require.NoError(t, err)
 	traces := tree.Build(td)
 	require.Len(t, traces, 3)
-	best := interesting(traces)
+	best := mostInteresting(traces)
 	// (300 + 260) ms of 1260.05 ms
 	assert.InDelta(t, 560.0/1260.05, highest(best), 1e-12)
 	for _, tr := range traces {
@@ -408,10 +408,10 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		var out strings.Builder
-		functionTable(&out, sumUp(traces), look{width % 500, cst, true})
-		stepTable(&out, sumUp(traces), look{width % 500, cst, true})
-		passTable(&out, sumUp(traces), look{120, cst, true})
-		waterfall(&out, interesting(traces), look{width % 500, cst, true})
+		functionTable(&out, digestOf(traces), style{width % 500, cst, true})
+		stepTable(&out, digestOf(traces), style{width % 500, cst, true})
+		passTable(&out, digestOf(traces), style{120, cst, true})
+		printWaterfall(&out, mostInteresting(traces), style{width % 500, cst, true})
 	})
 }
 
@@ -429,6 +429,6 @@ func TestConclusion(t *testing.T) {
 			s.Attributes().PutStr(spans.AttrTQStage, spans.StageFunction)
 			s.Attributes().PutDouble(spans.AttrTQOverheadUtilization, overhead)
 		}
-		assert.Equal(t, want, conclusion(sumUp(tree.Build(b.Traces()))))
+		assert.Equal(t, want, conclusionText(digestOf(tree.Build(b.Traces()))))
 	}
 }

@@ -21,7 +21,7 @@ import (
 var steps = domain{
 	key:  "training_logs",
 	help: tables.LogsHelp, rows: tables.LogObjects, table: stepTable,
-	what: func(t *tree.Trace) string {
+	subject: func(t *tree.Trace) string {
 		i := slices.IndexFunc(t.Spans, func(s *tree.Span) bool { return s.Kind == view.KindStep })
 		if i < 0 {
 			return ""
@@ -34,22 +34,22 @@ var steps = domain{
 	},
 	details: stepDetails,
 	below:   withoutRanks,
-	notes:   orders,
+	notes:   orderNotes,
 }
 
-// logName returns the format of a digest's log, "-" if unknown.
+// logName returns the format of a log, "-" if unknown.
 func logName(l *digest.Log) string { return cmp.Or(l.Name, "-") }
 
-// stepTable has a row for each kind of log: the number of steps, quantiles of the time, the first and last loss, medians of the rest.
-func stepTable(w *strings.Builder, d *digest.Digest, l look) {
+// stepTable prints a row for each kind of log: the number of steps, quantiles of the time, the first and last loss, medians of the rest.
+func stepTable(w *strings.Builder, d *digest.Digest, l style) {
 	logs := d.Steps.Rows()
 	if len(logs) == 0 {
 		return
 	}
 	t := tables.Logs(d)
-	put(w, &t, l)
+	printTable(w, &t, l)
 	for _, log := range logs {
-		verdictCounts(w, logName(log), log.Verdicts, l)
+		printVerdictCounts(w, logName(log), log.Verdicts, l)
 	}
 }
 
@@ -115,7 +115,7 @@ func stepTime(s *tree.Span) float64 {
 	return math.NaN()
 }
 
-// withoutRanks leaves out the times of single ranks below a part of a step whose details name the slowest rank.
+// withoutRanks removes the times of single ranks below a part of a step whose details have the slowest rank.
 func withoutRanks(s *tree.Span, children []*tree.Span, _ extent) (drawn, told []*tree.Span) {
 	if s.Kind != view.KindPart {
 		return children, nil
@@ -127,9 +127,8 @@ func withoutRanks(s *tree.Span, children []*tree.Span, _ extent) (drawn, told []
 	return slices.DeleteFunc(slices.Clone(children), func(c *tree.Span) bool { return strings.HasPrefix(c.Name(), spans.SpanRank) }), nil
 }
 
-// orders says, below a drawing with parts of steps, where on the axis the parts are drawn, since the log has only their durations. Nothing if their times are
-// logged.
-func orders(t *tree.Trace, _ []row) []string {
+// orderNotes returns a note that tells where on the axis parts of steps are drawn if the log has only their durations; nil if their times are logged.
+func orderNotes(t *tree.Trace, _ []row) []string {
 	known, unknown := false, false
 	for _, s := range t.Spans {
 		if s.Kind != view.KindPart {

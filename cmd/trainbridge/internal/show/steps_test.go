@@ -141,20 +141,20 @@ func TestStepsWithoutTimes(t *testing.T) {
 		s.Attributes().PutDouble(spans.AttrLoss, float64(100-n)+float64(i%2)*-50) // records without a step come behind records with one
 	}
 	var out strings.Builder
-	stepTable(&out, sumUp(tree.Build(b.Traces())), look{120, cst, false})
+	stepTable(&out, digestOf(tree.Build(b.Traces())), style{120, cst, false})
 	row := strings.Fields(strings.Split(out.String(), "\n")[1])
 	assert.Equal(t, []string{"hf", "40", "99", "→", "10"}, row)
 }
 
 func TestNewestOfTheWorstSteps(t *testing.T) {
 	iteration := func(nan bool) string {
-		worst := interesting(tree.Build(training(nan)))
+		worst := mostInteresting(tree.Build(training(nan)))
 		i := slices.IndexFunc(worst.Spans, func(s *tree.Span) bool { return s.Name() == spans.SpanStep })
 		return attr(worst.Spans[i], spans.AttrIteration)
 	}
 	assert.Equal(t, "150", iteration(false))
 	assert.Equal(t, "170", iteration(true))
-	assert.Equal(t, "200", attr(interesting(tree.Build(healthy())).Spans[0], spans.AttrIteration))
+	assert.Equal(t, "200", attr(mostInteresting(tree.Build(healthy())).Spans[0], spans.AttrIteration))
 }
 
 // attr is an attribute as text.
@@ -185,7 +185,7 @@ func TestStepVerdictInShort(t *testing.T) {
 		{verdict{Said: view.Said{Name: spans.VerdictThroughputLow}, value: 6.5, threshold: 11.8}, "train_throughput_low 6.5 < 11.8"},
 		{verdict{Said: view.Said{Name: spans.VerdictSlowdown}, value: 3.1, threshold: 2.9}, "train_slowdown 3.1 > 2.9"},
 	} {
-		assert.Equal(t, tt.want, tt.v.short())
+		assert.Equal(t, tt.want, tt.v.summary())
 	}
 }
 
@@ -196,8 +196,8 @@ func TestBareStep(t *testing.T) {
 	s.SetName(spans.SpanStep)
 	s.Attributes().PutStr(spans.AttrLoss, "\x1b[2J")
 	var out strings.Builder
-	stepTable(&out, sumUp(tree.Build(td)), look{80, cst, false})
-	waterfall(&out, tree.Build(td)[0], look{80, cst, false})
+	stepTable(&out, digestOf(tree.Build(td)), style{80, cst, false})
+	printWaterfall(&out, tree.Build(td)[0], style{80, cst, false})
 	assert.NotContains(t, out.String(), "\x1b")
 	assert.Contains(t, out.String(), "training log")
 }

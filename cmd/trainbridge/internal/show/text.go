@@ -7,11 +7,11 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// severityColour is the ANSI code of a severity, and of a table's head and good values.
+// severityColour is the ANSI code of a severity, and of the head and the good values of a table.
 var severityColour = map[string]string{spans.SeverityBad: "31", spans.SeverityWarning: "33", tables.Head: "1", tables.Fine: "32"}
 
-// ofParent returns the share of a span in its parent's time, as a text ("12 %"); none if the parent took no time.
-func ofParent(s *tree.Span) []string {
+// shareOfParent returns the share of a span in the time of its parent, as a text ("12 %"); nil if the parent took no time.
+func shareOfParent(s *tree.Span) []string {
 	whole := s.Parent.NS()
 	if whole == 0 {
 		return nil

@@ -16,17 +16,17 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// verdict is a verdict of train_perf, fit for a terminal.
+// verdict is a verdict of train_perf, with texts that are safe for a terminal.
 type verdict struct {
 	view.Said
 	reason           string
 	value, threshold float64 // NaN: not given
 }
 
-// verdictName returns the name of a verdict, fit for a terminal; "verdict" if the span has none.
+// verdictName returns the name of a verdict, safe for a terminal; "verdict" if it has none.
 func verdictName(name string) string { return reading.Clean(cmp.Or(name, "verdict")) }
 
-// verdicts returns the verdicts on a span, with their texts fit for a terminal.
+// verdicts returns the verdicts on a span, with texts that are safe for a terminal.
 func verdicts(s *tree.Span) (out []verdict) {
 	for v := range view.Verdicts(s.Span) {
 		said := view.Said{Name: verdictName(v.Name), Severity: reading.Clean(v.Severity), Cause: reading.Clean(v.Cause), Stage: reading.Clean(v.Stage)}
@@ -35,9 +35,9 @@ func verdicts(s *tree.Span) (out []verdict) {
 	return out
 }
 
-// short returns the verdict in a few words, "overhead 41 % > 30 %": title, value, limit, in the unit that the registry has for the verdict. Without a value or
-// a limit, the title.
-func (v verdict) short() string {
+// summary returns the verdict in a few words, "overhead 41 % > 30 %": title, value and limit, in the unit that the registry has for the verdict. Without a
+// value or a limit, the title.
+func (v verdict) summary() string {
 	if math.IsNaN(v.value) || math.IsNaN(v.threshold) {
 		return v.Title()
 	}
@@ -62,8 +62,8 @@ func (v verdict) short() string {
 	return v.Title() + " " + write(v.value) + " " + sign + " " + write(v.threshold)
 }
 
-// excess returns how bad the value is: the ratio of value and limit, the larger by the smaller, so that values far below the limit count as values far above. 0
-// if unknown.
+// excess returns how bad the value is: the ratio of value and limit, always above 1, so that values far below the limit are as bad as values far above. 0 if
+// unknown.
 func (v verdict) excess() float64 {
 	r := math.Abs(v.value / v.threshold)
 	r = max(r, 1/r)
@@ -73,21 +73,22 @@ func (v verdict) excess() float64 {
 	return r
 }
 
-// verdictCounts prints how often each verdict was given on a function, a log or a kind of windows: "verdicts on steps: 12× slow step"; nothing without one.
-func verdictCounts(w *strings.Builder, on string, v digest.Verdicts, l look) {
+// printVerdictCounts prints how often each verdict was given on a function, a log or a kind of windows: "verdicts on steps: 12× slow step"; nothing if none
+// was.
+func printVerdictCounts(w *strings.Builder, on string, v digest.Verdicts, l style) {
 	counts := v.Shown()
 	var all []string
 	for _, name := range digest.ByCount(counts) {
 		all = append(all, fmt.Sprintf("%s× %s", human.Thousands(counts[name]), reading.Clean(name)))
 	}
 	if len(all) > 0 {
-		paragraph(w, fmt.Sprintf("verdicts on %s: %s", reading.Clean(on), strings.Join(all, ", ")), "", l)
+		printParagraph(w, fmt.Sprintf("verdicts on %s: %s", reading.Clean(on), strings.Join(all, ", ")), "", l)
 	}
 }
 
-// meanings prints, below a waterfall, a line for each kind of verdict of the trace, the most frequent first: how many there are, and the reason of the
-// worst. The rows only name verdicts. Kinds differ by title, and by window: a slow batch may lie in a slow step.
-func meanings(w *strings.Builder, t *tree.Trace, l look) {
+// printMeanings prints, below a waterfall, a line for each kind of verdict of the trace, the most frequent first: how many there are, and the reason of the
+// worst. The rows have only the names of verdicts. Kinds differ by title, and by window: a slow batch may lie in a slow step.
+func printMeanings(w *strings.Builder, t *tree.Trace, l style) {
 	type kind struct {
 		n        int
 		worst    verdict

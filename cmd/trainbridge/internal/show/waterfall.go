@@ -19,7 +19,7 @@ const (
 	levels   = 6  // of extent
 )
 
-// row is a row of a waterfall: a span, or a fold of several, with the lines of the tree before its name.
+// row is a row of a waterfall: a span, or a fold of several, with the lines of the tree in front of the name.
 type row struct {
 	*tree.Span
 	tree string // "│ ├─"
@@ -28,27 +28,27 @@ type row struct {
 	fold *fold  // nil, or the spans that the row stands for; Span is the first
 }
 
-// waterfall draws a trace: head, breakdown of the longest window, then a row per span with name, time, bar on a common axis and details, and beneath a span its
-// verdicts. The extent is chosen for the rows to fit room lines; if even the smallest is too long, rows at the end are dropped and counted.
-// Below stand notes, and what the verdicts mean.
-func waterfall(w *strings.Builder, t *tree.Trace, l look) {
+// printWaterfall prints a trace: a head, the breakdown of the longest window, then for each span a row with name, time, bar on a common axis and details,
+// followed by its verdicts. Notes and the meanings of verdicts come last. The extent is chosen so that the rows fit the lines of roomFor. If even the smallest
+// is too long, rows at the end are dropped and counted.
+func printWaterfall(w *strings.Builder, t *tree.Trace, l style) {
 	l.width = max(l.width, minWidth)
-	most := room(t)
-	rows, folded := fit(t, most)
+	most := roomFor(t)
+	rows, folded := fitRows(t, most)
 	more := 0
-	for len(rows) > 1 && height(rows) > most {
+	for len(rows) > 1 && linesOf(rows) > most {
 		rows = rows[:len(rows)-1]
 		more++
 	}
-	t = framed(t) // synthetic times do not stretch the axis
-	head(w, t, l)
-	breakdown(w, t, l)
+	t = withLoggedAxis(t) // synthetic times do not stretch the axis
+	printHead(w, t, l)
+	printBreakdown(w, t, l)
 
 	// Widths in columns: names get at most 30 % of the line, times 9 or more, details 36 % but at most 58, the bar the rest.
 	nameWidth, timeWidth := 0, 9
 	for _, r := range rows {
 		nameWidth = max(nameWidth, human.Columns(r.name(1<<10)))
-		timeWidth = max(timeWidth, human.Columns(r.took()))
+		timeWidth = max(timeWidth, human.Columns(r.duration()))
 	}
 	nameWidth = min(nameWidth, l.width*3/10)
 	detailWidth := min(58, l.width*36/100)
@@ -58,45 +58,45 @@ func waterfall(w *strings.Builder, t *tree.Trace, l look) {
 	barWidth := l.width - nameWidth - timeWidth - detailWidth - 5 // 5: blanks, and the frame ▕ ▏
 	fmt.Fprintf(w, "%s %s\n", strings.Repeat(" ", nameWidth+timeWidth+1), l.Dim(axis(t.End-t.Start, barWidth)))
 	for _, r := range rows {
-		line := fmt.Sprintf("%s %*s ▕%s▏ %s", l.dimTree(human.Pad(r.name(nameWidth), nameWidth), human.Columns(r.tree)), timeWidth, r.took(),
+		line := fmt.Sprintf("%s %*s ▕%s▏ %s", l.dimTree(human.Pad(r.name(nameWidth), nameWidth), human.Columns(r.tree)), timeWidth, r.duration(),
 			r.bar(t, barWidth, l.Palette), human.Cut(r.details(t), detailWidth))
 		fmt.Fprintln(w, strings.TrimRight(line, " "))
 		for _, v := range r.verdicts() {
 			colour := cmp.Or(severityColour[r.Head.Severity], "33")
-			fmt.Fprintf(w, "%s%s\n", l.Dim(r.rest), l.Paint(colour, human.Cut("! "+v.short(), max(20, l.width-human.Columns(r.rest)))))
+			fmt.Fprintf(w, "%s%s\n", l.Dim(r.rest), l.Paint(colour, human.Cut("! "+v.summary(), max(20, l.width-human.Columns(r.rest)))))
 		}
 	}
-	notes(w, t, rows, folded, l)
+	printNotes(w, t, rows, folded, l)
 	if more > 0 {
 		fmt.Fprintf(w, "+%d more rows are not drawn\n", more)
 	}
-	meanings(w, t, l)
+	printMeanings(w, t, l)
 }
 
-// notes prints, below the rows, what is left out and what special signs mean. folded: client operations are left out.
-func notes(w *strings.Builder, t *tree.Trace, rows []row, folded bool, l look) {
+// printNotes prints, below the rows, what is left out and what special signs mean. folded: client operations are left out.
+func printNotes(w *strings.Builder, t *tree.Trace, rows []row, folded bool, l style) {
 	if folded {
-		paragraph(w, "client operations without a verdict are folded into their stage", "2", l)
+		printParagraph(w, "client operations without a verdict are folded into their stage", "2", l)
 	}
 	for _, d := range domains {
 		if d.notes == nil {
 			continue
 		}
 		for _, text := range d.notes(t, rows) {
-			paragraph(w, text, "2", l)
+			printParagraph(w, text, "2", l)
 		}
 	}
 }
 
-// dimTree returns a row's name with the first tree columns, the lines of the tree, faint.
-func (l look) dimTree(name string, tree int) string {
+// dimTree returns the name of a row with its first columns, the lines of the tree, faint.
+func (l style) dimTree(name string, tree int) string {
 	r := []rune(name)
 	tree = min(tree, len(r))
 	return l.Dim(string(r[:tree])) + string(r[tree:])
 }
 
-// head prints the lines above a waterfall: trace id, services and run; then start, duration, subject, number of spans, and what domains add.
-func head(w *strings.Builder, t *tree.Trace, l look) {
+// printHead prints the lines above a waterfall: trace id, services and run; then start, duration, subject, number of spans, and what domains add.
+func printHead(w *strings.Builder, t *tree.Trace, l style) {
 	incomplete, run := 0, ""
 	for _, s := range t.Spans {
 		if s.Head.Incomplete {
@@ -104,27 +104,28 @@ func head(w *strings.Builder, t *tree.Trace, l look) {
 		}
 		run = cmp.Or(run, s.Resource.Run)
 	}
-	about := []cell{{Text: "trace " + t.ID.String(), Severity: "1"}, {Text: services(t)}} // "1": bold
+	about := []cell{{Text: "trace " + t.ID.String(), Severity: "1"}, {Text: servicesText(t)}} // "1": bold
 	if run != "" {
 		about = append(about, cell{Text: "run " + reading.Clean(run)})
 	}
-	parts(w, l, about...)
+	printParts(w, l, about...)
 	size := human.Plural(len(t.Spans), "span")
 	if incomplete > 0 {
 		size += fmt.Sprintf(", %d incomplete", incomplete)
 	}
-	about = texts(time.Unix(0, t.Start).In(l.loc).Format("2006-01-02 15:04:05.000 -0700"), human.Nanoseconds(t.End-t.Start), what(t), size)
+	about = textCells(time.Unix(0, t.Start).In(l.loc).Format("2006-01-02 15:04:05.000 -0700"), human.Nanoseconds(t.End-t.Start), subjectOf(t), size)
 	for _, d := range domains {
-		if d.about != nil {
-			about = append(about, cell{Text: d.about(t)})
+		if d.more != nil {
+			about = append(about, cell{Text: d.more(t)})
 		}
 	}
-	parts(w, l, about...)
+	printParts(w, l, about...)
 	w.WriteByte('\n')
 }
 
-// services names the services of a trace, the first span's service first: "service verl", "services verl, rpc"; of five and more, three and a number.
-func services(t *tree.Trace) string {
+// servicesText returns the services of a trace, that of the first span first: "service verl", "services verl, rpc"; for five and more, three names and a
+// number.
+func servicesText(t *tree.Trace) string {
 	var names []string
 	for _, s := range t.Spans {
 		if name := reading.Clean(s.Resource.Service); name != "" && !slices.Contains(names, name) {
@@ -142,10 +143,10 @@ func services(t *tree.Trace) string {
 	return "services " + strings.Join(names, ", ")
 }
 
-// fit returns the rows of the largest extent that needs at most a number of lines: everything if short enough; else without the client operations and the
-// parts of ranks; else three workers per function, five calls per pass and 30 ranks, or fewer. If none fits, the rows of the smallest. folded says that
-// client operations are left out.
-func fit(t *tree.Trace, lines int) (rows []row, folded bool) {
+// fitRows returns the rows of the largest extent that needs no more than a number of lines: everything; else all but the client operations and the parts of
+// ranks; else three workers per function, five calls per pass and 30 ranks, or fewer. If no extent fits, the rows of the smallest are returned. folded: client
+// operations are left out.
+func fitRows(t *tree.Trace, lines int) (rows []row, folded bool) {
 	all := len(t.Roots)
 	for _, e := range [levels]extent{
 		{level: 0, roots: all},
@@ -155,15 +156,15 @@ func fit(t *tree.Trace, lines int) (rows []row, folded bool) {
 		{level: 4, roots: 1, brief: true, calls: 3},
 		{level: 5, roots: 1, brief: true, calls: 3}, // functions bare
 	} {
-		if rows, folded = list(t, e), e.brief; height(rows) <= lines {
+		if rows, folded = listRows(t, e), e.brief; linesOf(rows) <= lines {
 			break
 		}
 	}
 	return rows, folded && slices.ContainsFunc(rows, func(r row) bool { return r.note != "" })
 }
 
-// height returns the number of lines that rows need: a line per row and per verdict.
-func height(rows []row) int {
+// linesOf returns the number of lines that rows need: one for each row and each verdict.
+func linesOf(rows []row) int {
 	n := len(rows)
 	for _, r := range rows {
 		n += len(r.verdicts())
@@ -171,12 +172,13 @@ func height(rows []row) int {
 	return n
 }
 
-// list returns the rows of a trace for an extent, depth first. Of the roots of a name, the first e.roots are drawn whole, the rest are one row.
-func list(t *tree.Trace, e extent) []row {
+// listRows returns the rows of a trace in an extent, depth first. Of the roots with the same name, the first e.roots are drawn with their children, and the
+// rest are one row.
+func listRows(t *tree.Trace, e extent) []row {
 	var rows []row
 	var walk func(s *tree.Span, tree, rest string)
 	walk = func(s *tree.Span, tree, rest string) {
-		drawn, note := below(s, e)
+		drawn, note := childrenOf(s, e)
 		r := row{Span: s, tree: tree, rest: rest + "  ", note: note}
 		if len(drawn) > 0 {
 			r.rest = rest + "│ "
@@ -217,9 +219,9 @@ func list(t *tree.Trace, e extent) []row {
 	return rows
 }
 
-// below returns the rows to draw below a span: each domain's below may leave children out, then the first domain that knows the span ranks the rest, else
-// longest. note has the details of a child left out.
-func below(s *tree.Span, e extent) (drawn []child, note string) {
+// childrenOf returns the rows to draw below a span. The below function of each domain may remove children; then the order function of the first domain that
+// knows the span orders the rest, else longestFirst. note has the details of a child without a row.
+func childrenOf(s *tree.Span, e extent) (drawn []child, note string) {
 	children := s.Children
 	for _, d := range domains {
 		if d.below == nil {
@@ -232,18 +234,18 @@ func below(s *tree.Span, e extent) (drawn []child, note string) {
 		}
 	}
 	for _, d := range domains {
-		if d.rank == nil {
+		if d.order == nil {
 			continue
 		}
-		if drawn, ok := d.rank(s, children, e); ok {
+		if drawn, ok := d.order(s, children, e); ok {
 			return drawn, note
 		}
 	}
-	return longest(children, e.calls), note
+	return longestFirst(children, e.calls), note
 }
 
-// name returns the tree's lines and the label, truncated to a number of columns; what the label ends with (a number, a process) is kept if four columns of the
-// name remain.
+// name returns the lines of the tree and the label, truncated to a number of columns. The end of the label (a number, a process) is kept if four columns are
+// left for the name.
 func (r row) name(width int) string {
 	name, end := r.label()
 	if room := width - human.Columns(r.tree) - human.Columns(end); room >= 4 {
@@ -252,8 +254,8 @@ func (r row) name(width int) string {
 	return human.Cut(r.tree+name+end, width)
 }
 
-// label returns the name of a row, and what stands behind the name: of a fold " ×12 more" (fold.whole: " ×12"), of a span what its domain says, else of a root
-// its process or log.
+// label returns the name of a row, and the text after the name: for a fold " ×12 more" (fold.whole: " ×12"), for a span the text of its domain, for any other
+// root its process or log.
 func (r row) label() (name, end string) {
 	if f := r.fold; f != nil {
 		end = fmt.Sprintf(" ×%d more", len(f.spans))
@@ -276,7 +278,7 @@ func (r row) label() (name, end string) {
 	return reading.Clean(r.Name()), end
 }
 
-// sourceEnd names the format of the log of a root, " [megatron]"; "" if unknown.
+// sourceEnd returns the format of the log of a root, for the end of its label: " [megatron]"; "": unknown.
 func sourceEnd(s *tree.Span) string {
 	var v view.Evaluation // steps, reports about ranks and summaries of a job have the same attribute
 	if v.Read(s.Span, s.Resource); v.Format == "" {
@@ -285,26 +287,27 @@ func sourceEnd(s *tree.Span) string {
 	return " [" + reading.Clean(v.Format) + "]"
 }
 
-// took returns the duration of a row, for the column of times: of a fold the shortest and the longest, of a span what its domain says, else the span's length.
-func (r row) took() string {
+// duration returns the duration of a row as a text: for a fold the shortest and the longest, for a span the duration of its domain, else the length of the
+// span.
+func (r row) duration() string {
 	if r.fold != nil {
 		return r.fold.times()
 	}
 	for _, d := range domains {
-		if d.took == nil {
+		if d.duration == nil {
 			continue
 		}
-		if ns, ok := d.took(r.Span); ok {
+		if ns, ok := d.duration(r.Span); ok {
 			return human.Nanoseconds(ns)
 		}
 	}
 	return human.Nanoseconds(r.NS())
 }
 
-// bar returns the bar of a row, cells wide: of a fold from the first start to the last end, shaded; of a span as its domain draws, else plain.
+// bar returns the bar of a row, cells wide: for a fold shaded, from the first start to the last end; for a span the bar of its domain, else a plain one.
 func (r row) bar(t *tree.Trace, cells int, p reading.Palette) string {
 	if r.fold != nil {
-		return place(r.fold.start, r.fold.end, '░', t, cells, colour(r.Span), p)
+		return barBetween(r.fold.start, r.fold.end, '░', t, cells, colour(r.Span), p)
 	}
 	for _, d := range domains {
 		if d.bar == nil {
@@ -314,10 +317,10 @@ func (r row) bar(t *tree.Trace, cells int, p reading.Palette) string {
 			return text
 		}
 	}
-	return bar(r.Span, t, cells, colour(r.Span), p)
+	return plainBar(r.Span, t, cells, colour(r.Span), p)
 }
 
-// verdicts returns the verdicts with a line of their own beneath the row; those of a fold are counted in its details.
+// verdicts returns the verdicts that have lines of their own below the row; none for a fold, whose details count them.
 func (r row) verdicts() []verdict {
 	if r.fold != nil {
 		return nil
@@ -325,35 +328,35 @@ func (r row) verdicts() []verdict {
 	return verdicts(r.Span)
 }
 
-// details returns the text behind the bar of a row, parts joined by " · ": the service if not the parent's, then whether the time is on the axis, the important
+// details returns the text after the bar of a row, joined by " · ": the service if the parent has another, then whether the time is on the axis, the important
 // numbers, and the note about children without a row. The trims drop the separator beside an empty part.
 func (r row) details(t *tree.Trace) string {
 	if r.fold != nil {
 		return r.fold.details()
 	}
 	text := details(r.Span)
-	if outside(r.Span, t) {
+	if leavesAxis(r.Span, t) {
 		text = strings.TrimSuffix("when is not in the log · "+text, " · ")
 	}
 	if r.note != "" {
 		text = strings.TrimPrefix(text+" · "+r.note, " · ")
 	}
-	if elsewhere(r.Span, t) {
+	if changesService(r.Span, t) {
 		text = strings.TrimSuffix(cmp.Or(reading.Clean(r.Resource.Service), "no service")+" · "+text, " · ")
 	}
 	return text
 }
 
-// elsewhere reports whether a span ran in another service than its parent; a root: than the trace's first span.
-func elsewhere(s *tree.Span, t *tree.Trace) bool {
+// changesService reports whether a span is of another service than its parent, or for a root than the first span of the trace.
+func changesService(s *tree.Span, t *tree.Trace) bool {
 	if s.Parent != nil {
 		return s.Resource.Service != s.Parent.Resource.Service
 	}
 	return s.Resource.Service != t.Spans[0].Resource.Service
 }
 
-// details say what went wrong with a span, and the important numbers of its kind, joined by " · ". A status of error is left out where INCOMPLETE,
-// verdicts, or the domain's numbers (ended) say the same.
+// details returns what went wrong with a span and the important numbers of its kind, joined by " · ". An error status is left out if INCOMPLETE, verdicts, or
+// the numbers of the domain (showsEnd) have the same meaning.
 func details(s *tree.Span) string {
 	var d []string
 	if s.Head.Incomplete {
@@ -366,7 +369,7 @@ func details(s *tree.Span) string {
 	if s.Orphan {
 		d = append(d, "parent missing")
 	}
-	ended := func(d *domain) bool { return d.ended != nil && d.ended(s) }
+	ended := func(d *domain) bool { return d.showsEnd != nil && d.showsEnd(s) }
 	if s.Failed() && !s.Head.Incomplete && len(verdicts(s)) == 0 && !slices.ContainsFunc(domains[:], ended) {
 		d = append(d, strings.TrimSpace("ERROR "+reading.Clean(s.Status().Message())))
 	}
@@ -376,18 +379,18 @@ func details(s *tree.Span) string {
 	return strings.Join(d, " · ")
 }
 
-// bar returns the plain bar of a span on the axis of its trace; shaded if the end is not in the log, or for an aggregate, which spreads over its spans.
-func bar(s *tree.Span, t *tree.Trace, cells int, colour string, p reading.Palette) string {
+// plainBar returns the plain bar of a span on the axis of its trace; shaded if the end is not in the log, or for an aggregate, whose spans do not fill it.
+func plainBar(s *tree.Span, t *tree.Trace, cells int, colour string, p reading.Palette) string {
 	full := '█'
 	if s.Head.Incomplete || s.Kind == view.KindAggregate {
 		full = '░'
 	}
-	return place(s.Start(), s.End(), full, t, cells, colour, p)
+	return barBetween(s.Start(), s.End(), full, t, cells, colour, p)
 }
 
-// place draws the time from start to end (ns since 1970) on the trace's axis, in a text that is cells wide, to half a cell. A bar is at least half a cell long;
-// times outside of the axis are blank.
-func place(start, end int64, full rune, t *tree.Trace, cells int, colour string, p reading.Palette) string {
+// barBetween returns a bar from start to end (ns since 1970) on the axis of the trace, in a text that is cells wide, to half a cell. A bar is at least half a
+// cell long; times outside of the axis are blank.
+func barBetween(start, end int64, full rune, t *tree.Trace, cells int, colour string, p reading.Palette) string {
 	if end < t.Start || start > t.End {
 		return strings.Repeat(" ", cells)
 	}

@@ -26,48 +26,48 @@ const told = 5
 var windows = domain{
 	key:  "windows",
 	help: tables.WindowsHelp, rows: tables.Windows, table: windowTable,
-	what:    rootTitle,
+	subject: rootTitle,
 	details: joinedDetails,
 	label:   joinedLabel,
-	took: func(s *tree.Span) (int64, bool) {
+	duration: func(s *tree.Span) (int64, bool) {
 		v := aggregateOf(s)
 		return int64(v.Sum * 1e9), v.JoinBy != "" && !math.IsNaN(v.Sum)
 	},
-	below:    withoutBreakdowns,
-	rank:     longestOfEach,
-	folded:   foldedJoined,
-	parallel: func(s *tree.Span) bool { return s.Kind == view.KindRoot },
-	notes:    joinedNotes,
+	below:       withoutBreakdowns,
+	order:       longestOfEach,
+	foldDetails: foldedJoined,
+	parallel:    func(s *tree.Span) bool { return s.Kind == view.KindRoot },
+	notes:       joinedNotes,
 }
 
-// windowTable says which windows of the outermost kind (steps, else batches, else passes) were slow and why, and has a table of where the time of all of
-// them went. Of the kinds within, such as the batches of steps, only the verdicts are counted.
-func windowTable(w *strings.Builder, d *digest.Digest, l look) {
+// windowTable prints which windows of the outermost kind (steps, else batches, else passes) were slow and why, and a table of where the time of all of them
+// went. For the kinds within, such as the batches of steps, only the numbers of verdicts are printed.
+func windowTable(w *strings.Builder, d *digest.Digest, l style) {
 	all := d.Windows.Rows()
 	if len(all) == 0 {
 		return
 	}
 	first := all[0]
 	for _, s := range first.Slow[:min(told, len(first.Slow))] {
-		paragraph(w, reading.Clean(cmp.Or(s.Of.Reason, human.Seconds(s.Of.Took)+" is longer than usual")), severityColour[spans.SeverityWarning], l)
+		printParagraph(w, reading.Clean(cmp.Or(s.Of.Reason, human.Seconds(s.Of.Took)+" is longer than usual")), severityColour[spans.SeverityWarning], l)
 	}
 	_, several := tables.Window(first.Of, false)
 	if more := first.SlowCount - told; more > 0 {
-		paragraph(w, fmt.Sprintf("and %d more slow %s", more, several), "", l)
+		printParagraph(w, fmt.Sprintf("and %d more slow %s", more, several), "", l)
 	}
 	if first.SlowCount > 0 {
 		w.WriteByte('\n')
 	}
 	t := tables.Parts(first, false)
 	t.Head[0] = "where the time of " + several + " went"
-	put(w, &t, l)
+	printTable(w, &t, l)
 	for _, other := range all[1:] {
 		_, several := tables.Window(other.Of, false)
-		verdictCounts(w, several, other.Verdicts, l)
+		printVerdictCounts(w, several, other.Verdicts, l)
 	}
 }
 
-// rootTitle says what came together under step_join's root of a trace: "step 12, 3 functions, 1 pass"; "" for a trace without such a root.
+// rootTitle returns what step_join joined under its root of a trace: "step 12, 3 functions, 1 pass"; "": the trace has no such root.
 func rootTitle(t *tree.Trace) string {
 	root := rootOf(t)
 	if root == nil {
@@ -110,7 +110,7 @@ func rootTitle(t *tree.Trace) string {
 	return strings.Join(about, ", ")
 }
 
-// rootOf is step_join's root of a trace, or nil.
+// rootOf returns the root that step_join added to a trace, or nil.
 func rootOf(t *tree.Trace) *tree.Span {
 	for _, s := range t.Roots {
 		if s.Kind == view.KindRoot {
@@ -126,8 +126,8 @@ type aggregate struct {
 	ofCollectives bool // only aggregates of collectives have a time of waiting
 }
 
-// aggregateOf reads an aggregate of step_join: JoinBy says how step_join found the spans behind it. Of any other span, aggregates of receivers included,
-// JoinBy is empty.
+// aggregateOf returns the values of an aggregate of step_join; JoinBy is how step_join found the spans that it stands for. For any other span, aggregates of
+// receivers included, JoinBy is empty.
 func aggregateOf(s *tree.Span) (v aggregate) {
 	if s.Kind != view.KindAggregate {
 		return aggregate{}
@@ -137,8 +137,8 @@ func aggregateOf(s *tree.Span) (v aggregate) {
 	return v
 }
 
-// joinedLabel labels spans of step_join. end is " ×12" for an aggregate of 12 spans, " rank 3 +1.2 s" for the copy of a collective in which rank 3 came last,
-// by 1.2 s.
+// joinedLabel returns the label of a span of step_join. end is " ×12" for an aggregate of 12 spans, and " rank 3 +1.2 s" for the copy of a collective in which
+// rank 3 came last, by 1.2 s.
 func joinedLabel(s *tree.Span) (name, end string, ok bool) {
 	switch s.Kind {
 	case view.KindAggregate:
@@ -161,8 +161,8 @@ func joinedLabel(s *tree.Span) (name, end string, ok bool) {
 	return "", "", false
 }
 
-// joinedDetails returns the details of step_join's spans: of an aggregate the waiting, the longest, the communicator and how the spans were found, of a copy of
-// a span from another trace the id of that trace and whether the time is unknown, of a breakdown the three longest parts.
+// joinedDetails returns the details of a span of step_join. For an aggregate: the waiting, the longest, the communicator and how the spans were found. For a
+// copy of a span from another trace: the id of that trace and whether the time is unknown. For a breakdown: the three longest parts.
 func joinedDetails(s *tree.Span) (d []string) {
 	switch s.Kind {
 	case view.KindAggregate:
@@ -199,7 +199,7 @@ func joinedDetails(s *tree.Span) (d []string) {
 	return d
 }
 
-// partsOf returns the parts of a breakdown with time, the longest first; unattributed time comes last.
+// partsOf returns the parts of a breakdown that took time, the longest first, but unattributed time last.
 func partsOf(s *tree.Span) []view.PartTime {
 	var b view.Breakdown
 	b.Read(s.Span)
@@ -216,8 +216,8 @@ func partsOf(s *tree.Span) []view.PartTime {
 	return parts
 }
 
-// withoutBreakdowns leaves out breakdowns, which are a table above the drawing. From level 3 on, only the slowest of the spans below an aggregate of step_join
-// is drawn.
+// withoutBreakdowns removes breakdowns, which are in a table above the drawing. From level 3 on, only the slowest of the spans below an aggregate of step_join
+// is kept.
 func withoutBreakdowns(s *tree.Span, children []*tree.Span, e extent) (drawn, told []*tree.Span) {
 	drawn = slices.DeleteFunc(slices.Clone(children), func(c *tree.Span) bool { return c.Kind == view.KindBreakdown })
 	if e.level > 2 && len(drawn) > 1 && aggregateOf(s).JoinBy != "" {
@@ -233,8 +233,8 @@ var bareAt = map[view.Kind]int{view.KindCollective: 1, view.KindPass: 2, view.Ki
 // othersBareAt is the level from which functions beside the longest of their name are drawn bare.
 const othersBareAt = 3
 
-// longestOfEach ranks the children of step_join's root in a brief drawing: for each name the longest, as many as e.roots (all if e.calls is 0), and a row for
-// the rest. Collectives have only a row per name.
+// longestOfEach orders the children of the root of step_join in a brief drawing: for each name the longest, as many as e.roots (all if e.calls is 0), and a row
+// for the rest. Collectives have only one row for each name.
 func longestOfEach(s *tree.Span, children []*tree.Span, e extent) (drawn []child, ok bool) {
 	if s.Kind != view.KindRoot || !e.brief {
 		return nil, false
@@ -276,8 +276,8 @@ func longestOfEach(s *tree.Span, children []*tree.Span, e extent) (drawn []child
 	return drawn, true
 }
 
-// foldedJoined says, for a row of folded collectives below step_join's root, the sum of their durations and of the waiting in them; nothing if a folded span
-// is neither a collective nor an aggregate of step_join.
+// foldedJoined returns, for folded collectives below the root of step_join, the sum of their durations and of the waiting in them; nil if a folded span is
+// neither a collective nor an aggregate of step_join.
 func foldedJoined(f *fold) []string {
 	sum, late := 0.0, 0.0 // ns
 	for _, s := range f.spans {
@@ -308,7 +308,7 @@ func foldedJoined(f *fold) []string {
 	return []string{"together " + human.Seconds(sum/1e9), "waited " + human.Seconds(late/1e9)}
 }
 
-// joinedNotes explain the ×: only where a row is an aggregate of step_join.
+// joinedNotes returns the note that explains the sign ×, if a row is an aggregate of step_join.
 func joinedNotes(_ *tree.Trace, rows []row) []string {
 	if !slices.ContainsFunc(rows, func(r row) bool { return aggregateOf(r.Span).JoinBy != "" }) {
 		return nil
@@ -316,9 +316,9 @@ func joinedNotes(_ *tree.Trace, rows []row) []string {
 	return []string{"rows with × sum up spans of other traces, joined by process, host or run; the slowest of these are below"}
 }
 
-// framed returns the trace with Start and End, the axis of the drawing, of the spans with logged times alone: below step_join's root may be spans of logs
-// without times, whose synthetic times may lie hours away. A trace without such a root, or without logged times, stays as is.
-func framed(t *tree.Trace) *tree.Trace {
+// withLoggedAxis returns the trace with a Start and End, the axis of the drawing, from spans with logged times alone: below the root of step_join may be spans
+// of logs without times, whose synthetic times may lie hours away. A trace without such a root, or without logged times, is returned unchanged.
+func withLoggedAxis(t *tree.Trace) *tree.Trace {
 	if rootOf(t) == nil {
 		return t
 	}
@@ -337,13 +337,13 @@ func framed(t *tree.Trace) *tree.Trace {
 	return &f
 }
 
-// outside reports whether a span lies outside of a trace's axis (see framed) and its parent does not, so that a note is needed once per subtree.
-func outside(s *tree.Span, t *tree.Trace) bool {
+// leavesAxis reports whether a span lies outside of the axis of a trace (see withLoggedAxis) and its parent does not: a subtree needs only one note.
+func leavesAxis(s *tree.Span, t *tree.Trace) bool {
 	out := func(s *tree.Span) bool { return s.End() < t.Start || s.Start() > t.End }
 	return out(s) && (s.Parent == nil || !out(s.Parent))
 }
 
-// breakdownOf returns the breakdown of the longest window of a trace, or nil. The longest is the outermost: a batch lies in its step.
+// breakdownOf returns the breakdown of the longest window of a trace, or nil. The longest window is the outermost: a batch lies in its step.
 func breakdownOf(t *tree.Trace) (longest *tree.Span) {
 	for _, s := range t.Spans {
 		if s.Kind == view.KindBreakdown && (longest == nil || s.NS() > longest.NS()) {
@@ -353,29 +353,31 @@ func breakdownOf(t *tree.Trace) (longest *tree.Span) {
 	return longest
 }
 
-// room returns how many of the maxLines a waterfall may have: the breakdown's table above, a line per part and a head, takes the rest.
-func room(t *tree.Trace) int {
+// roomFor returns how many lines the rows of a waterfall may have: maxLines without the table of the breakdown above, which has a head and a line for each
+// part.
+func roomFor(t *tree.Trace) int {
 	if s := breakdownOf(t); s != nil {
 		return maxLines - len(partsOf(s)) - 1
 	}
 	return maxLines
 }
 
-// breakdown prints, above a waterfall, why the longest window of the trace was slow, and a table of where the window's time went; nothing without a window.
-func breakdown(w *strings.Builder, t *tree.Trace, l look) {
+// printBreakdown prints, above a waterfall, why the longest window of the trace was slow, and a table of where the time of that window went; nothing without a
+// window.
+func printBreakdown(w *strings.Builder, t *tree.Trace, l style) {
 	s := breakdownOf(t)
 	if s == nil {
 		return
 	}
 	if slow, ok := digest.SlowOf(s.Span); ok && slow.Reason != "" {
-		paragraph(w, reading.Clean(slow.Reason), severityColour[spans.SeverityWarning], l)
+		printParagraph(w, reading.Clean(slow.Reason), severityColour[spans.SeverityWarning], l)
 	}
 	breakdownTable(w, s, l)
 }
 
 // breakdownTable prints a row per part of a window: the part's time and its share as a number and a bar, the sum over overlapping spans, and the wall-clock
 // time that they cover. Below: GPUs, errors of GPUs, and whether the window may lack spans.
-func breakdownTable(w *strings.Builder, s *tree.Span, l look) {
+func breakdownTable(w *strings.Builder, s *tree.Span, l style) {
 	var b view.Breakdown
 	b.Read(s.Span)
 	of, _ := tables.Window(b.Window, false)
@@ -393,34 +395,34 @@ func breakdownTable(w *strings.Builder, s *tree.Span, l look) {
 		if whole > 0 {
 			bar = strings.Repeat("█", min(cells, int(math.Round(share*float64(cells)))))
 		}
-		cells := texts(reading.Clean(p.Part), human.Seconds(p.Seconds), human.Percent(share), bar, human.Seconds(p.Sum), human.Seconds(p.Union))
+		cells := textCells(reading.Clean(p.Part), human.Seconds(p.Seconds), human.Percent(share), bar, human.Seconds(p.Sum), human.Seconds(p.Union))
 		cells[3].Severity = "36"
 		g.Add(cells...)
 	}
-	put(w, &g, l)
+	printTable(w, &g, l)
 	if text := gpusText(&b.GPUs); text != "" {
-		paragraph(w, text, "", l)
+		printParagraph(w, text, "", l)
 	}
 	for _, e := range s.Events().All() {
 		if e.Name() == spans.EventGPUXID {
-			paragraph(w, xidText(e.Attributes()), severityColour[spans.SeverityBad], l)
+			printParagraph(w, xidText(e.Attributes()), severityColour[spans.SeverityBad], l)
 		}
 	}
 	switch {
 	case b.PartialReason == spans.PartialClocks:
-		paragraph(w, "the clocks of the hosts differ: what other hosts logged counts only where its place in time is certain", "2", l)
+		printParagraph(w, "the clocks of the hosts differ: what other hosts logged counts only where its place in time is certain", "2", l)
 	case b.Partial:
-		paragraph(w, "some time may be missing here: a collector restarted meanwhile, or had no room to wait for all records", "2", l)
+		printParagraph(w, "some time may be missing here: a collector restarted meanwhile, or had no room to wait for all records", "2", l)
 	}
 	w.WriteByte('\n')
 }
 
-// gpusText describes the GPUs of a window, with the known values ("8 GPUs, 96 samples: busy 91 %, least 40 %, …"); "" without a sample.
+// gpusText returns the known values about the GPUs of a window ("8 GPUs, 96 samples: busy 91 %, least 40 %, …"); "": there is no sample.
 func gpusText(g *view.GPUs) string {
 	if g.Count.N == 0 {
 		return ""
 	}
-	var all numbers
+	var all detailList
 	all.add(g.Utilization, human.Percent, "busy ")
 	all.add(g.UtilizationMin, human.Percent, "least ")
 	all.add(g.Power, human.Watts, "")
@@ -434,7 +436,7 @@ func gpusText(g *view.GPUs) string {
 	return fmt.Sprintf("%s, %s: %s", human.Plural(int(g.Count.N), "GPU"), human.Plural(int(g.Samples.N), "sample"), strings.Join(all, ", "))
 }
 
-// xidText says the error (an XID, NVIDIA's number), the GPU and the host in the event of a driver's report.
+// xidText returns the error (an XID, NVIDIA's number), the GPU and the host in the event of a report of the driver.
 func xidText(event pcommon.Map) string {
 	of := func(key string) string { return reading.Clean(spans.AttrText(event, key)) }
 	return fmt.Sprintf("XID %s of %s on %s", of(spans.AttrErrorType), of(spans.AttrHardwareName), of(spans.AttrHostName))

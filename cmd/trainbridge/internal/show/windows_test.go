@@ -154,7 +154,7 @@ func TestNoWindowWasSlow(t *testing.T) {
 func TestSpansWithoutTimes(t *testing.T) {
 	traces := tree.Build(joinedJob(3))
 	joined := traces[3]
-	shown := framed(joined)
+	shown := withLoggedAxis(joined)
 	assert.Equal(t, 6*second, shown.End-shown.Start)
 	assert.Equal(t, 61*second, joined.End-joined.Start)
 	var pass *tree.Span
@@ -164,10 +164,10 @@ func TestSpansWithoutTimes(t *testing.T) {
 		}
 	}
 	require.NotNil(t, pass)
-	assert.True(t, outside(pass, shown))
-	assert.Equal(t, strings.Repeat(" ", 9), bar(pass, shown, 9, "", false))
+	assert.True(t, leavesAxis(pass, shown))
+	assert.Equal(t, strings.Repeat(" ", 9), plainBar(pass, shown, 9, "", false))
 	other := tree.Build(training(false))[1]
-	assert.Same(t, other, framed(other))
+	assert.Same(t, other, withLoggedAxis(other))
 }
 
 // A batch of many workers and collectives fits a screen: of each function the longest, collectives as a row, of an aggregate the slowest.
@@ -197,7 +197,7 @@ func TestManyWorkersUnderARoot(t *testing.T) {
 	}
 	traces := tree.Build(j.Traces())
 	var out strings.Builder
-	waterfall(&out, traces[0], look{110, cst, false})
+	printWaterfall(&out, traces[0], style{110, cst, false})
 	got := out.String()
 	assert.Contains(t, got, "step 1, 52 functions, 1 pass, 60 collectives")
 	assert.Regexp(t, `AllGather ×40 .* together 20 ms · waited 4 ms`, got)
@@ -218,7 +218,7 @@ func TestOneBreakdownIsDrawn(t *testing.T) {
 	}, spans.AttrStepWindow, spans.WindowBatch, spans.StepTimePrefix+spans.PartPut, 5.0)
 	verdictOn(b, spans.SeverityWarning, verdict{view.Said{Name: spans.VerdictStepSlow}, "The batch took 5 s.", 5, 4})
 	var out strings.Builder
-	waterfall(&out, tree.Build(j.Traces())[0], look{110, cst, false})
+	printWaterfall(&out, tree.Build(j.Traces())[0], style{110, cst, false})
 	got := out.String()
 	assert.Contains(t, got, "the 6 s of step 4 ")
 	assert.NotContains(t, got, "of batch ")

@@ -11,13 +11,13 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// mostWorth is how many traces are worth a look, at most.
+// mostWorth bounds the traces that worthDrawing chooses.
 const mostWorth = 3
 
-// worth chooses the traces to draw: the most interesting one. If that is a call of TransferQueue whose log has no trace id: the most interesting call of each
-// function, at most 3, those of the functions with the longest time first. At least one trace must be given.
-func worth(traces []*tree.Trace) []*tree.Trace {
-	best := interesting(traces)
+// worthDrawing returns the traces to draw: the most interesting one. If that is a call of TransferQueue whose log has no trace id, the most interesting call of
+// each function is returned instead, at most 3, for the functions with the longest time. At least one trace must be given.
+func worthDrawing(traces []*tree.Trace) []*tree.Trace {
+	best := mostInteresting(traces)
 	if withoutID(best) == nil {
 		return []*tree.Trace{best}
 	}
@@ -31,15 +31,15 @@ func worth(traces []*tree.Trace) []*tree.Trace {
 	}
 	var out []*tree.Trace
 	for _, name := range digest.ByCount(took) {
-		out = append(out, interesting(by[name]))
+		out = append(out, mostInteresting(by[name]))
 	}
 	return out[:min(mostWorth, len(out))]
 }
 
-// interesting returns the trace with the step, batch or pass that took the most s beyond its limit, else with the highest TQ overhead, else with the worst
-// training step, pass or collective (of passes, with the most verdicts, then the slowest; of collectives, with the latest rank, then the slowest), else with
-// the most spans; the newest of equals.
-func interesting(traces []*tree.Trace) *tree.Trace {
+// mostInteresting returns the trace with the step, batch or pass that was over its limit by the longest time; else the one with the highest TQ overhead; else
+// with the worst training step, pass or collective (of passes, with the most verdicts, then the slowest; of collectives, with the latest rank, then the
+// slowest); else with the most spans. Of equals the newest is returned.
+func mostInteresting(traces []*tree.Trace) *tree.Trace {
 	ranked := make([]*interest, len(traces))
 	for i, t := range traces {
 		ranked[i] = interestOf(t)
@@ -65,7 +65,7 @@ type interest struct {
 	collective []float64 // of the first root that is a collective: the lateness of its last rank in s, and its time in s. nil: none
 }
 
-// compare is positive if a is more interesting than b. The order of the figures is the order of interest that the help of show promises.
+// compare returns a positive number if a is more interesting than b. The order of the figures is the order promised in the help of show.
 func (a *interest) compare(b *interest) int {
 	return cmp.Or(
 		cmp.Compare(a.slow, b.slow), cmp.Compare(a.overhead, b.overhead), cmp.Compare(a.badness, b.badness),
@@ -74,7 +74,7 @@ func (a *interest) compare(b *interest) int {
 	)
 }
 
-// compareBoth compares the figures of two traces of a domain; traces of different domains are neither more nor less.
+// compareBoth compares the figures of two traces of the same domain; 0 for traces of different domains.
 func compareBoth(a, b []float64) int {
 	if a == nil || b == nil {
 		return 0
@@ -82,7 +82,8 @@ func compareBoth(a, b []float64) int {
 	return slices.Compare(a, b)
 }
 
-// size decides between equal traces: of judged ones (steps, passes, collectives) size is 0, for the newest to win and not the step with the most parts.
+// size returns the number of spans, which decides between otherwise equal traces; 0 for judged traces (steps, passes, collectives), so that the newest is
+// chosen and not the step with the most parts.
 func (a *interest) size() int {
 	if a.badness > notJudged {
 		return 0
@@ -90,7 +91,7 @@ func (a *interest) size() int {
 	return len(a.trace.Spans)
 }
 
-// interestOf reads the figures of a trace from its spans.
+// interestOf returns the figures of a trace.
 func interestOf(t *tree.Trace) *interest {
 	in := &interest{trace: t, slow: -1, overhead: -1}
 	for _, s := range t.Spans {
@@ -104,16 +105,16 @@ func interestOf(t *tree.Trace) *interest {
 				in.overhead = max(in.overhead, v)
 			}
 		case view.KindStep, view.KindRanks:
-			in.judged(s)
+			in.raiseBadness(s)
 		case view.KindPass:
-			in.judged(s)
+			in.raiseBadness(s)
 			if in.pass == nil {
 				var v view.Group
 				v.Read(s.Span, s.Resource)
 				in.pass = []float64{float64(v.Verdicts.Len()), orZero(v.CallDuration)}
 			}
 		case view.KindCollective:
-			in.judged(s)
+			in.raiseBadness(s)
 			if in.collective == nil && s.Parent == nil {
 				var v view.Collective
 				v.Read(s.Span)
@@ -124,8 +125,8 @@ func interestOf(t *tree.Trace) *interest {
 	return in
 }
 
-// judged raises the badness to that of a span's verdicts; a span of a judged kind without a verdict is good.
-func (a *interest) judged(s *tree.Span) {
+// raiseBadness raises the badness to that of the verdicts on a span; a span of a judged kind without a verdict is good.
+func (a *interest) raiseBadness(s *tree.Span) {
 	switch s.Head.Severity {
 	case spans.SeverityBad:
 		a.badness = max(a.badness, bad)
@@ -136,7 +137,7 @@ func (a *interest) judged(s *tree.Span) {
 	}
 }
 
-// orZero is v, and 0 for NaN.
+// orZero returns v, or 0 for NaN.
 func orZero(v float64) float64 {
 	if math.IsNaN(v) {
 		return 0

@@ -51,12 +51,12 @@ func TestWorth(t *testing.T) {
 		}
 	}
 	var names []string
-	for _, tr := range worth(m.traces()) {
+	for _, tr := range worthDrawing(m.traces()) {
 		names = append(names, functionName(tr.First()))
 	}
 	assert.Equal(t, []string{"a", "b", "c"}, names)
 	m.function("batch", "id", 90*ms)
-	best := worth(m.traces())
+	best := worthDrawing(m.traces())
 	require.Len(t, best, 1)
 	assert.Equal(t, "batch", functionName(best[0].First()))
 
@@ -67,7 +67,7 @@ func TestWorth(t *testing.T) {
 		attrs.PutEmptySlice(spans.AttrVerdict).AppendEmpty().SetStr(spans.VerdictMFULow)
 		attrs.PutStr(spans.AttrVerdictSeverity, spans.SeverityWarning)
 	}
-	assert.Equal(t, pcommon.TraceID{2}, interesting(m.traces()).ID)
+	assert.Equal(t, pcommon.TraceID{2}, mostInteresting(m.traces()).ID)
 	m.function("generate", "a", 90*ms)
 	for _, over := range []float64{0.5, 1.5, 1} {
 		m.root("rl", spans.SpanStep, 2*second)
@@ -80,7 +80,7 @@ func TestWorth(t *testing.T) {
 		e.Attributes().PutDouble(spans.AttrVerdictValue, 2)
 		e.Attributes().PutDouble(spans.AttrVerdictThreshold, 2-over)
 	}
-	assert.Equal(t, pcommon.TraceID{5}, interesting(m.traces()).ID)
+	assert.Equal(t, pcommon.TraceID{5}, mostInteresting(m.traces()).ID)
 }
 
 func TestRuns(t *testing.T) {
@@ -93,5 +93,5 @@ func TestRuns(t *testing.T) {
 	assert.Equal(t, []*runRow{
 		{Service: "llm", Run: "r", Traces: 1, Bad: 1, First: at(3 * second), Last: at(4 * second), Roots: map[string]int{spans.SpanStep: 1}},
 		{Service: "verl", Run: "r", Traces: 2, First: at(-1), Last: at(2*second + second/10), Roots: map[string]int{"generate": 1, "update": 1}},
-	}, runs(m.traces()))
+	}, runRows(m.traces()))
 }
