@@ -33,7 +33,7 @@ func newClient(product, address string) client {
 // done closes idle connections at the end of a request: the owner of a source has nothing to close.
 func (c *client) done() { c.http.CloseIdleConnections() }
 
-// Address is the requested URL.
+// Address returns the requested URL.
 func (c *client) Address() string { return c.base }
 
 func (c *client) String() string { return c.product + " at " + c.base }
@@ -67,7 +67,7 @@ func (c *client) get(ctx context.Context, path string, query url.Values, accept 
 	return resp.StatusCode, body, nil
 }
 
-// other is the error about an answer of a foreign server.
+// other returns the error about an answer of a foreign server.
 func (c *client) other(path, why string) error {
 	return fmt.Errorf("%w %s's query API: %s%s %s", ErrNotAPI, c.product, c.base, path, why)
 }

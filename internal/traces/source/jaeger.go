@@ -19,7 +19,7 @@ import (
 // Jaeger is the query API of Jaeger 2, /api/v3, which answers with OTLP JSON.
 type Jaeger struct{ client }
 
-// NewJaeger is the Jaeger whose query port, 16686 by default, is at an address.
+// NewJaeger returns the Jaeger whose query port, 16686 by default, is at an address.
 func NewJaeger(address string) *Jaeger { return &Jaeger{newClient("Jaeger", address)} }
 
 // ask returns the body of a GET; found is false on Jaeger's 404. Jaeger's own errors are JSON with a message; any other body is of a foreign server.

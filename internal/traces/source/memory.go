@@ -16,7 +16,7 @@ type Memory struct {
 	traces []*tree.Trace
 }
 
-// NewMemory is a source of spans, with a name for sentences. The spans must not change any more.
+// NewMemory returns a source of spans, with a name for sentences. The spans must not change any more.
 func NewMemory(name string, td ptrace.Traces) *Memory { return &Memory{name, tree.Build(td)} }
 
 func (m *Memory) String() string { return m.name }

@@ -47,7 +47,7 @@ type Query struct {
 	Counting time.Duration // time limit for counting the traces beyond Limit
 }
 
-// services are the query's services, else all services of a source.
+// services returns the query's services, else all services of a source.
 func (q *Query) services(ctx context.Context, s Source) ([]string, error) {
 	if len(q.Services) > 0 {
 		return q.Services, nil
@@ -109,7 +109,7 @@ func ParseID(text string) (id pcommon.TraceID, err error) {
 	return id, nil
 }
 
-// noTrace is the error for a trace that a source does not have.
+// noTrace returns the error for a trace that a source does not have.
 func noTrace(s Source, id pcommon.TraceID) error {
 	return fmt.Errorf("%w with id %s in %s", ErrNoTrace, id, s)
 }

@@ -30,7 +30,7 @@ const (
 // finds them.
 type Tempo struct{ client }
 
-// NewTempo is the Tempo whose HTTP port, 3200 by default, is at an address.
+// NewTempo returns the Tempo whose HTTP port, 3200 by default, is at an address.
 func NewTempo(address string) *Tempo { return &Tempo{newClient("Tempo", address)} }
 
 // ask returns the body of a GET; found is false on an empty 404. Status 400 or from 500 on is an error of Tempo, with the body as its text; any other answer is

@@ -68,7 +68,7 @@ func (w *windows) all(ctx context.Context, services []string, all []window) (*Fo
 	return w.found(), nil
 }
 
-// found is the answer: the newest of the collected traces.
+// found returns the answer: the newest of the collected traces.
 func (w *windows) found() *Found {
 	traces := make([]*tree.Trace, 0, len(w.traces))
 	for _, t := range w.traces {
@@ -115,8 +115,8 @@ func (w *windows) within(ctx context.Context, service string, in window, n int) 
 	return w.within(ctx, service, window{in.from, cut}, page)
 }
 
-// cut is the time to split a full window: a quarter of the traces in its answer is before, so the later part, searched first, has the rest. If that time is not
-// within the window, as of a trace that began before, the window is split in the middle.
+// cut returns the time to split a full window: a quarter of the traces in its answer is before, so the later part, searched first, has the rest. If that time
+// is not within the window, as of a trace that began before, the window is split in the middle.
 func (in window) cut(traces []*tree.Trace) time.Time {
 	var at time.Time
 	if len(traces) > 0 {

@@ -36,11 +36,11 @@ func (b *Breakdown) Read(span ptrace.Span) {
 	b.take(span.Attributes())
 }
 
-// Lacks says whether spans of the window may be missing, so that its times cannot be added to those of others. With clocks apart none is missing: time whose
+// Lacks reports whether spans of the window may be missing, so that its times cannot be added to those of others. With clocks apart none is missing: time whose
 // place is uncertain is unattributed.
 func (b *Breakdown) Lacks() bool { return b.Partial && b.PartialReason != spans.PartialClocks }
 
-// Length is the length of the window, in s: the exclusive times of all parts together.
+// Length returns the length of the window, in s: the exclusive times of all parts together.
 func (b *Breakdown) Length() (sum float64) {
 	for _, p := range b.Times {
 		if p.Seconds > 0 {
@@ -61,7 +61,7 @@ func (b *Breakdown) part(part string) *PartTime {
 	return &b.Times[len(b.Times)-1]
 }
 
-// Causes are the causes in a span of KindBreakdown, the largest first.
+// Causes returns the causes in a span of KindBreakdown, the largest first.
 func Causes(span ptrace.Span) iter.Seq[Cause] {
 	return func(yield func(Cause) bool) {
 		for _, e := range span.Events().All() {

@@ -9,7 +9,7 @@ type LateRank struct {
 	Late, Cost float64 // s
 }
 
-// MissingRanks is how many ranks have no record.
+// MissingRanks returns how many ranks have no record.
 func (c *Collective) MissingRanks() int64 {
 	if c.MissingCount > float64(c.Missing.Len()) {
 		return int64(c.MissingCount)

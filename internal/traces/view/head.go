@@ -17,7 +17,7 @@ type Said struct {
 	Stage          string // of TransferQueue, for a verdict about a stage
 }
 
-// Title is the name, with the cause or the stage if any: "nccl_link (slow)".
+// Title returns the name, with the cause or the stage if any: "nccl_link (slow)".
 func (s *Said) Title() string {
 	if of := cmp.Or(s.Cause, s.Stage); of != "" {
 		return s.Name + " (" + of + ")"
@@ -25,8 +25,8 @@ func (s *Said) Title() string {
 	return s.Name
 }
 
-// Told are the verdicts in a span's list, in order: each with the events that explain the verdict, one after another, else with its name alone and the severity
-// that the registry gives to the name. Without a severity of its own a verdict has the span's.
+// Told returns the verdicts in a span's list, in order: each with the events that explain the verdict, one after another, else with its name alone and the
+// severity that the registry gives to the name. Without a severity of its own a verdict has the span's.
 func (h *Head) Told(span ptrace.Span) iter.Seq[Verdict] {
 	return func(yield func(Verdict) bool) {
 		for i := range h.Verdicts.Len() {
@@ -53,7 +53,7 @@ func (h *Head) Told(span ptrace.Span) iter.Seq[Verdict] {
 	}
 }
 
-// Verdicts are the events of a span that explain its verdicts.
+// Verdicts returns the events of a span that explain its verdicts.
 func Verdicts(span ptrace.Span) iter.Seq[Verdict] {
 	return func(yield func(Verdict) bool) {
 		for _, e := range span.Events().All() {

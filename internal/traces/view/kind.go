@@ -11,7 +11,7 @@ import (
 // Kind is the meaning of a span.
 type Kind uint8
 
-// String is the value of spans.AttrKind, empty for KindOther.
+// String returns the value of spans.AttrKind, empty for KindOther.
 func (k Kind) String() string {
 	if k >= kinds {
 		return ""
@@ -19,7 +19,7 @@ func (k Kind) String() string {
 	return names[k]
 }
 
-// IsGroup says whether the kind is a group of calls.
+// IsGroup reports whether the kind is a group of calls.
 func (k Kind) IsGroup() bool { return k == KindPass || k == KindSession || k == KindCalls }
 
 // byText finds the kind of a name with a single comparison: a switch over all names makes five, for each span read.
@@ -34,7 +34,7 @@ var byText = func() (table [256]Kind) {
 	return table
 }()
 
-// slotOf is a hash of a name; the factor 36 keeps all names apart. The table has far more room than names: a new name mostly finds a free slot.
+// slotOf returns a hash of a name; the factor 36 keeps all names apart. The table has far more room than names: a new name mostly finds a free slot.
 func slotOf(name string) uint8 {
 	if name == "" {
 		return 0
@@ -42,7 +42,7 @@ func slotOf(name string) uint8 {
 	return uint8(len(name)) + name[0] + 36*name[len(name)-1]
 }
 
-// kindNamed is the kind of a name, KindOther for an unknown name.
+// kindNamed returns the kind of a name, KindOther for an unknown name.
 func kindNamed(name string) Kind {
 	if k := byText[slotOf(name)]; names[k] == name {
 		return k
@@ -50,7 +50,7 @@ func kindNamed(name string) Kind {
 	return KindOther
 }
 
-// KindOf is the kind of a span: its writer's, in the first attribute, else the recognised one.
+// KindOf returns the kind of a span: its writer's, in the first attribute, else the recognised one.
 func KindOf(span ptrace.Span) Kind {
 	for name, v := range span.Attributes().All() {
 		if name != spans.AttrKind {
@@ -139,8 +139,8 @@ func recognise(span ptrace.Span) Kind {
 	return k
 }
 
-// byName is the kind of a span with a name of ours, else KindOther. A call may have any method's name, so a CLIENT span named "rpc.…" is none of ours by its
-// name.
+// byName returns the kind of a span with a name of ours, else KindOther. A call may have any method's name, so a CLIENT span named "rpc.…" is none of ours by
+// its name.
 func byName(span ptrace.Span) Kind {
 	switch name := span.Name(); name {
 	case spans.SpanStep:
@@ -172,7 +172,7 @@ func byName(span ptrace.Span) Kind {
 	}
 }
 
-// ofRPC is the kind of a span with a name of ours that begins with "rpc.".
+// ofRPC returns the kind of a span with a name of ours that begins with "rpc.".
 func ofRPC(name string) Kind {
 	switch name {
 	case spans.SpanRPCPass:

@@ -24,7 +24,7 @@ const (
 
 var rpcStages = [RPCStages]string{"serialize", "send", "receive", "deserialize", "server", "unattributed", "transport"}
 
-// String is the value of spans.AttrZMQStage.
+// String returns the value of spans.AttrZMQStage.
 func (s RPCStage) String() string {
 	if s >= RPCStages {
 		return ""
@@ -32,7 +32,7 @@ func (s RPCStage) String() string {
 	return rpcStages[s]
 }
 
-// RPCStageOf is the stage of a call's part, by the name of its span. ok is false for other spans, for example the server's.
+// RPCStageOf returns the stage of a call's part, by the name of its span. ok is false for other spans, for example the server's.
 func RPCStageOf(name string) (s RPCStage, ok bool) {
 	switch name {
 	case spans.SpanRPCSerialize:

@@ -10,7 +10,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Step is the iteration, else the ordinal of the record.
+// Step returns the iteration, else the ordinal of the record.
 func (p Place) Step() Int {
 	if !p.Iteration.OK && p.Record.N > 0 {
 		return p.Record
@@ -49,7 +49,7 @@ func (l Loss) NotFinite() string {
 	return ""
 }
 
-// Covered is the number of steps in the record, by default 1.
+// Covered returns the number of steps in the record, by default 1.
 func (s *Step) Covered() float64 {
 	if s.StepsCovered > 1 {
 		return s.StepsCovered

@@ -12,7 +12,7 @@ import (
 // absent is a quantity missing in the span.
 var absent = math.NaN()
 
-// blank is a view of an empty span: all its quantities are absent.
+// blank returns a view of an empty span: all its quantities are absent.
 func blank[T any]() (out T) {
 	fill(reflect.ValueOf(&out).Elem())
 	return out
@@ -40,7 +40,7 @@ type Int struct {
 	OK bool
 }
 
-// Or is the number, or other if absent.
+// Or returns the number, or other if absent.
 func (i Int) Or(other int64) int64 {
 	if i.OK {
 		return i.N
@@ -97,14 +97,14 @@ func listOf(v pcommon.Value) List {
 	return List{of: v.Slice(), n: v.Slice().Len()}
 }
 
-// Len is the number of elements.
+// Len returns the number of elements.
 func (l List) Len() int { return l.n }
 
-// At is the element i.
+// At returns the element i.
 func (l List) At(i int) pcommon.Value { return l.of.At(i) }
 
-// Text is the element i, empty if not a text.
+// Text returns the element i, empty if not a text.
 func (l List) Text(i int) string { return spans.ValueText(l.of.At(i)) }
 
-// Int is the element i, absent if not a whole number.
+// Int returns the element i, absent if not a whole number.
 func (l List) Int(i int) Int { return IntOf(l.of.At(i)) }

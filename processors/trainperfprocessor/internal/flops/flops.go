@@ -350,7 +350,7 @@ func (l *layers) add(pattern string, times float64) {
 	}
 }
 
-// hybridModel is Megatron for models with several kinds of layers, counted as in hybrid_flops.
+// hybridModel counts the FLOPs of models with several kinds of layers, as Megatron does in hybrid_flops.
 func hybridModel(m *spans.Model, s *shape, causal bool) Count {
 	l := layersOf(m)
 	projections, core := attention(m, s, causal)
