@@ -308,4 +308,25 @@ var trainers = []Form{
 		Name: "loop.sigterm", Writer: "training loops", Class: ClassSignal, Text: "SIGTERM", Pattern: `(?i:\b(?:received|caught|got|handling)(?: signal)?:?) (?P<what>SIGTERM)\b`,
 		Example: "2025-11-13 09:31:21 WARNING received SIGTERM, saving checkpoint and exiting",
 	},
+	{
+		Name: "loop.saved", Writer: "loops of users, transformers trainer.py, Ray Train, nanoGPT", Class: ClassSlowing, Text: "heckpoint",
+		Pattern: `(?i)\b(?:sav(?:ed|ing) (?:(?:a|the|model|training|new) )?checkpoint\b|checkpoint (?:successfully )?(?:saved|created|written)\b)`,
+		Example: "[2024-05-01 10:00:00] saved checkpoint to /ckpt/step_100.pt",
+	},
+	{
+		Name: "accelerate.saving", Writer: "Accelerate accelerator.py", Class: ClassSlowing, Text: "Saving current state to ",
+		Example: "05/01/2024 10:00:00 - INFO - accelerate.accelerator - Saving current state to out/checkpoint-500",
+	},
+	{
+		Name: "loop.evaluating", Writer: "loops of users, transformers trainer.py, diffusers", Class: ClassSlowing, Text: "unning ", Pattern: `\b(?i:running (?:evaluation|validation))\b`,
+		Example: "05/01/2024 10:00:00 - INFO - __main__ - Running validation... ",
+	},
+	{
+		Name: "deepspeed.cache_flush", Writer: "DeepSpeed runtime/zero/stage3.py, SageMaker", Class: ClassSlowing, Text: " pytorch allocator cache flushes since last step",
+		Example: "[2024-05-01 10:00:00,123] [WARNING] [stage3.py:2236:step] 1 pytorch allocator cache flushes since last step. this happens when there is high memory pressure",
+	},
+	{
+		Name: "loop.nan", Writer: "MAE engine_pretrain.py, DETR engine.py, torchvision references", Class: ClassException, Text: ", stopping training",
+		Pattern: `(?P<what>(?i:loss is) -?(?:nan|inf), stopping training)`, Example: "Loss is nan, stopping training",
+	},
 }

@@ -113,6 +113,8 @@ func TestJudge(t *testing.T) { //nolint:funlen // a table
 			name: "an import that a program does without", kind: "silent", says: "just stops",
 			log: missing + strings.Repeat("> building data sets\n", 12),
 		},
+		{name: "a loop that stops itself (MAE engine_pretrain.py)", kind: "exception", says: "Loss is nan, stopping training", log: "Loss is nan, stopping training\n" + killed[:67] +
+			"failed (exitcode: 1) local_rank: 2 (pid: 41212) of binary: python3\n"},
 		{name: "an import that ended the program", kind: "exception", says: "No module named 'apex'", log: missing + "> goodbye\n"},
 		{name: "a wrong argument (argparse.py)", kind: "exception", says: "failed: unrecognized arguments: --learning-rat 3e-4", log: "usage: train.py [-h] [--lr LR]\ntrain.py: error: unrecognized arguments: --learning-rat 3e-4\n"},
 		{

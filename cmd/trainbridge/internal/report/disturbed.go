@@ -42,9 +42,21 @@ var disturbances = []disturbance{
 		func(e *events.Event) string { return e.Peer },
 	},
 	{
-		[]string{"deepspeed.saving"},
+		[]string{"deepspeed.saving", "loop.saved", "accelerate.saving"},
 		both{"while a checkpoint was saved", "此时在保存检查点"},
 		advices[spans.PartCheckpoint],
+		func(*events.Event) string { return "" },
+	},
+	{
+		[]string{"loop.evaluating"},
+		both{"while the model was evaluated", "此时在评估模型"},
+		both{"Evaluate less often, on fewer samples, or in a job of its own.", "降低评估频率、减少样本，或用单独的任务评估。"},
+		func(*events.Event) string { return "" },
+	},
+	{
+		[]string{cacheFlush},
+		both{"while PyTorch's allocator emptied its cache", "此时 PyTorch 分配器在清空缓存"},
+		memoryShort,
 		func(*events.Event) string { return "" },
 	},
 	{
@@ -62,6 +74,14 @@ var disturbances = []disturbance{
 			return e.Process + " in " + file
 		},
 	},
+}
+
+// cacheFlush is the form of lines about a lack of GPU memory, and memoryShort the advice.
+const cacheFlush = "deepspeed.cache_flush"
+
+var memoryShort = both{
+	"GPU memory is short: make the micro-batch smaller or shard more, and set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True.",
+	"显存紧张：减小 micro-batch 或增加切分，并设置 PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True。",
 }
 
 // span is a time in which something was lost, ns since 1970.
@@ -207,6 +227,22 @@ func (c *conclusion) slowSpans() (out []span) {
 		}
 	}
 	return out
+}
+
+// flushed says, for longer steps from a step on, that most of these, and few before, had the allocator empty its cache; "": not so.
+func (l *levels) flushed(s *regimes.Segment) (text, advice string) {
+	from, to := l.steps[s.From].Start, l.steps[s.To-1].End
+	within := 0
+	all := l.eventsOf([]string{cacheFlush})
+	for _, e := range all {
+		if e.Time >= from-slack && e.Time <= to+slack {
+			within++
+		}
+	}
+	if 2*within < s.To-s.From || 10*within < 9*len(all) {
+		return "", ""
+	}
+	return l.in(" (PyTorch's allocator emptied its cache in most of these steps)", "（其中多数步 PyTorch 分配器清空了缓存）"), l.of(memoryShort)
 }
 
 // uncompiled says, for longer steps from a step on, that torch.compile gave up there; "": not so.

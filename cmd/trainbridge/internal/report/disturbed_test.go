@@ -50,6 +50,24 @@ func TestDisturbed(t *testing.T) {
 				return at.Format("[2006-01-02 15:04:05,000]") + " [INFO] [logging.py:96:log_dist] [Rank 0] [Torch] Checkpoint global_step50 is about to be saved!"
 			},
 		},
+		"a checkpoint of a loop's own": {
+			slow: []int{23, 68}, long: 60, want: "120 s while a checkpoint was saved, in 2 steps.", wantNot: "do not say why",
+			line: func(at time.Time) string {
+				return at.Format("[2006-01-02 15:04:05] ") + "Saved checkpoint to /ckpt/last.pt"
+			},
+		},
+		"an evaluation": {
+			slow: []int{23, 68}, long: 60, want: "120 s while the model was evaluated, in 2 steps.", wantNot: "do not say why",
+			line: func(at time.Time) string {
+				return at.Format("2006-01-02 15:04:05,000") + " - INFO - __main__ - Running validation... "
+			},
+		},
+		"a lack of memory": {
+			slow: []int{23, 42, 68}, long: 9, want: "27 s while PyTorch's allocator emptied its cache, in 3 steps.", wantNot: "do not say why",
+			line: func(at time.Time) string {
+				return at.Format("[2006-01-02 15:04:05,000]") + " [WARNING] [stage3.py:2236:step] 2 pytorch allocator cache flushes since last step. this happens when"
+			},
+		},
 		"a compiler, each 20th step": {
 			slow: []int{20, 40, 60, 80}, long: 9, want: "Each 20th step takes", wantNot: "See what the trainer does",
 			line: func(at time.Time) string {
@@ -145,4 +163,31 @@ func TestMostlyOneLoader(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("rank%d.jsonl", rank)), []byte(logs[rank].String()), 0o600))
 	}
 	assert.Contains(t, reported(t, dir), "loading data (mostly by rank 3), in 12 steps.")
+}
+
+// An allocator that empties its cache in most steps from one on says why these take longer, though only their samples are known to be as many.
+func TestFlushed(t *testing.T) {
+	dir := t.TempDir()
+	var log strings.Builder
+	at := time.Date(2026, 9, 14, 8, 30, 0, 0, time.UTC)
+	for i := 1; i <= 120; i++ {
+		took := 2 + 0.01*float64(i%3)
+		if i >= 70 {
+			took *= 1.4
+		}
+		at = at.Add(time.Duration(took * 1e9))
+		stamp := at.Format("[2006-01-02 15:04:05,000]")
+		if i >= 70 && i%4 > 0 {
+			fmt.Fprintf(&log, "%s [WARNING] [stage3.py:2236:step] 2 pytorch allocator cache flushes since last step. this happens when\n", stamp)
+		}
+		fmt.Fprintf(&log, "%s [INFO] [logging.py:128:log_dist] [Rank 0] step=%d, skipped=0, lr=[1.0e-05], mom=[(0.9, 0.95)]\n", stamp, i)
+		fmt.Fprintf(&log, "%s [INFO] [timer.py:264:stop] epoch=0/micro_step=%d/global_step=%d, RunningAvgSamplesPerSec=%g, CurrSamplesPerSec=%g, MemAllocated=41.2GB, MaxMemAllocated=76.9GB\n",
+			stamp, i, i, 64/took, 64/took)
+	}
+	file := filepath.Join(dir, "ds.log")
+	require.NoError(t, os.WriteFile(file, []byte(log.String()), 0o600))
+	require.NoError(t, os.Chtimes(file, at, at))
+	text := reported(t, dir)
+	assert.Contains(t, text, "(PyTorch's allocator emptied its cache in most of these steps)")
+	assert.Contains(t, text, "for the same work")
 }

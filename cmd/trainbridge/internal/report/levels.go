@@ -119,7 +119,8 @@ func (l *levels) change(i int) {
 	}
 	seen := l.proofOf(from, from.Each())
 	gpus := l.slowGPUs(before, s)
-	if base := l.base(i, part, gpus != ""); base >= 0 {
+	flushed, _ := l.flushed(s)
+	if base := l.base(i, part, gpus != "" || flushed != ""); base >= 0 {
 		steps := 0.0
 		for k := s.From; k < s.To; k++ {
 			steps += float64(l.steps[k].Steps)
@@ -153,9 +154,9 @@ func (l *levels) change(i int) {
 }
 
 // base is the fastest segment before the i-th whose steps took less than 1/1.1 of the time for the same work on the same ranks; -1: none. As many samples may
-// be more work, of longer sequences, which take longer to compute: not where the part that grew is another, or the clocks of GPUs
-// fell. A segment half as long as the longest before, or shorter, is no measure of what is usual.
-func (l *levels) base(i int, part string, slowGPUs bool) int {
+// be more work, of longer sequences, which take longer to compute: not where the part that grew is another, or a log tells why (told): the clocks of GPUs
+// fell, or memory was short. A segment half as long as the longest before, or shorter, is no measure of what is usual.
+func (l *levels) base(i int, part string, told bool) int {
 	computes := part == "" || part == spans.PartCompute || part == spans.PartUnattributed || l.timer(part) && trainers.PartOf(part) == trainers.Computing
 	s, longest, found := &l.run.Segments[i], 0, -1
 	for _, of := range l.run.Segments[:i] {
@@ -164,7 +165,7 @@ func (l *levels) base(i int, part string, slowGPUs bool) int {
 	for n := range l.run.Segments[:i] {
 		of := &l.run.Segments[n]
 		work, by, ok := l.work(of, s)
-		slower := ok && (by != digest.SampleThroughput || !computes || slowGPUs) && s.Level >= 1.1*of.Level && math.Abs(work-1) < 0.1
+		slower := ok && (by != digest.SampleThroughput || !computes || told) && s.Level >= 1.1*of.Level && math.Abs(work-1) < 0.1
 		if slower && 2*(of.To-of.From) > longest && l.steps[s.From].Ranks == l.steps[of.From].Ranks && (found < 0 || of.Level < l.run.Segments[found].Level) {
 			found = n
 		}
@@ -247,10 +248,13 @@ func (l *levels) grown(before, s *regimes.Segment) (part string, was, is float64
 	return part, was, is
 }
 
-// meanwhile is what the logs say of a compiler that gave up, a GPU with a low clock, or a slow network, for longer steps that no part explains, and what to do;
+// meanwhile is what the logs say of a compiler that gave up, a lack of GPU memory, a GPU with a low clock, or a slow network, for longer steps that no part explains, and what to do;
 // "": nothing.
 func (l *levels) meanwhile(s *regimes.Segment) (text, advice string) {
 	if text, advice = l.uncompiled(s); text != "" {
+		return text, advice
+	}
+	if text, advice = l.flushed(s); text != "" {
 		return text, advice
 	}
 	if g := l.slowClock(); g != nil {
