@@ -54,7 +54,7 @@ var off = &Bridge{
 	tracer: nooptrace.NewTracerProvider().Tracer(scopeName), traces: nooptrace.NewTracerProvider(), meters: noopmetric.NewMeterProvider(),
 }
 
-// orOff is b, or the switched off bridge for nil.
+// orOff returns b, or the switched off bridge if b is nil.
 func (b *Bridge) orOff() *Bridge {
 	if b == nil {
 		return off

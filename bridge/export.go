@@ -58,7 +58,7 @@ func (e *exporter) ExportSpans(ctx context.Context, batch []sdktrace.ReadOnlySpa
 	return err
 }
 
-// stop is called before the queue is emptied for the last time, and failed afterwards.
+// stop is called before the queue is emptied for the last time; errors count for failed from then on.
 func (e *exporter) stop() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -102,7 +102,7 @@ func (s outgoing) Links() []sdktrace.Link {
 	return links
 }
 
-// texts makes the keys and values of attributes fit for OTLP. Attributes that are fit, the usual case, come back without a copy.
+// texts returns attributes with their keys and values made fit for OTLP. Attributes that are fit, the usual case, are returned without a copy.
 func texts(attrs []attribute.KeyValue) []attribute.KeyValue {
 	if !slices.ContainsFunc(attrs, mayNotFit) {
 		return attrs
@@ -114,7 +114,7 @@ func texts(attrs []attribute.KeyValue) []attribute.KeyValue {
 	return out
 }
 
-// mayNotFit reports whether an attribute has to be made fit. Lists are not looked into here: textValue makes each fit.
+// mayNotFit reports whether an attribute may be unfit for OTLP. A list always may: textValue checks its elements.
 func mayNotFit(a attribute.KeyValue) bool {
 	key, value := string(a.Key), ""
 	switch a.Value.Type() {
@@ -126,7 +126,7 @@ func mayNotFit(a attribute.KeyValue) bool {
 	return spans.Name(key) != key || spans.Text(value) != value
 }
 
-// textValue makes the texts in a value fit, through all levels of lists.
+// textValue returns a value with its texts made fit for OTLP, through all levels of lists.
 func textValue(v attribute.Value) attribute.Value {
 	switch v.Type() {
 	case attribute.STRING:

@@ -69,7 +69,7 @@ type target struct {
 
 const defaultEndpoint = "http://127.0.0.1:4317"
 
-// target finds the destination of a signal, TRACES or METRICS: nowhere if OTEL_<signal>_EXPORTER is none, else the address of WithEndpoint, else of the
+// target returns the destination of a signal, TRACES or METRICS: nowhere if OTEL_<signal>_EXPORTER is none, else the address of WithEndpoint, else of the
 // environment, else the default. The variables for protocol, compression and headers count with any of these addresses. The SDK would ignore wrong values in
 // the environment; here they are errors that name their variable.
 func (s *settings) target(signal string) (target, error) {

@@ -51,7 +51,7 @@ const (
 
 type spanKey struct{}
 
-// helperIn finds the innermost helper's span of a context, nil if none.
+// helperIn returns the innermost helper's span of a context, nil if none.
 func helperIn(ctx context.Context) *Span {
 	s, _ := ctx.Value(spanKey{}).(*Span)
 	return s
@@ -116,7 +116,7 @@ func (s *Span) isCurrent(ctx context.Context) bool {
 	return trace.SpanContextFromContext(ctx).SpanID() == s.SpanContext().SpanID()
 }
 
-// ownerIn finds the required direct parent of a span of kind k, nil for the current span.
+// ownerIn returns the required direct parent of a span of kind k, nil for the current span.
 func ownerIn(ctx context.Context, k kind) *Span {
 	switch k {
 	case kindStage:
@@ -127,8 +127,8 @@ func ownerIn(ctx context.Context, k kind) *Span {
 	return nil
 }
 
-// innermost finds the innermost running span of a kind among s and its enclosing spans, else the innermost ended one, because a stage may begin in a goroutine
-// after the end of its function. Only spans of trace id count: the caller may have put a span of another trace into the context since.
+// innermost returns the innermost running span of a kind among s and its enclosing spans, else the innermost ended one, because a stage may begin in a
+// goroutine after the end of its function; nil: none. Only spans of trace id count: the caller may have put a span of another trace into the context since.
 func (s *Span) innermost(k kind, id trace.TraceID) (found *Span) {
 	for ; s != nil; s = s.up {
 		if s.kind != k || s.SpanContext().TraceID() != id {

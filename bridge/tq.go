@@ -86,7 +86,7 @@ func (b *Bridge) tqClient(ctx context.Context, stage, name string, attrs []attri
 
 var peerTransferQueue = attribute.String(spans.AttrPeerService, spans.PeerTransferQueue)
 
-// function finds the function of a stage or client operation.
+// function returns the function of a stage or client operation.
 func (s *Span) function() *Span { return s.up.innermost(kindFunction, s.SpanContext().TraceID()) }
 
 // tq sets the attributes of a stage or client operation. Without a function around, they say of which process and batch the span is.
@@ -120,7 +120,7 @@ type stageTime struct {
 	stage      spans.TQStage
 }
 
-// begin notes the start of a stage and returns the stage's index for end. Of a closed list the index means nothing, and end ignores it.
+// begin records the start of a stage and returns the stage's index for end. Of a closed list the index means nothing, and end ignores it.
 func (st *stages) begin(stage spans.TQStage, start int64) int {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -137,7 +137,7 @@ func (st *stages) begin(stage spans.TQStage, start int64) int {
 	return len(st.all) - 1
 }
 
-// end notes the end of the stage with index i.
+// end records the end of the stage with index i.
 func (st *stages) end(i int, end int64) {
 	st.mu.Lock()
 	defer st.mu.Unlock()

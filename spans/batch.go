@@ -191,7 +191,7 @@ func (b *Batch) Link(s ptrace.Span, trace pcommon.TraceID, id pcommon.SpanID) {
 	link.SetSpanID(id)
 }
 
-// PutIncomplete marks a span whose record was not read whole, with the reason; empty: whole.
+// PutIncomplete marks a span whose record was not read whole, with the reason; an empty reason marks nothing.
 func PutIncomplete(m pcommon.Map, reason string) {
 	if reason != "" {
 		m.PutBool(AttrIncomplete, true)
@@ -205,7 +205,7 @@ func (b *Batch) next() {
 	b.groups, b.lastOK, b.n, b.bytes = make(map[Resource]int), false, 0, 0
 }
 
-// put appends an empty span to the spans of a resource in the last message, and notes the span's origin if the batch keeps origins.
+// put appends an empty span to the spans of a resource in the last message, returns the span, and records its origin if the batch keeps origins.
 func (b *Batch) put(res *Resource, origin int64) ptrace.Span {
 	m := &b.messages[len(b.messages)-1]
 	if !b.lastOK || res != &b.last && *res != b.last { // the pointer first: a Resource is large to compare

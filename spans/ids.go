@@ -154,7 +154,7 @@ func NewStepIDs(runID string) *StepIDs {
 	return &StepIDs{key: key, n: len(key)}
 }
 
-// Trace returns the trace of an iteration.
+// Trace returns the trace id of an iteration.
 func (s *StepIDs) Trace(iteration int64) pcommon.TraceID {
 	if s.trace.IsEmpty() || iteration != s.last { // the ranks of a job log the same iteration in succession
 		var digits [20]byte
@@ -195,13 +195,13 @@ func ShortKey(key []byte) []byte {
 	return h[:]
 }
 
-// shortKey is ShortKey as an array.
+// shortKey is ShortKey, but returns an array.
 func shortKey(key []byte) [16]byte { return xxh3.Hash128(key).Bytes() }
 
 // Digest is a running hash of parts, such as the lines of a record. The zero value is ready.
 type Digest struct{ hi, lo uint64 }
 
-// Add takes the next part. Both halves depend on the order: lo seeds the hash of the next part, hi is multiplied before the sum.
+// Add adds a part to the hash. Both halves depend on the order: lo seeds the hash of the next part, hi is multiplied before the sum.
 func (d *Digest) Add(part []byte) {
 	h := xxh3.Hash128Seed(part, d.lo)
 	d.hi, d.lo = d.hi*0x9e3779b97f4a7c15+h.Hi, h.Lo
@@ -271,7 +271,7 @@ func parseTraceParent(text []byte) (trace pcommon.TraceID, parent pcommon.SpanID
 	return trace, parent, true
 }
 
-// parseSpanID reads 16 hex digits, not all zero.
+// parseSpanID returns the id in a text of 16 hex digits; false for another text, and for zeros only.
 func parseSpanID(text []byte) (id pcommon.SpanID, ok bool) {
 	if len(text) != 2*len(id) {
 		return id, false

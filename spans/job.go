@@ -62,8 +62,8 @@ func PutJob(m pcommon.Map, run string) {
 	put(m, jobAttributes[:])
 }
 
-// JobLabels returns what the environment says of a run: what PutJob writes, and all else in OTEL_RESOURCE_ATTRIBUTES; empty where the environment names another
-// run.
+// JobLabels returns the labels that the environment has for a run: what PutJob writes, and all else in OTEL_RESOURCE_ATTRIBUTES; empty where the environment
+// names another run.
 func JobLabels(run string) map[string]string {
 	labels := make(map[string]string)
 	if named, _ := JobRunID(); named != "" && named != run {

@@ -11,7 +11,7 @@ import (
 // MaxLabelBytes bounds a label of a metric: labels are in every series, and every scrape has all series.
 const MaxLabelBytes = 256
 
-// Label makes a label from a text of a log or a span: cut to MaxLabelBytes, at a rune's edge.
+// Label returns a text of a log or a span as a label: cut to MaxLabelBytes, at a rune's edge.
 func Label(text string) string { return clip(text, MaxLabelBytes) }
 
 // maxRowHost bounds how much of a host's name is in a span's, in bytes.

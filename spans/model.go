@@ -280,7 +280,8 @@ func (f *modelField) set(text []byte) bool {
 	return false
 }
 
-// exclude notes in Unsupported a property of the model that no field describes, by an argument that may say so. The argument is known in any case: true.
+// exclude adds to Unsupported a property of the model that no field describes, if the argument's text shows the property. It returns true: the argument is
+// known in any case.
 func (m *Model) exclude(name, text string) bool {
 	switch {
 	case name == "mtp_hybrid_override_pattern":

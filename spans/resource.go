@@ -115,7 +115,7 @@ type Stated struct {
 	Values [NumStated]float64 `json:"values,omitzero"`
 }
 
-// Set states a number, which must be finite.
+// Set sets number i, which must be finite.
 func (s *Stated) Set(i int, x float64) { s.Has, s.Values[i] = s.Has|1<<i, x }
 
 // Is reports whether a number is stated and has a value.
@@ -145,7 +145,7 @@ type Steady struct {
 
 const steadyFor = 16
 
-// Next takes the value of the next record, and returns the value for the resource.
+// Next records the value of the next record, and returns the value for the resource.
 func (s *Steady) Next(x float64) float64 {
 	if s.Run++; x != s.Last {
 		s.Run = 1

@@ -122,8 +122,8 @@ func as(prefix string) func(string) string {
 	return func(value string) string { return prefix + Name(value) }
 }
 
-// rayRun names a job of Ray. Job ids count from 01000000 in each cluster (ray src/ray/common/id.h), so only the cluster's session makes them unique; each node
-// of a cluster has a link with the session's name (python/ray/_private/node.py). Without the session, the job has no name.
+// rayRun returns the run id of a job of Ray, "" if unknown. Job ids count from 01000000 in each cluster (ray src/ray/common/id.h), so only the cluster's
+// session makes them unique; each node of a cluster has a link with the session's name (python/ray/_private/node.py). Without the session, the job has no name.
 func rayRun(job string) string {
 	if job == "ffffffff" { // of a worker without a job
 		return ""
@@ -185,7 +185,7 @@ type RunSpan struct {
 	Time    TimeSource `json:"time"`    // where Start comes from
 }
 
-// Opens returns the span of a log's run whose first record begins at a time.
+// Opens returns the train.run span of a log whose first record begins at start (Unix ns).
 func (c RunConfig) Opens(path string, start int64, source TimeSource) RunSpan {
 	by := "run_id"
 	if c.RunID == "" {

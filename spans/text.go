@@ -9,7 +9,7 @@ import (
 // MaxAttributeBytes bounds one attribute value, to keep a log line from blowing up a trace (Tempo rejects traces over 5 MB).
 const MaxAttributeBytes = 4096
 
-// Text makes an attribute value from raw log bytes: invalid UTF-8 (OTLP strings must be UTF-8) and NUL, at which databases and C programs cut, become U+FFFD,
+// Text returns raw log bytes as an attribute value: invalid UTF-8 (OTLP strings must be UTF-8) and NUL, at which databases and C programs cut, become U+FFFD,
 // and the text is cut to MaxAttributeBytes, at a rune's edge.
 func Text[T string | []byte](raw T) string {
 	s := valid(raw)
@@ -19,8 +19,8 @@ func Text[T string | []byte](raw T) string {
 	return clip(s, MaxAttributeBytes)
 }
 
-// Name makes a name from raw log bytes: of a span, an attribute, a host, or any label of a metric. It does as Text, and replaces invisible characters, which
-// make two names look the same, or imitate another name, by U+FFFD.
+// Name returns raw log bytes as a name: of a span, an attribute, a host, or any label of a metric. Beyond what Text does, invisible characters become U+FFFD:
+// they make two names look the same, or imitate another name.
 func Name[T string | []byte](raw T) string {
 	s := valid(raw)
 	for i := range len(s) {
@@ -51,7 +51,7 @@ func shown(r rune) rune {
 	return r
 }
 
-// valid is as much of a text as an attribute can hold, and a little more, in UTF-8.
+// valid returns the beginning of a text in UTF-8, a little longer than an attribute can be.
 func valid[T string | []byte](raw T) string {
 	if len(raw) > MaxAttributeBytes+utf8.UTFMax {
 		raw = raw[:MaxAttributeBytes+utf8.UTFMax]

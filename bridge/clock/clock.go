@@ -91,7 +91,7 @@ func since1970(ns int64, err error) (int64, error) {
 	return ns, err
 }
 
-// parse reads the minute at the beginning of b.
+// parse returns the time of the minute at the beginning of b, Unix s.
 func (m *minutes) parse(b []byte) (int64, error) {
 	if string(b[:16]) != string(m.text[:]) {
 		unix, err := parseMinute(b, m.loc)
@@ -248,7 +248,7 @@ type Anchor struct {
 	used   uint64 // Anchors.seq at the last use
 }
 
-// Offset is wall − counter in ns. ok is false before the first Observe or Guess.
+// Offset returns wall − counter in ns. ok is false before the first Observe or Guess.
 func (a *Anchor) Offset() (ns int64, ok bool) { return a.offset, a.set }
 
 // Guessed reports whether the offset is that of Guess: no line of this process carried a wall clock.
@@ -264,7 +264,7 @@ func (a *Anchor) Breaks(counter, wall int64) bool {
 	return a.set && !a.guess && (d > jump || d < -jump)
 }
 
-// Observe takes the counter and the wall clock of one line, in ns. The smallest offset of the last 10 to 20 minutes is used, because a line is printed after
+// Observe records the counter and the wall clock of one line, in ns. The smallest offset of the last 10 to 20 minutes is used, because a line is printed after
 // its counter was read, and because an adjustment of the wall clock persists. A line that breaks (see Breaks) starts anew.
 func (a *Anchor) Observe(counter, wall int64) {
 	offset := wall - counter
@@ -330,7 +330,7 @@ func (a *Anchors) Get(host string, pid int64) *Anchor {
 	return an
 }
 
-// Len returns how many anchors are kept.
+// Len returns the number of anchors kept.
 func (a *Anchors) Len() int { return len(a.byKey) }
 
 // recent returns all anchors, the one used last first.

@@ -67,7 +67,7 @@ var signals = map[string]int64{
 
 var taskName = regexp.MustCompile(`/task:(\d+)`)
 
-// SignalName is "SIGKILL" for 9; "" for a number without a name.
+// SignalName returns the name of a signal, "SIGKILL" for 9; "" for a number without a name.
 func SignalName(n int64) string {
 	for name, number := range signals {
 		if number == n && strings.HasPrefix(name, "SIG") {

@@ -28,7 +28,7 @@ type gram struct {
 	forms []int32 // indices in Forms of the forms with the text; none: the text is of tracebacks
 }
 
-// hash is Fibonacci hashing: the upper bits of the product are the hash.
+// hash returns a hash of v by Fibonacci hashing: the upper bits of the product.
 func hash(v uint32) uint32 { return v * 0x9e3779b1 }
 
 // newFilter makes the filter of the forms' texts, and of the texts of tracebacks, which no form has. Forms with the same text share its grams.
@@ -62,7 +62,7 @@ const maxForms = 512
 
 func (h *hits) set(form int32) { h[form>>6] |= 1 << (form & 63) }
 
-// without takes forms out, and reports whether any is left.
+// without removes the forms in other, and reports whether any is left.
 func (h *hits) without(other *hits) (left bool) {
 	for i := range h {
 		h[i] &^= other[i]
@@ -82,8 +82,8 @@ func (h *hits) each(visit func(form int) bool) {
 	}
 }
 
-// find sets h to the forms whose texts are in a line. Without any, found is false and h is left alone: most lines pay for no clearing. trace: the line has a
-// text of tracebacks.
+// find sets h to the forms whose texts are in a line. Without any, found is false and h is not touched: most lines need no clearing. trace: the line has a text
+// of tracebacks.
 func (f *filter) find(line []byte, h *hits) (found, trace bool) {
 	for i := 0; i+4 <= len(line); i += 2 {
 		four := binary.LittleEndian.Uint32(line[i:])

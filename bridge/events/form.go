@@ -50,7 +50,7 @@ const (
 	ClassRAS Class = "nccl_ras" // of no line: the nccl receiver reads the state of a live job's ranks from NCCL's RAS
 )
 
-// Fatal reports whether something failed.
+// Fatal reports whether an event of the class means that something failed.
 func (c Class) Fatal() bool {
 	switch c {
 	case ClassWarning, ClassWaiting, ClassSlowing, ClassStalled, ClassRAS, ClassBegan, ClassEnded, ClassExiting:
@@ -59,7 +59,7 @@ func (c Class) Fatal() bool {
 	return true
 }
 
-// Ends reports whether no further step is expected.
+// Ends reports whether no further step is expected after an event of the class.
 func (c Class) Ends() bool { return c.Fatal() || c == ClassEnded || c == ClassExiting }
 
 // Stalled is the form of step_join's events for runs whose steps stop coming.

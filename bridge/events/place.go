@@ -64,8 +64,8 @@ type placer struct {
 	wrote  time.Time // when the log was written
 }
 
-// of takes the prefixes off a line and puts their values into the place. The prefixes of launchers may stand around each other in any order, so all are tried
-// again until none is left; 6 is more than was ever seen. The text lives until the next call, and no longer than the line.
+// of returns the place of a line: its text without prefixes, and the values of the prefixes. The prefixes of launchers may be around each other in any order,
+// so all are tried again until none is left; 6 is more than was ever seen. The text is valid until the next call, and no longer than the line.
 func (pl *placer) of(text []byte) place {
 	p := place{rank: -1, local: -1}
 	for range 6 {
@@ -180,8 +180,8 @@ func (pl *placer) take(p *place) {
 	}
 }
 
-// when finds a time stamp in the first 160 bytes of a line, in ns since the epoch; 0: none. Formats are tried in this order: full date, dmesg -T, syslog, glog
-// (PyTorch's C++), vLLM. A full date is kept in pl.full: date infers the year of stamps without a year from the full date.
+// when returns the time stamp in the first 160 bytes of a line, in ns since the epoch; 0: none. Formats are tried in this order: full date, dmesg -T, syslog,
+// glog (PyTorch's C++), vLLM. A full date is kept in pl.full, from which date infers the year of stamps without one.
 func (pl *placer) when(text []byte) int64 {
 	head := text[:min(len(text), 160)]
 	if m := fullStamp.FindSubmatch(head); m != nil {
@@ -211,8 +211,8 @@ func (pl *placer) when(text []byte) int64 {
 	return pl.date(0, month, m[2], m[3], m[4], m[5], m[6])
 }
 
-// date makes a time of its parts, in ns since the epoch; 0: a year out of bounds. year 0: the stamp has none, and gets the year with the least distance from
-// the log's last full stamp, else the last year up to the log's modification: no line is younger than the log.
+// date returns the time of its parts, in ns since the epoch; 0: the year is out of bounds. year 0: the stamp has none, and gets the year with the least
+// distance from the log's last full stamp, else the last year up to the log's modification: no line is younger than the log.
 func (pl *placer) date(year int, month time.Month, day, hour, minute, second, fraction []byte) int64 {
 	n := func(b []byte) int { return int(number(string(b), 0)) }
 	ns := 0

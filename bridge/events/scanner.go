@@ -121,10 +121,10 @@ const maxLine = 64 << 10
 // Busy reports whether events wait for more lines.
 func (s *Scanner) Busy() bool { return len(s.open)+len(s.traces) > 0 }
 
-// Lines returns how many lines were looked at.
+// Lines returns the number of lines looked at.
 func (s *Scanner) Lines() int64 { return s.lines }
 
-// Flush ends the events that wait for more lines.
+// Flush ends the events that wait for more lines, and returns them.
 func (s *Scanner) Flush() []Event {
 	s.out = s.out[:0]
 	for len(s.open) > 0 {
@@ -138,7 +138,7 @@ func (s *Scanner) Flush() []Event {
 }
 
 // match makes the event of the first form that the line matches, and emits it, or keeps an event of an open form (Form.Open) until its other lines are there.
-// found are the forms whose texts the line holds. trace: the line ends a traceback, of which the event has the frames; nil: none.
+// It reports whether a form matched. found are the forms whose texts the line has. trace: the line ends a traceback, whose frames the event gets; nil: none.
 func (s *Scanner) match(p *place, found *hits, trace *traceback) (matched bool) {
 	found.each(func(i int) bool {
 		f := Forms[i]
@@ -170,7 +170,7 @@ func (s *Scanner) match(p *place, found *hits, trace *traceback) (matched bool) 
 	return matched
 }
 
-// begin makes an event of a form with the values of its line's prefix, and all else unknown.
+// begin returns an event of a form with the values of its line's prefix; all else is unknown.
 func (s *Scanner) begin(f *Form, p *place) Event {
 	return Event{
 		Form: f, Class: f.Class, Line: s.lines, Rank: p.rank, Local: p.local, GroupRank: -1, Host: p.host, PID: p.pid, Device: -1, Seq: -1,
@@ -327,7 +327,7 @@ func (s *Scanner) goesOn(p *place, found *hits, hit bool) (taken bool) {
 	return false
 }
 
-// first returns the class of the first form whose text a line holds.
+// first returns the class of the first form whose text a line has.
 func first(found *hits) (of Class) {
 	found.each(func(i int) bool {
 		of = Forms[i].Class

@@ -219,7 +219,7 @@ func (s *Scanner) endTrace(t *traceback, p *place, text []byte, m [][]byte, foun
 	}
 }
 
-// close keeps a traceback after its exception for notes that are indented below.
+// close keeps a traceback after its exception, for notes that are indented below.
 func (t *traceback) close() {
 	t.first = Frame{}
 	t.done = true
@@ -242,7 +242,7 @@ func (t *traceback) launcher() bool {
 	return launcherFile.MatchString(t.first.File) && launcherEnd.MatchString(t.last.File)
 }
 
-// beginHeadless begins a traceback whose first line is not in the log, at one of its frames, or at Ray's call before; nil: the line is neither.
+// beginHeadless returns a new traceback whose first line is not in the log, at one of its frames, or at Ray's call before; nil: the line is neither.
 func (s *Scanner) beginHeadless(p *place) *traceback {
 	if m := frameLine.FindSubmatch(p.text); (m == nil || len(m[3]) == 0) && !rayCall.Match(p.text) {
 		return nil
@@ -301,7 +301,7 @@ func IsImport(exception string) bool {
 	return exception == "ImportError" || exception == "ModuleNotFoundError"
 }
 
-// clip bounds the message of an exception.
+// clip returns the message of an exception, cut to its bound.
 func clip(s string) string {
 	if len(s) > mostOfReason {
 		s = strings.ToValidUTF8(s[:mostOfReason], "") + "…"

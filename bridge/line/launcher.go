@@ -317,7 +317,7 @@ func dayLen(b []byte) int {
 	return n
 }
 
-// isClock knows "09:14:23".
+// isClock reports whether b is a time of day such as "09:14:23".
 func isClock(b []byte) bool {
 	return b[2] == ':' && b[5] == ':' && allDigits(b[:2]) && allDigits(b[3:5]) && allDigits(b[6:8])
 }
@@ -339,7 +339,7 @@ func (pl *Peeler) ctime(b []byte) []byte {
 	return append(out, b[11:19]...)
 }
 
-// two appends a number as two digits.
+// two appends a number to b as two digits, and returns the result.
 func two(b []byte, n int) []byte { return append(b, byte('0'+n/10%10), byte('0'+n%10)) }
 
 // peelUnix reads "1785748463.046834 gpu-01 python3[41233]: " of journalctl -o short-unix.
@@ -464,8 +464,10 @@ func ofTraining(b []byte) bool {
 	return bytes.Contains(b, []byte("loss"))
 }
 
+// isAddress reports whether b may be an IPv4 address: it has three dots.
 func isAddress(b []byte) bool { return bytes.Count(b, []byte(".")) == 3 }
 
+// isHostByte reports whether a byte may be part of a host's name.
 func isHostByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c == '-' || c == '.' || c == '_'
 }

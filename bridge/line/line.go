@@ -403,6 +403,7 @@ func StampLen(b []byte) int {
 	return n
 }
 
+// allDigits reports whether all bytes of b are digits.
 func allDigits(b []byte) bool {
 	for _, c := range b {
 		if c-'0' > 9 {

@@ -74,7 +74,7 @@ var (
 	errOperation = errors.New("'operations' has an empty name: list operations such as [allreduce, broadcast]")
 )
 
-// Unmarshal refuses durations without a unit.
+// Unmarshal returns an error for durations without a unit.
 func (c *Config) Unmarshal(conf *confmap.Conf) error { return duration.Unmarshal(conf, c) }
 
 // Validate returns an error for each key that is invalid or contradicts another key; each error says the fix. The collector calls Validate at startup.

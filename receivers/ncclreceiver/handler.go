@@ -79,13 +79,13 @@ func newHandler(r *ncclReceiver, s stream) *handler {
 	return h
 }
 
-// setFormat makes the parser of the stream, and tells the joiner about the format: which tool writes, and how far its times can be trusted.
+// setFormat makes the stream's parser for a format, and passes the format to the joiner: which tool writes, and how far its times can be trusted.
 func (h *handler) setFormat(f *formats.Format) {
 	h.parser, h.format = f.New(h.stream.Path(), h.r.zone), f
 	h.from.Family, h.from.OwnClock, h.from.Coarse = f.Tool, f.Name == formats.Profiler, f.Name == formats.FlightRecorder
 }
 
-// sniff finds the format of the stream by a line, and sets it. If the line is of no format, the result is the verdict on the line, with the reason.
+// sniff sets the format of the stream by a line. If the line is of no format, sniff returns the verdict on the line, with the reason.
 func (h *handler) sniff(text []byte) (v tail.Verdict, reason string) {
 	f, verdict, reason := formats.Of(text)
 	if f != nil {
@@ -97,7 +97,7 @@ func (h *handler) sniff(text []byte) (v tail.Verdict, reason string) {
 	return tail.Ignored, reason
 }
 
-// detect makes the detector of a file's lines for tail.Settings.Detect: a line that is surely a record of this receiver's formats decides that the receiver
+// detect returns the detector of a file's lines for tail.Settings.Detect: a line that is surely a record of this receiver's formats decides that the receiver
 // reads the file. If lines of a format look like those of other writers (Format.Sure), detection goes on to a line that is sure, and until then a line may show
 // another format. A format named in the configuration needs no such proof.
 func (r *ncclReceiver) detect(path string) tail.Detect {
@@ -161,14 +161,14 @@ func (h *handler) Line(l *tail.Line) (tail.Verdict, string) {
 	switch {
 	case v == parse.Ignored:
 		h.saidNothing()
-		h.give(linesBefore)
+		h.passResults(linesBefore)
 		return tail.Ignored, reason
 	case v == parse.Rejected:
 		h.saidNothing()
-		h.give(linesBefore)
+		h.passResults(linesBefore)
 		return tail.Rejected, reason
 	case h.out.Open: // The line begins a record or goes on with one. Results are of the record before.
-		h.give(linesBefore)
+		h.passResults(linesBefore)
 		if len(h.open) == 0 {
 			h.openSince = h.now
 			h.input.Begin()
@@ -176,7 +176,7 @@ func (h *handler) Line(l *tail.Line) (tail.Verdict, string) {
 		h.open = append(h.open, h.stream.Lend(h.out.Tag))
 		return tail.Record, ""
 	}
-	if reason := h.give(thisLine); reason != "" {
+	if reason := h.passResults(thisLine); reason != "" {
 		return tail.Ignored, reason
 	}
 	return tail.Record, ""
@@ -199,10 +199,10 @@ const (
 	thisLine    = true
 )
 
-// give passes the parser's results on: values become points, and records, if not excluded by the configuration, go to the joiner with their lines. The lines
-// are no longer open then; with linesBefore and no results nothing happens, and open lines stay open. If all results of a record of one line are excluded,
-// reason is the setting (unwanted), else "".
-func (h *handler) give(withLine bool) (reason string) {
+// passResults handles the parser's results: values become points, and records go to the joiner with their lines, unless excluded by the configuration.
+// Afterwards no line is open. With linesBefore (withLine is false) and no results nothing happens, and open lines stay open. If all results of a record of one
+// line are excluded, the reason is returned (unwanted), else "".
+func (h *handler) passResults(withLine bool) (reason string) {
 	if !withLine && len(h.out.Ops)+len(h.out.Samples) == 0 {
 		return ""
 	}
@@ -285,7 +285,7 @@ func (h *handler) Expire(before time.Time) {
 			h.now = max(h.now, ns)
 		}
 		if len(h.out.Ops)+len(h.out.Samples) > 0 {
-			h.give(linesBefore)
+			h.passResults(linesBefore)
 		} else { // nothing of use
 			for _, l := range h.open {
 				h.stream.Share(l, 0)
@@ -320,7 +320,7 @@ func (h *handler) Cut() tail.Delivery {
 	return h.r.Deliver(b)
 }
 
-// Forget is as in tail.Forgetter: no collective waits any more for a first record of the stream.
+// Forget implements tail.Forgetter: no collective waits any more for a first record of the stream.
 func (h *handler) Forget() { h.input.Heard() }
 
 // Save implements tail.Handler: the name of the format, with join: remote a line for each communicator (remote.save), a zero byte, and the parser's state.

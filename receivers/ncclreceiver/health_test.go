@@ -19,7 +19,7 @@ import (
 func TestGatewayHealth(t *testing.T) {
 	c, host := newCluster(t, 1), healthtest.NewHost()
 	g := c.startOn(host, func(context.Context, ptrace.Traces) error { return nil }, nil)
-	require.Eventually(t, func() bool { return len(g.all()) == 1 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return len(g.partitionsNow()) == 1 }, time.Minute, time.Millisecond)
 	c.fake.ControlKey(int16(kmsg.Fetch), func(req kmsg.Request) (kmsg.Response, error, bool) { // once
 		in, out := req.(*kmsg.FetchRequest), req.ResponseKind().(*kmsg.FetchResponse)
 		for i := range in.Topics {

@@ -55,7 +55,7 @@ type kafkaTopic struct {
 	warned     map[string]time.Time       // last time of each kind of warning
 }
 
-// newTopic makes the reader of a topic, with the receiver's own metrics: the sums over its partitions.
+// newTopic returns the reader of a topic, with the receiver's own metrics: the sums over its partitions.
 func newTopic(r *ncclReceiver, cfg *KafkaConfig) (*kafkaTopic, error) {
 	t := &kafkaTopic{
 		r: r, cfg: cfg, now: time.Now, retry: 200 * time.Millisecond, patience: 5 * time.Second, markEvery: time.Second,
@@ -67,7 +67,7 @@ func newTopic(r *ncclReceiver, cfg *KafkaConfig) (*kafkaTopic, error) {
 	sum := func(of func(p *partition) int64) metric.Int64Callback {
 		return func(_ context.Context, o metric.Int64Observer) error {
 			var n int64
-			for _, p := range t.all() {
+			for _, p := range t.partitionsNow() {
 				n += of(p)
 			}
 			o.Observe(n)
@@ -145,20 +145,20 @@ func (t *kafkaTopic) Shutdown(ctx context.Context) error {
 	t.end()
 	t.loops.Wait()
 	t.client.AllowRebalance() // the last poll blocks it
-	t.giveUp(ctx, slices.Collect(maps.Keys(t.all())), true)
+	t.giveUp(ctx, slices.Collect(maps.Keys(t.partitionsNow())), true)
 	t.client.Close()
-	t.giveUp(ctx, slices.Collect(maps.Keys(t.all())), false) // assigned meanwhile
+	t.giveUp(ctx, slices.Collect(maps.Keys(t.partitionsNow())), false) // assigned meanwhile
 	return nil
 }
 
-// all returns the current partitions.
-func (t *kafkaTopic) all() map[int32]*partition {
+// partitionsNow returns the current partitions, by id.
+func (t *kafkaTopic) partitionsNow() map[int32]*partition {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return maps.Clone(t.partitions)
 }
 
-// poll fetches records and passes them to the queues of their partitions until Shutdown. No partition is waited for: one with a full queue is paused
+// poll fetches records and puts them into the queues of their partitions until Shutdown. A full queue is not waited for: its partition is paused
 // (partition.give).
 func (t *kafkaTopic) poll() {
 	for {
@@ -174,7 +174,7 @@ func (t *kafkaTopic) poll() {
 		if failed || !fetches.Empty() {
 			t.health.Through(!failed)
 		}
-		partitions := t.all()
+		partitions := t.partitionsNow()
 		fetches.EachPartition(func(f kgo.FetchTopicPartition) {
 			if p := partitions[f.Partition]; p != nil && len(f.Records) > 0 {
 				p.give(f.Records)
@@ -196,10 +196,10 @@ func (t *kafkaTopic) mind() {
 			return
 		case <-commit.C:
 			t.committing.Lock()
-			t.commit(t.life, t.all())
+			t.commit(t.life, t.partitionsNow())
 			t.committing.Unlock()
 		case <-look.C:
-			t.look()
+			t.askEnds()
 		}
 	}
 }
@@ -207,10 +207,10 @@ func (t *kafkaTopic) mind() {
 // requestTimeout bounds a request to the brokers that is repeated anyway.
 const requestTimeout = 10 * time.Second
 
-// look asks the brokers where the partitions end at present, and tells the partitions. A collective that waits for too long is given up only when a partition
-// was read to such an end (partition.expire): a backlog, here or at the brokers, is no missing rank.
-func (t *kafkaTopic) look() {
-	partitions := t.all()
+// askEnds asks the brokers for the present ends of the partitions, and passes each to its partition. A collective that waits for too long is given up only when
+// a partition was read to such an end (partition.expire): a backlog, here or at the brokers, is no missing rank.
+func (t *kafkaTopic) askEnds() {
+	partitions := t.partitionsNow()
 	if len(partitions) == 0 {
 		return
 	}
@@ -223,7 +223,7 @@ func (t *kafkaTopic) look() {
 	}
 	for id, p := range partitions {
 		if end, ok := ends.Lookup(t.cfg.Topic, id); ok && end.Err == nil {
-			p.reaches(end.Offset, asked)
+			p.setEnd(end.Offset, asked)
 		}
 	}
 }
@@ -336,15 +336,16 @@ func (t *kafkaTopic) assigned(ctx context.Context, from map[string]map[int32]kgo
 		t.mu.Lock()
 		t.partitions[id] = p
 		t.mu.Unlock()
-		t.r.Set.Logger.Info(fmt.Sprintf("%s reads partition %d of topic %s, %s", t.r.Set.ID, id, t.cfg.Topic, whence(at, committed.Begin)))
+		t.r.Set.Logger.Info(fmt.Sprintf("%s reads partition %d of topic %s, %s", t.r.Set.ID, id, t.cfg.Topic, startText(at, committed.Begin)))
 		go p.run()
 	}
 	t.health.Through(true)
 	return from, nil
 }
 
-// whence says, for the log, from where a partition is read: from offset at (negative: an end of the partition), where begin is the first message not sent yet.
-func whence(at, begin int64) string {
+// startText returns the text, for the log, about where reading of a partition starts: at offset at (negative: an end of the partition), where begin is the
+// first message not sent yet.
+func startText(at, begin int64) string {
 	switch {
 	case at == -1:
 		return "from its end on (initial_offset)"
@@ -409,10 +410,10 @@ func (t *kafkaTopic) warn(kind, text string) {
 // The results of a message, as attributes: all of its records accepted; without a record; unreadable, at least a part; or left to the next reader of the
 // partition.
 var (
-	messageAccepted = is("message", "accepted")
-	messageIgnored  = is("message", "ignored")
-	messageRejected = is("message", "rejected")
-	messageReleased = is("message", "released")
+	messageAccepted = attributeOf("message", "accepted")
+	messageIgnored  = attributeOf("message", "ignored")
+	messageRejected = attributeOf("message", "rejected")
+	messageReleased = attributeOf("message", "released")
 )
 
 // The results of a record, in the order of recordOptions.
@@ -423,14 +424,14 @@ const (
 	recordKinds    // their number
 )
 
-var recordOptions = [recordKinds]metric.AddOption{is("record", "joined"), is("record", "repeated"), is("record", "filtered")}
+var recordOptions = [recordKinds]metric.AddOption{attributeOf("record", "joined"), attributeOf("record", "repeated"), attributeOf("record", "filtered")}
 
-// is returns the attribute of a count.
-func is(key, value string) metric.AddOption {
+// attributeOf returns the attribute of a counter as an option.
+func attributeOf(key, value string) metric.AddOption {
 	return metric.WithAttributeSet(attribute.NewSet(attribute.String(key, value)))
 }
 
-// add counts n, unless 0.
+// add adds n to a counter, unless n is 0.
 func add(ctx context.Context, to metric.Int64Counter, n int64, what metric.AddOption) {
 	if n > 0 {
 		to.Add(ctx, n, what)

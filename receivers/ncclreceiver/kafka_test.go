@@ -171,7 +171,7 @@ func (g *gateway) kill() {
 	g.loops.Wait()
 	g.client.AllowRebalance()
 	var ids []int32
-	for id, p := range g.all() {
+	for id, p := range g.partitionsNow() {
 		p.cancel()
 		ids = append(ids, id)
 	}

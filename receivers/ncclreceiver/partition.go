@@ -91,7 +91,7 @@ const (
 	maxComms  = 1 << 12
 )
 
-// newPartition makes the reader of a partition: committed is the position up to which an earlier reader came (zero: none), from the offset of the first message
+// newPartition returns the reader of a partition: committed is the position that an earlier reader reached (zero: none), from the offset of the first message
 // to be read (-1: only messages that come from now on; -2: all messages).
 func newPartition(t *kafkaTopic, id int32, committed offsets.Position, from int64) *partition {
 	settings := t.r.settings()
@@ -111,8 +111,8 @@ func newPartition(t *kafkaTopic, id int32, committed offsets.Position, from int6
 	return p
 }
 
-// awaitOthers makes collectives of an unknown number of ranks wait, for kafkaTopic.settle, until all collectors had time to send something: an input without a
-// record stands for the logs that are still unknown.
+// awaitOthers makes collectives of an unknown number of ranks wait, for kafkaTopic.settle, until all collectors had time to send: until then an input without
+// records represents the logs that are still unknown.
 func (p *partition) awaitOthers() {
 	if p.others != nil {
 		p.others.Heard()
@@ -141,7 +141,7 @@ func (p *partition) signal() {
 	}
 }
 
-// next takes the oldest records from the queue; nil: the queue is empty. Below half of the bound the client fetches again.
+// next removes the oldest records from the queue and returns them; nil: the queue is empty. Below half of the bound the client fetches again.
 func (p *partition) next() (records []*kgo.Record) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -166,8 +166,8 @@ func bytesOf(records []*kgo.Record) (n int) {
 	return n
 }
 
-// reaches notes where the partition ended at a time (kafkaTopic.look), and wakes the goroutine: at that end collectives may expire.
-func (p *partition) reaches(end int64, at time.Time) {
+// setEnd records where the partition ended at a time (kafkaTopic.askEnds), and wakes the goroutine: at that end collectives may expire.
+func (p *partition) setEnd(end int64, at time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.end, p.endedAt = end, at
@@ -198,7 +198,7 @@ func (p *partition) pending() int64 {
 	return p.holes
 }
 
-// run is the goroutine of the partition: it reads the queue, and sends what leaves, until the partition is given up.
+// run is the goroutine of the partition: it reads the queue, and sends finished collectives, until the partition is given up.
 func (p *partition) run() {
 	defer close(p.done)
 	defer p.cancel()
@@ -244,8 +244,8 @@ func (p *partition) release() {
 // publishEvery is the interval of publishing the position while there is much to do.
 const publishEvery = 250 * time.Millisecond
 
-// publish makes the tracker's position visible to kafkaTopic, which commits it and counts the lag; with now at once, else every publishEvery. It also counts
-// the messages that were accepted since.
+// publish makes the tracker's position visible to kafkaTopic, which commits the position and counts the lag: with now at once, else every publishEvery. It also
+// counts the messages that were accepted since.
 func (p *partition) publish(now bool) {
 	at := p.t.now()
 	if !now && at.Sub(p.published) < publishEvery {
@@ -295,7 +295,7 @@ func (p *partition) message(r *kgo.Record) {
 	p.freeKnown()
 }
 
-// partials joins the spans of packed records (partial.Stretch) in a message, and returns their number; other spans are passed over. A broken one does not
+// partials passes the spans of packed records (partial.Stretch) in a message to join, and returns their number; other spans are skipped. A broken one does not
 // affect the others: err has all errors.
 func (p *partition) partials(r *kgo.Record) (n int, err error) {
 	td, err := p.parser.UnmarshalTraces(r.Value)
@@ -314,7 +314,7 @@ func (p *partition) partials(r *kgo.Record) (n int, err error) {
 					failed = p.join(&s, r.Offset)
 				}
 				if failed != nil {
-					p.misses(&s)
+					p.noteUnreadable(&s)
 				}
 				err = errors.Join(err, failed)
 			}
@@ -323,8 +323,8 @@ func (p *partition) partials(r *kgo.Record) (n int, err error) {
 	return n, err
 }
 
-// join passes the packed records of a span, all of one communicator and log, to the joiner, under the offset of their message. A heartbeat (no records) only
-// says that the log is still read.
+// join passes the packed records of a span, all of one communicator and log, to the joiner, with the offset of their message. A heartbeat (no records) only
+// shows that the log is still read.
 func (p *partition) join(s *partial.Stretch, offset int64) error {
 	if len(p.services) >= maxComms {
 		clear(p.services)
@@ -332,7 +332,7 @@ func (p *partition) join(s *partial.Stretch, offset int64) error {
 	p.services[s.From.Run] = s.Service
 	in, now := p.input(s), p.t.now()
 	in.lastRead, in.Known = now, offset < p.floor // Known: sent in an earlier life, and read again to complete others
-	p.mark(s)
+	p.noteWatermark(s)
 	if s.Count == 0 {
 		in.Heard()
 		if !in.deaf {
@@ -350,7 +350,7 @@ func (p *partition) join(s *partial.Stretch, offset int64) error {
 			return
 		}
 		if o.CommSize == 0 {
-			p.unsized(s)
+			p.noteUnsized(s)
 		}
 		p.tracker.Hold()
 		if in.Add(o, came[:], now.UnixNano()) { // the tracker holds the message until the collective is accepted
@@ -367,23 +367,23 @@ func (p *partition) join(s *partial.Stretch, offset int64) error {
 	return err
 }
 
-// misses notes that packed records could not be read. Their ranks are not accused of a hang, and the run's watermark says until when
-// collectives may lack ranks.
-func (p *partition) misses(s *partial.Stretch) {
+// noteUnreadable records that packed records could not be read. Their ranks are not accused of a hang, and the run's watermark states until when collectives
+// may lack ranks.
+func (p *partition) noteUnreadable(s *partial.Stretch) {
 	in := p.input(s)
 	in.Heard()
 	in.deaf = true
 	if s.Start > 0 { // the log is read on: steps need not wait for it
 		in.lastRead, in.until = p.t.now(), max(in.until, s.Start)
 	}
-	p.mark(s)
+	p.noteWatermark(s)
 	m := p.marks[s.From.Run]
 	m.unreadable, m.fresh = max(m.unreadable, s.End), true
 }
 
-// unsized notes a communicator whose logs do not state the number of ranks. At the first record only one collector has been heard of: the others are waited for
+// noteUnsized records a communicator whose logs do not state the number of ranks. At the first record only one collector is known: the others are waited for
 // (awaitOthers).
-func (p *partition) unsized(s *partial.Stretch) {
+func (p *partition) noteUnsized(s *partial.Stretch) {
 	key := commKey{s.From.Run, s.Comm}
 	if p.comms[key] {
 		return
@@ -409,7 +409,7 @@ func (p *partition) input(s *partial.Stretch) *logInput {
 	return in
 }
 
-// forget makes room for a new input: by forgetting the inputs that were silent for hang_timeout, and if that is not enough any.
+// forget makes room for a new input: it forgets the inputs that were silent for hang_timeout, or, if there are none, any input.
 func (p *partition) forget() {
 	dead := p.t.now().Add(-p.t.r.cfg.HangTimeout)
 	for key, in := range p.inputs {
@@ -428,7 +428,7 @@ func (p *partition) forget() {
 }
 
 // expire gives up collectives that have waited for hang_timeout, once the partition was read to a known end: with a backlog the missing ranks may still come.
-// What leaves is sent batch by batch. false: the partition was given up meanwhile.
+// The collectives given up are sent batch by batch. It returns false if the partition was given up meanwhile.
 func (p *partition) expire() bool {
 	p.mu.Lock()
 	end, at := p.end, p.endedAt
@@ -518,8 +518,8 @@ func (p *partition) send() bool {
 	return true
 }
 
-// deliver sends a batch, and tries again with growing pauses, until it is accepted or refused for good. Refused collectives are counted, each once, and passed
-// over. false: the partition was given up before.
+// deliver sends a batch, and tries again with growing pauses, until it is accepted or refused for good. Refused collectives are counted, each once, and
+// skipped. It returns false if the partition was given up before.
 func (p *partition) deliver(d tail.Delivery) bool {
 	for wait := p.t.retry; ; wait = min(2*wait, maxRetry) {
 		err := d.Send(p.ctx)
@@ -566,7 +566,7 @@ type batch struct {
 }
 
 // Traces implements filereceiver.Batch: the spans of the collectives, and a watermark, if due. A watermark without a time (until 0), as the run's first one,
-// goes before the collectives; one with a time goes after them, as it says that they were sent.
+// goes before the collectives; one with a time goes after them, as it states that they were sent.
 func (b *batch) Traces(out *spans.Batch, from filereceiver.From) {
 	if b.marked && b.mark.until == 0 {
 		b.mark.add(out)

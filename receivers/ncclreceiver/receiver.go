@@ -73,7 +73,7 @@ func newParts(base *filereceiver.Receiver, config component.Config) (filereceive
 	return parts, nil
 }
 
-// newReceiver makes the part shared by the handlers, with a joiner if the records are joined here and not partition by partition of a topic.
+// newReceiver returns the part shared by the handlers, with a joiner if the records are joined here and not partition by partition of a topic.
 func newReceiver(base *filereceiver.Receiver, cfg *Config) (*ncclReceiver, error) {
 	tel, err := metadata.NewTelemetryBuilder(base.Set.TelemetrySettings)
 	if err != nil {

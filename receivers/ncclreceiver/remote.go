@@ -113,7 +113,7 @@ func (*remote) Begin()       {}
 func (*remote) End()         {}
 func (*remote) Expire(int64) {}
 
-// Idle is as in tail.Idler: all of the log was read and accepted. With join: remote, Idle adds to the batch a heartbeat of each communicator that was silent
+// Idle implements tail.Idler: all of the log was read and accepted. With join: remote, Idle adds to the batch a heartbeat of each communicator that was silent
 // for heartbeat, and for heartbeatFor at most: without heartbeats a hanging rank would look like an unreachable host to the joining receiver.
 func (h *handler) Idle(now time.Time) {
 	if h.remote == nil {
@@ -150,7 +150,7 @@ func (r *remote) save(b []byte) []byte {
 	return b
 }
 
-// restore reads the lines of save; others are passed over.
+// restore reads the lines of save; other lines are skipped.
 func (r *remote) restore(saved string) {
 	for line := range strings.Lines(saved) {
 		at, quoted, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")

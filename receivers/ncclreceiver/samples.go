@@ -9,7 +9,8 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// sample makes a point of a value that the log states, such as a bandwidth or a count of dropped records. A value without a time is as old as the file.
+// sample adds a point of a value that the log states, such as a bandwidth or a count of dropped records. A value without a time gets the file's modification
+// time.
 func (h *handler) sample(s *parse.Sample) {
 	p := collectives.Point{
 		Metric: s.Metric, Run: h.from.Run, PID: s.PID, At: s.At, Value: s.Value, Statistic: s.Statistic, Record: s.Record,

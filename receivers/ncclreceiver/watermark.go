@@ -33,10 +33,10 @@ const (
 	silent = 20 * time.Second
 )
 
-// mark notes that packed records of a run have come; the first ones make the run's watermark. The watermark is whole if nothing of the run was sent before: the
-// partition is unclaimed, or the run begins after all live runs have been heard of (silent). Of any other run an earlier reader may have sent collectives:
+// noteWatermark records that packed records of a run have come; the first ones make the run's watermark. The watermark is whole if nothing of the run was sent
+// before: the partition is unclaimed, or the run begins after all live runs are known (silent). Of any other run an earlier reader may have sent collectives:
 // until the watermark first rises, sent follows the records, which are mostly read again.
-func (p *partition) mark(s *partial.Stretch) {
+func (p *partition) noteWatermark(s *partial.Stretch) {
 	run := s.From.Run
 	m := p.marks[run]
 	if m == nil {

@@ -29,12 +29,13 @@ func (b *functionBatch) empty() bool {
 	return len(b.out.Functions) == 0 && len(b.out.Lone) == 0 && len(b.points) == 0
 }
 
+// reset empties the batch and keeps its memory.
 func (b *functionBatch) reset() {
 	b.out.Reset()
 	*b = functionBatch{r: b.r, out: b.out, points: b.points[:0]}
 }
 
-// Done lets the batch be used again.
+// Done implements filereceiver.Batch: the batch's memory is used again.
 func (b *functionBatch) Done() {
 	b.reset()
 	b.r.batches.Put(b, maxFree)
@@ -43,6 +44,7 @@ func (b *functionBatch) Done() {
 // maxFree bounds the batches kept for reuse, some 100 KB each.
 const maxFree = 16
 
+// newBatch returns an empty batch, with the memory of an earlier one.
 func (r *tqReceiver) newBatch() *functionBatch {
 	b := r.batches.Get()
 	b.r = r
@@ -95,8 +97,8 @@ func (bd *builder) resource(who assemble.Who) spans.Resource {
 	return spans.Resource{Service: bd.r.cfg.ServiceName, RunID: bd.b.run, Host: who.Host, PID: who.PID}
 }
 
-// identify makes the ids of a span with pid, function (name) and raw time (key) as natural key, and role for the kind of span. text is the trace_id
-// of the log: a text that names no trace ("N/A") gives each record its own; otherwise the resource says that the record joined its trace by id.
+// identify returns the ids of a span with pid, function (name) and raw time (key) as natural key, and role for the kind of span. text is the trace_id of the
+// log: a text that names no trace ("N/A") gives each record its own trace; otherwise JoinBy of the resource is set, as the record joined its trace by id.
 func (bd *builder) identify(res *spans.Resource, who assemble.Who, text, role, name string, key *assemble.Key) (pcommon.TraceID, pcommon.SpanID) {
 	bd.buf[0] = strconv.AppendInt(bd.buf[0][:0], who.PID, 10)
 	bd.buf[1] = append(bd.buf[1][:0], name...)
@@ -244,8 +246,8 @@ func (bd *builder) fields(m pcommon.Map, from, to int) {
 	}
 }
 
-// Metrics makes gauges of the points: one metric per name. The host is a label: as a resource attribute it would make a target_info for each process in
-// Prometheus.
+// Metrics implements filereceiver.Batch: gauges of the points, one metric per name. The host is a label: as a resource attribute it would make a target_info
+// for each process in Prometheus.
 func (b *functionBatch) Metrics() pmetric.Metrics {
 	md := pmetric.NewMetrics()
 	var list pmetric.MetricSlice                         // of the only resource

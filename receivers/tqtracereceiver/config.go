@@ -23,10 +23,10 @@ type Config struct {
 	Redact redact.Config `mapstructure:"redact"`
 }
 
-// Unmarshal refuses durations without a unit.
+// Unmarshal returns an error for durations without a unit.
 func (c *Config) Unmarshal(conf *confmap.Conf) error { return duration.Unmarshal(conf, c) }
 
-// Validate names the wrong keys.
+// Validate returns an error that names the wrong keys.
 func (c *Config) Validate() error {
 	_, err := c.Location()
 	return errors.Join(c.Check(), err)

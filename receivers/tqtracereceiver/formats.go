@@ -18,8 +18,8 @@ type format struct {
 
 // formats are tried in order. To add a format, add its line.
 var formats = [...]format{
-	{name: "tq_trace", detect: isTrace, parse: (*handler).trace},
-	{name: "tq_neighbours", detect: isNeighbour, parse: (*handler).neighbour},
+	{name: "tq_trace", detect: isTrace, parse: (*handler).readTagged},
+	{name: "tq_neighbours", detect: isNeighbour, parse: (*handler).readNeighbour},
 }
 
 // Formats returns the formats of tq_trace, in order.
@@ -31,8 +31,8 @@ func Formats() []string {
 	return names
 }
 
-// detect makes the function that says of a line, with its prefix, whether it is a record of any of the formats: tail reads a file by its content where the name
-// does not decide (include_by_content).
+// detect returns the detector of a file's lines (tail.Settings.Detect), by which a file belongs to this receiver if a line, with its prefix, is a record of any
+// of the formats.
 func detect(string) tail.Detect {
 	var peeler envelope.Peeler
 	var prefix line.Prefix
@@ -54,8 +54,8 @@ func isTrace(text []byte, rec *tqline.Line) bool {
 	return i >= 0 && tqline.Parse(text[i:], rec) == nil
 }
 
-// isNeighbour reports whether a line is a neighbour that makes a file one of TransferQueue: its values can be read. The rest of the neighbours have none, or
-// come after a PerfHeader.
+// isNeighbour reports whether a line without a tag proves that its file is of TransferQueue: it is a neighbour with readable values. Other kinds of neighbours
+// have no values, or come after a PerfHeader.
 func isNeighbour(text []byte, _ *tqline.Line) (is bool) {
 	switch tqline.Classify(text) {
 	case tqline.TaskCost:

@@ -72,7 +72,7 @@ const enoughIDs = 8
 // maxProcs bounds the known processes of one file.
 const maxProcs = 4096
 
-// handle makes the handler of a stream.
+// handle returns the handler of a stream.
 func (r *tqReceiver) handle(s stream) *handler {
 	h := &handler{
 		r: r, stream: s, run: r.cfg.Run(s.Path()), filePID: pidOfFile(s.Path()), stamps: clock.NewStamps(r.zone),
@@ -82,8 +82,8 @@ func (r *tqReceiver) handle(s stream) *handler {
 	return h
 }
 
-// fill makes a batch if none is open.
-func (h *handler) fill() {
+// ensureBatch makes a batch if there is none.
+func (h *handler) ensureBatch() {
 	if h.batch == nil {
 		h.batch = h.r.newBatch()
 		h.asm.Out = &h.batch.out
@@ -105,9 +105,9 @@ func pidOfFile(path string) int64 {
 	return pid
 }
 
-// Line takes the next line: the prefix is taken off, and the first format that knows the line reads the rest. Lines of no format are ignored.
+// Line implements tail.Handler: the prefix is removed, and the first format that knows the line reads the rest. Lines of no format are ignored.
 func (h *handler) Line(l *tail.Line) (tail.Verdict, string) {
-	h.fill()
+	h.ensureBatch()
 	rest := h.peeler.Peel(l.Text, &h.prefix)
 	for i := range formats {
 		if v, reason, mine := formats[i].parse(h, rest, l); mine {
@@ -117,9 +117,9 @@ func (h *handler) Line(l *tail.Line) (tail.Verdict, string) {
 	return tail.Ignored, "not_tq"
 }
 
-// trace takes a line with a [TQ-…] tag: the record gets its time and process, and goes to the assembler. mine is false without a tag. A broken record is
+// readTagged reads a line with a [TQ-…] tag: the record gets its time and process, and goes to the assembler. mine is false without a tag. A broken record is
 // rejected; without a pipeline of traces a record is ignored. A record that becomes part of no span (fate) is counted, and still a record.
-func (h *handler) trace(b []byte, l *tail.Line) (v tail.Verdict, reason string, mine bool) {
+func (h *handler) readTagged(b []byte, l *tail.Line) (v tail.Verdict, reason string, mine bool) {
 	i := tqline.Find(b)
 	if i < 0 {
 		return tail.Ignored, "", false
@@ -140,7 +140,7 @@ func (h *handler) trace(b []byte, l *tail.Line) (v tail.Verdict, reason string, 
 	if !h.r.HasTraces() {
 		return tail.Ignored, "no_traces_pipeline", true
 	}
-	h.place(l)
+	h.setTime(l)
 	if fate := h.asm.Add(&h.rec, &h.at); fate != assemble.Used {
 		h.r.tel.TrainbridgeTqUnusedLines.Add(context.Background(), 1, h.r.reasons[fate])
 	}
@@ -178,8 +178,8 @@ func (h *handler) peelGlued(head []byte) {
 	}
 }
 
-// process finds or makes the process that printed the line: by pid and IP of Ray's prefix, else by the pid in the file's name. The pid is 0 where neither is
-// known. Mostly one of the last lines was of the same process: recent is tried first.
+// process returns the process that printed the line, made if new: by pid and IP of Ray's prefix, else by the pid in the file's name. The pid is 0 where neither
+// is known. Mostly one of the last lines was of the same process: recent is tried first.
 func (h *handler) process() *assemble.Proc {
 	pid := h.prefix.PID
 	if pid == 0 {
@@ -203,9 +203,9 @@ func (h *handler) process() *assemble.Proc {
 	return p
 }
 
-// wall returns the time of the line by the stamp of its logger, or else of its container runtime, Unix ns. raw is the stamp as printed. false: no stamp, or an
-// unreadable one.
-func (h *handler) wall() (ns int64, raw []byte, ok bool) {
+// stampTime returns the time of the line by the stamp of its logger, or else of its container runtime, Unix ns. raw is the stamp as printed. false: no stamp,
+// or an unreadable one.
+func (h *handler) stampTime() (ns int64, raw []byte, ok bool) {
 	raw = h.prefix.Stamp
 	if raw == nil {
 		raw = h.prefix.Container
@@ -220,13 +220,13 @@ func (h *handler) wall() (ns int64, raw []byte, ok bool) {
 // unixFrom is the smallest timestamp taken as Unix time, not perf_counter: no machine runs for 31 years.
 const unixFrom = int64(1e18)
 
-// place finds out when and where the record was printed, and sets at. The clocks, best first: Unix time in the record, perf_counter in the record (with the
-// process's anchor as the way to wall time), the stamp of the line, the order of the lines.
-func (h *handler) place(l *tail.Line) {
+// setTime sets at: when and where the record was printed. The clocks, best first: Unix time in the record, perf_counter in the record (converted to wall time
+// by the process's anchor), the stamp of the line, the order of the lines.
+func (h *handler) setTime(l *tail.Line) {
 	at := &h.at
 	at.Proc = h.process()
 	at.Since = l.Observed.UnixNano()
-	wall, raw, hasWall := h.wall()
+	wall, raw, hasWall := h.stampTime()
 	switch {
 	case h.rec.RawTime != nil && h.rec.Timestamp >= unixFrom:
 		at.Base, at.T, at.Wall, at.Raw, at.Source = assemble.Epoch, h.rec.Timestamp, h.rec.Timestamp, h.rec.RawTime, spans.TimeDerived
@@ -239,7 +239,7 @@ func (h *handler) place(l *tail.Line) {
 			anchor.Observe(h.rec.Timestamp, wall)
 		} else { // the time of reading has to do
 			h.stream.ByArrival()
-			anchor.Guess(h.rec.Timestamp, h.read(l).UnixNano())
+			anchor.Guess(h.rec.Timestamp, h.arrivalTime(l).UnixNano())
 			off, _ := anchor.Offset()
 			wall = h.rec.Timestamp + off
 		}
@@ -287,15 +287,15 @@ func (h *handler) placeByOrder(l *tail.Line) {
 	at.Wall = at.T
 }
 
-// read returns about when a line without a clock was written: when it was read while tailing, else by the file's modification time.
-func (*handler) read(l *tail.Line) time.Time {
+// arrivalTime returns about when a line without a clock was written: when it was read while tailing, else the file's modification time.
+func (*handler) arrivalTime(l *tail.Line) time.Time {
 	if l.Live || l.ModTime.IsZero() {
 		return l.Observed
 	}
 	return l.Written()
 }
 
-// repeated counts n lines dropped by Ray, and once tells the user how to keep all lines.
+// repeated counts n lines dropped by Ray, and logs once how to keep all lines.
 func (r *tqReceiver) repeated(n int64, path string) {
 	r.tel.TrainbridgeTqRepeatedLines.Add(context.Background(), n)
 	if !r.Said("repeated") {
@@ -310,7 +310,7 @@ func (r *tqReceiver) repeated(n int64, path string) {
 // Expire sends the functions, operations and [Performance] records that began to be read before the given time, though lines are missing.
 func (h *handler) Expire(before time.Time) {
 	ns := before.UnixNano()
-	h.fill()
+	h.ensureBatch()
 	h.asm.Expire(ns)
 	h.perf.expire(h, ns)
 }
@@ -367,7 +367,7 @@ func (h *handler) Save() []byte {
 	return append(b, anchors...)
 }
 
-// Restore reads the result of Save. A damaged or unknown state is passed over.
+// Restore implements tail.Handler. A damaged or unknown state is ignored.
 func (h *handler) Restore(state []byte) {
 	if len(state) == 0 || state[0] != stateVersion {
 		return

@@ -11,9 +11,9 @@ import (
 
 const reasonNoMetrics = "no_metrics_pipeline"
 
-// neighbour takes a line of verl or TransferQueue without a [TQ-…] tag: a cost time and the lines of a [Performance] record become points, the rest has nothing
-// that the tagged records lack. mine is false for any other line.
-func (h *handler) neighbour(b []byte, l *tail.Line) (v tail.Verdict, reason string, mine bool) {
+// readNeighbour reads a line of verl or TransferQueue without a [TQ-…] tag: a cost time and the lines of a [Performance] record become points; other lines are
+// ignored, because the tagged records have their content. mine is false for a line of another program.
+func (h *handler) readNeighbour(b []byte, l *tail.Line) (v tail.Verdict, reason string, mine bool) {
 	kind := tqline.Classify(b)
 	switch kind {
 	case tqline.TaskGetting:
@@ -23,7 +23,7 @@ func (h *handler) neighbour(b []byte, l *tail.Line) (v tail.Verdict, reason stri
 	case tqline.TensordictKeys:
 		return tail.Ignored, "tensordict_keys", true
 	case tqline.TaskCost:
-		v, reason = h.cost(b, l)
+		v, reason = h.readCost(b, l)
 		return v, reason, true
 	case tqline.PerfHeader, tqline.PerfRange, tqline.PerfOperations:
 		if !h.r.HasMetrics() {
@@ -36,16 +36,16 @@ func (h *handler) neighbour(b []byte, l *tail.Line) (v tail.Verdict, reason stri
 	return tail.Ignored, "", false
 }
 
-// when returns the time of a metric, ns: the stamp of its line, else about the time of writing.
-func (h *handler) when(l *tail.Line) int64 {
-	if ns, _, ok := h.wall(); ok {
+// metricTime returns the time of a metric, ns: the stamp of its line, else about the time of writing.
+func (h *handler) metricTime(l *tail.Line) int64 {
+	if ns, _, ok := h.stampTime(); ok {
 		return ns
 	}
-	return h.read(l).UnixNano()
+	return h.arrivalTime(l).UnixNano()
 }
 
-// cost takes a "cost time" line of a task: a point of how long getting from or writing to TransferQueue took, s.
-func (h *handler) cost(b []byte, l *tail.Line) (tail.Verdict, string) {
+// readCost reads a "cost time" line of a task: the point is how long getting from or writing to TransferQueue took, s.
+func (h *handler) readCost(b []byte, l *tail.Line) (tail.Verdict, string) {
 	c, ok := tqline.ParseCost(b)
 	switch {
 	case !ok:
@@ -55,7 +55,7 @@ func (h *handler) cost(b []byte, l *tail.Line) (tail.Verdict, string) {
 	}
 	who := h.process().Who
 	who.PID = c.PID
-	p := point{metric: taskDuration, who: who, at: h.when(l), value: float64(c.Duration) / 1e9, function: h.names.Text(c.Func), direction: "get"}
+	p := point{metric: taskDuration, who: who, at: h.metricTime(l), value: float64(c.Duration) / 1e9, function: h.names.Text(c.Func), direction: "get"}
 	if c.Put {
 		p.direction = "put"
 	}
@@ -129,7 +129,7 @@ func (p *perfRecords) begin(h *handler, who assemble.Who, b []byte, l *tail.Line
 		p.leave(h, 0)
 	}
 	p.open = append(p.open, &perfRecord{
-		head:     point{who: who, at: h.when(l), unit: h.names.Text(head.Unit)},
+		head:     point{who: who, at: h.metricTime(l), unit: h.names.Text(head.Unit)},
 		requests: float64(head.Requests), rate: head.Rate, average: head.Average, since: l.Observed.UnixNano(), held: []tail.Held{h.stream.Hold()},
 	})
 	return tail.Record, ""
@@ -175,7 +175,7 @@ func (p *perfRecords) leave(h *handler, i int) {
 	}
 }
 
-// expire sends the records whose first line was read before a time (ns).
+// expire sends the records whose first line was read before a time (Unix ns).
 func (p *perfRecords) expire(h *handler, before int64) {
 	for len(p.open) > 0 && p.open[0].since < before {
 		p.leave(h, 0)

@@ -118,8 +118,8 @@ func coalesced(d *fr.Dump) (list []entry, launches map[launch][]*entry, latest f
 	return list, launches, latest
 }
 
-// operation adds the operation of an entry. State and times come from the last entry of its coalesced launch. latest, the latest time in the dump, stands for
-// the time of the dump, which has no other clock: an operation is timed out if its timeout is over by then.
+// operation adds the operation of an entry to out. State and times are those of the last entry of its coalesced launch. latest, the latest time in the dump, is
+// used as the time of the dump, which has no other clock: an operation is timed out if its timeout is over by then.
 func (p *Parser) operation(d *fr.Dump, e *entry, latest fr.Integer, out *parse.Out) *op.Op {
 	end := e
 	if e.end != nil {

@@ -25,7 +25,7 @@ type Parser struct {
 	rank int32 // global, of the file; op.Unknown
 }
 
-// New makes a parser of the dump in file, with the rank at the end of its name: nccl_trace_rank_3, …_3.json.
+// New returns a parser of the dump in file, whose name ends in the rank: nccl_trace_rank_3, …_3.json.
 func New(file string) *Parser { return &Parser{rank: fr.RankOf(file)} }
 
 // Sniff reports whether a document is a dump of the Flight Recorder, a pickle or JSON.
@@ -37,7 +37,7 @@ func Sniff(text []byte) bool {
 	return bytes.HasPrefix(text, []byte("{")) && (has(text, "pg_config") && has(text, "pg_status") || has(text, "entries") && has(text, "profiling_name"))
 }
 
-// has reports whether a text has a key of JSON.
+// has reports whether a JSON text has a key, at any depth.
 func has(text []byte, key string) bool { return bytes.Contains(text, []byte(`"`+key+`"`)) }
 
 // Line implements parse.Parser. A line is a whole document, a dump, with an operation for each entry. A dump without entries is ignored; other documents are
@@ -82,7 +82,7 @@ func reasonOf(err error) string {
 	return reasonNotJSON
 }
 
-// End is as in parse.Parser: a dump is never open.
+// End implements parse.Parser: a dump is never open.
 func (p *Parser) End(*parse.Out) {}
 
 // Save implements parse.Parser.

@@ -77,7 +77,7 @@ func Names() []string {
 	return names
 }
 
-// Named returns the format of a name; nil: none.
+// Named returns the format with a name; nil: none.
 func Named(name string) *Format {
 	for i := range All {
 		if All[i].Name == name {
@@ -95,8 +95,8 @@ const (
 	reasonBinary     = "binary_without_layout" // no binary layout of VCCL telemetry is specified, in code or documents
 )
 
-// Of finds the format of a file by a line, usually its first. nil: undecided, with the verdict on the line and the reason. Pickles, no text at all, come
-// first; then lines that the Sniff of a format might take for lines of the format.
+// Of returns the format of a file by a line, usually its first. nil: the line does not decide; then the verdict on the line and the reason are returned.
+// Pickles, which are no text, come first; then the formats whose Sniff accepts the line.
 func Of(line []byte) (f *Format, v parse.Verdict, reason string) {
 	switch {
 	case fr.IsPickle(line) && flightrecorder.Sniff(line):

@@ -23,7 +23,7 @@ func (c *context) equal(d *context) bool {
 		bytes.Equal(c.Comm, d.Comm) && bytes.Equal(c.Name, d.Name) && bytes.Equal(c.Host, d.Host)
 }
 
-// clone copies a context out of the line.
+// clone returns a copy of a context whose texts are not in the line.
 func (c *context) clone() *context {
 	d := *c
 	d.Comm, d.Name, d.Host = bytes.Clone(c.Comm), bytes.Clone(c.Name), bytes.Clone(c.Host)
@@ -38,7 +38,7 @@ const (
 	maxContexts = 512 // communicators × ranks of one process
 )
 
-// tagOf makes the tag of a context's number and the time of a dump, Unix ns.
+// tagOf returns the tag made of a context's number and the time of a dump, Unix ns.
 func tagOf(number uint16, dump int64) uint64 {
 	us := uint64(dump / 1000)
 	if us >= 1<<timeBits {
@@ -140,7 +140,7 @@ func (p *Parser) Save() []byte {
 	return b
 }
 
-// Restore is as in parse.Parser: the table of contexts, and the marker if its context is among them. Unusable entries are left out.
+// Restore implements parse.Parser: it restores the table of contexts, and the marker if its context is in the table. Unusable entries are left out.
 func (p *Parser) Restore(state []byte) {
 	p.contexts, p.head = table{}, head{}
 	var s saved

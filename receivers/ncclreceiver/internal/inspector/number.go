@@ -129,7 +129,7 @@ func (p *Parser) scalar(b []byte, i int) ([]byte, int) {
 		return p.quoted(b, i)
 	}
 	if i >= len(b) || b[i] == '{' || b[i] == '[' || b[i] == 't' || b[i] == 'f' || b[i] == 'n' {
-		return nil, p.wrong(b, i)
+		return nil, p.skipWrongType(b, i)
 	}
 	return lexer.Value(b, i)
 }

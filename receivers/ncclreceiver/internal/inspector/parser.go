@@ -123,13 +123,13 @@ func (p *Parser) Line(text []byte, again bool, tag uint64, out *parse.Out) (pars
 	for n := range out.Ops {
 		finish(&out.Ops[n], c, dump)
 		if !l.hasContext { // only in the versions with markers do records refer to another
-			p.relate(&out.Ops[n], c)
+			p.findParent(&out.Ops[n], c)
 		}
 	}
 	if l.hasStats {
 		p.samples()
 		if !again {
-			p.mark()
+			p.setMarker()
 		}
 	}
 	if len(out.Ops) == 0 && len(out.Samples) == 0 {
@@ -188,8 +188,8 @@ func (p *Parser) inherit(again bool, tag uint64) (*context, int64) {
 	return p.head.Context, p.head.dump
 }
 
-// mark takes the line as the marker of the next records, or ends the marker before: a line of a version that needs none.
-func (p *Parser) mark() {
+// setMarker makes the line the marker of the next records, or ends the marker before: a line of a version that needs none.
+func (p *Parser) setMarker() {
 	l := &p.line
 	p.head = head{}
 	if !l.stateless && l.hasContext {
@@ -233,8 +233,7 @@ func (p *Parser) whole(b []byte, i int, n name) int {
 	return p.metadata(b, i, n)
 }
 
-// header takes the value at b[i] of the member n of "header": the communicator and the rank. The result is the end of the value; -1:
-// malformed.
+// header reads the value at b[i] of the member n of "header": the communicator and the rank. It returns the end of the value; -1: malformed.
 func (p *Parser) header(b []byte, i int, n name) int {
 	l := &p.line
 	switch n {
@@ -256,8 +255,8 @@ func (p *Parser) header(b []byte, i int, n name) int {
 	return i
 }
 
-// metadata takes the value at b[i] of the member n of "metadata": the process, the time of the dump, and the version of the format. The result is the end of
-// the value; -1: malformed.
+// metadata reads the value at b[i] of the member n of "metadata": the process, the time of the dump, and the version of the format. It returns the end of the
+// value; -1: malformed.
 func (p *Parser) metadata(b []byte, i int, n name) int {
 	l := &p.line
 	switch n {
@@ -326,7 +325,7 @@ func (p *Parser) id(b []byte, i int) ([]byte, int) {
 // a name marks the line.
 func (p *Parser) operation(b []byte, i int, of object, kind int) int {
 	if i >= len(b) || b[i] != '{' {
-		return p.wrong(b, i)
+		return p.skipWrongType(b, i)
 	}
 	p.line.seen[kind]++
 	p.op = p.out.Add()
@@ -376,9 +375,9 @@ const maxRecent = 4096
 // ambiguous is the kind of collectives of several kinds with the same number.
 const ambiguous = op.Kinds
 
-// relate notes a collective, and finds the kind of the collective that a proxy record belongs to: each kind is numbered separately, and the record's parent_sn
-// is only the number. Where collectives of several kinds have the number, the proxy record has no parent.
-func (p *Parser) relate(o *op.Op, c *context) {
+// findParent records a collective, and sets the kind of the collective that a proxy record belongs to: each kind is numbered separately, and the record's
+// parent_sn is only the number. If collectives of several kinds have the number, the proxy record has no parent.
+func (p *Parser) findParent(o *op.Op, c *context) {
 	key := recentKey{c, o.ParentSeq}
 	switch {
 	case o.Proxy:
@@ -407,7 +406,7 @@ var drops = [...]string{"coll", "p2p", "proxy", "proxy_op", "proxy_step", "proxy
 // pxn is the index of the last of drops, a counter of the whole process, repeated in the markers of all its communicators.
 const pxn = len(drops) - 1
 
-// stats takes the value at b[i] of the member n of "dump_stats": how many records follow, and how many the plugin has lost. The result is the end of the value;
+// stats reads the value at b[i] of the member n of "dump_stats": how many records follow, and how many the plugin has lost. It returns the end of the value;
 // -1: malformed.
 func (p *Parser) stats(b []byte, i int, n name) int {
 	l := &p.line
@@ -426,7 +425,8 @@ func (p *Parser) stats(b []byte, i int, n name) int {
 	return i
 }
 
-// samples makes samples of the counters of lost records in "dump_stats", each with the line's communicator and rank; the counter of the whole process has none.
+// samples adds samples of the counters of lost records in "dump_stats", each with the line's communicator and rank; the counter of the whole process has
+// neither.
 func (p *Parser) samples() {
 	l := &p.line
 	for n, v := range l.dropped {

@@ -67,7 +67,7 @@ func (p *Parser) perf(b []byte, i int, n name) int {
 	return i
 }
 
-// known reads a text; "unknown" is the plugin's word for none, and gives nil.
+// known reads the text at b[i], and returns the text and its end; "unknown" is the plugin's word for none, and gives nil.
 func (p *Parser) known(b []byte, i int) ([]byte, int) {
 	t, i := p.text(b, i)
 	if string(t) == "unknown" {
@@ -97,8 +97,7 @@ func (p *Parser) kernelMember(b []byte, i int, n name) int {
 	return p.kernel(b, i, n)
 }
 
-// kernel takes the value at b[i] of the member n into the current kernel: channel, times and duration. The result is the end of the value; -1:
-// malformed.
+// kernel reads the value at b[i] of the member n into the current kernel: channel, times and duration. It returns the end of the value; -1: malformed.
 func (p *Parser) kernel(b []byte, i int, n name) int {
 	e := &p.kernelEvent
 	switch n {
@@ -183,8 +182,8 @@ func (p *Parser) finishPerf(pointToPoint bool) (ok bool) {
 	return true
 }
 
-// dataSize is S of algbw = S/t: the plugin states the size of one rank's part where the data of all ranks together is larger (inspectorComputeCollBw multiplies
-// too, but does not know Gather and Scatter). op.Unknown: S depends on an unknown size or number of ranks.
+// dataSize returns S of algbw = S/t, in bytes; op.Unknown if S depends on an unknown size or number of ranks. Where the data of all ranks together is larger
+// than one rank's part, the plugin states the size of the part (inspectorComputeCollBw multiplies too, but does not know Gather and Scatter).
 func dataSize(k op.Kind, size int64, ranks int32) int64 {
 	switch k {
 	case op.AllGather, op.ReduceScatter, op.AllToAll, op.Gather, op.Scatter:

@@ -60,8 +60,8 @@ var noStep = step{
 	took: [numPhases]int64{op.Unknown, op.Unknown, op.Unknown, op.Unknown, op.Unknown, op.Unknown},
 }
 
-// proxy takes the value at b[i] of the member n of "proxy_trace". If a step is a record of its own ("proxy_step"), its members stand among those of an
-// operation, and are read into p.step. The result is the end of the value; -1: malformed.
+// proxy reads the value at b[i] of the member n of "proxy_trace". If a step is a record of its own ("proxy_step"), its members are among those of an operation,
+// and are read into p.step. It returns the end of the value; -1: malformed.
 func (p *Parser) proxy(b []byte, i int, n name) int {
 	o, r := p.op, &p.record
 	switch n {
@@ -121,8 +121,8 @@ func (p *Parser) proxy(b []byte, i int, n name) int {
 	return i
 }
 
-// proxyTimes takes the value at b[i] of the member n of a proxy record's "event_trace_ts". An event that did not fire has the time 0. The result is the end of
-// the value; -1: malformed.
+// proxyTimes reads the value at b[i] of the member n of a proxy record's "event_trace_ts". An event that did not fire has the time 0. It returns the end of the
+// value; -1: malformed.
 func (p *Parser) proxyTimes(b []byte, i int, n name) int {
 	switch n {
 	case proxyStart:
@@ -135,8 +135,8 @@ func (p *Parser) proxyTimes(b []byte, i int, n name) int {
 	return i
 }
 
-// stepMember takes the value at b[i] of the member n into the current step: index, size, durations, and times ("event_trace_ts"). Other members are passed
-// over. The result is the end of the value; -1: malformed.
+// stepMember reads the value at b[i] of the member n into the current step: index, size, durations, and times ("event_trace_ts"). Other members are skipped. It
+// returns the end of the value; -1: malformed.
 func (p *Parser) stepMember(b []byte, i int, n name) int {
 	s := &p.step
 	switch n {
@@ -164,7 +164,7 @@ func (p *Parser) stepMember(b []byte, i int, n name) int {
 	return i
 }
 
-// stepTimes takes the value at b[i] of the member n of a step's "event_trace_ts": its start and stop, and the beginning of each phase. The result is the end of
+// stepTimes reads the value at b[i] of the member n of a step's "event_trace_ts": its start and stop, and the beginning of each phase. It returns the end of
 // the value; -1: malformed.
 func (p *Parser) stepTimes(b []byte, i int, n name) int {
 	s := &p.step

@@ -26,7 +26,7 @@ var lexer = jsonlike.Lexer{Word: jsonlike.Until(",}] \t\n\r", "0123456789-tfnNI"
 // object reads the members of the object at b[i] and returns its end; -1: malformed. null, like any other value, has no members.
 func (p *Parser) object(b []byte, i int, in object) int {
 	if i >= len(b) || b[i] != '{' {
-		return p.wrong(b, i)
+		return p.skipWrongType(b, i)
 	}
 	i, more := jsonlike.Begin(b, i, '}')
 	if !more {
@@ -87,7 +87,7 @@ func (p *Parser) members(b []byte, i int, in object) int {
 // malformed.
 func (p *Parser) list(b []byte, i int, of object) int {
 	if i >= len(b) || b[i] != '[' {
-		return p.wrong(b, i)
+		return p.skipWrongType(b, i)
 	}
 	i, more := jsonlike.Begin(b, i, ']')
 	for more {
@@ -121,8 +121,8 @@ func (p *Parser) key(b []byte, i int) (name, int) {
 	return p.otherKey(b, i)
 }
 
-// otherKey reads a member name that key did not guess, returns its meaning and its end, and notes the name as the successor of the name before. A name missing
-// in keys is other, and is not noted. An end of -1: malformed.
+// otherKey reads a member name that key did not guess, and returns its meaning and its end; -1: malformed. The name is remembered as the successor of the name
+// before. A name missing in keys is other, and is not remembered.
 func (p *Parser) otherKey(b []byte, i int) (name, int) {
 	if i >= len(b) || b[i] != '"' {
 		return other, -1
@@ -146,7 +146,7 @@ func (p *Parser) otherKey(b []byte, i int) (name, int) {
 // text reads the text at b[i]: a part of b, or of the parser if it had escapes. null and values of other types give nothing.
 func (p *Parser) text(b []byte, i int) ([]byte, int) {
 	if i >= len(b) || b[i] != '"' {
-		return nil, p.wrong(b, i)
+		return nil, p.skipWrongType(b, i)
 	}
 	return p.quoted(b, i)
 }
@@ -154,8 +154,8 @@ func (p *Parser) text(b []byte, i int) ([]byte, int) {
 // quoted reads the text in quotes at b[i]: a part of b, or of p.own if it had escapes.
 func (p *Parser) quoted(b []byte, i int) ([]byte, int) { return lexer.Text(b, i, &p.own) }
 
-// wrong passes over a value of a wrong type, and marks the line as bad, unless the value is null.
-func (p *Parser) wrong(b []byte, i int) int {
+// skipWrongType skips a value of a wrong type, and marks the line as bad, unless the value is null. It returns the end of the value; -1: malformed.
+func (p *Parser) skipWrongType(b []byte, i int) int {
 	if i < len(b) && b[i] != 'n' {
 		p.line.bad = true
 	}

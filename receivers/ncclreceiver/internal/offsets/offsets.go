@@ -52,7 +52,7 @@ func New(committed Position, from int64) *Tracker {
 	return &Tracker{floor: committed.Begin, read: committed.Head, head: from}
 }
 
-// Read takes up the next message: it is a hole until Done is called, and its held records are accepted. Older messages before the first hole are forgotten.
+// Read begins the next message: it is a hole until Done is called, and its held records are accepted. Older messages before the first hole are forgotten.
 func (t *Tracker) Read(offset int64) {
 	closed := 0
 	for closed < len(t.messages) && t.messages[closed].open == 0 {
@@ -63,13 +63,13 @@ func (t *Tracker) Read(offset int64) {
 	t.open++
 }
 
-// Hold says that the current message has another record.
+// Hold counts another record of the current message.
 func (t *Tracker) Hold() { t.messages[len(t.messages)-1].open++ }
 
-// Done says that the current message has no more records, or that one of them is a repetition and no longer held.
+// Done is called when the current message has no more records, or one of its records is a repetition and no longer held.
 func (t *Tracker) Done() { t.release(&t.messages[len(t.messages)-1]) }
 
-// Accepted notes that a collective was accepted, or needs no sending. came are the offsets of its records, one for each Hold.
+// Accepted is called when a collective was accepted, or needs no sending. came are the offsets of its records, one for each Hold.
 func (t *Tracker) Accepted(came []int64) {
 	first, last := slices.Min(came), slices.Max(came)
 	m := t.find(last)
@@ -112,15 +112,15 @@ func (t *Tracker) Position() Position {
 	return p
 }
 
-// release takes one open record off a message: without any the message is no hole any more.
+// release counts one open record of a message as done: without any the message is no hole any more.
 func (t *Tracker) release(m *message) {
 	if m.open--; m.open == 0 {
 		t.open--
 	}
 }
 
-// find finds the message of an offset, which must have an unaccepted record: others may be forgotten. Mostly offsets have no gaps, and the offset tells the
-// index.
+// find returns the message of an offset. The message must have an unaccepted record: others may be forgotten. Mostly offsets have no gaps, and the index
+// follows from the offset.
 func (t *Tracker) find(offset int64) *message {
 	if i := offset - t.messages[0].offset; i < int64(len(t.messages)) && t.messages[i].offset == offset {
 		return &t.messages[i]

@@ -74,7 +74,7 @@ func (e *event) object(t []byte, i int, args bool) (end int) {
 	return jsonlike.Close(t, i, '}')
 }
 
-// member takes a value of the event itself: name, category, phase, ids and time.
+// member reads a value of the event itself: name, category, phase, ids and time.
 func (e *event) member(key, v []byte) {
 	switch string(key) {
 	case "name":
@@ -94,7 +94,7 @@ func (e *event) member(key, v []byte) {
 	}
 }
 
-// arg takes a value of "args". Any text in place of a number counts as absent. Some names differ between versions of the plugin.
+// arg reads a value of "args". Any text in place of a number counts as absent. Some names differ between versions of the plugin.
 func (e *event) arg(key, v []byte) {
 	switch string(key) {
 	case "Channel":

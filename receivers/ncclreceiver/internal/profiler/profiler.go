@@ -107,7 +107,7 @@ func (p *Parser) Line(text []byte, _ bool, _ uint64, out *parse.Out) (parse.Verd
 	p.lines++
 	switch {
 	case len(p.stack) == 0, p.lines >= maxLines, p.room+len(p.text) >= maxBytes:
-		p.close(out)
+		p.endUnit(out)
 	case p.lines >= splitLines && e.phase == 'e' && levels[c] == levels[collective]: // the end of an operation: those so far leave
 		p.emit(out)
 	default:
@@ -121,14 +121,14 @@ func (p *Parser) bracket(out *parse.Out) (parse.Verdict, string) {
 	if !p.open {
 		return parse.Ignored, reasonBracket
 	}
-	p.close(out)
+	p.endUnit(out)
 	return parse.Record, ""
 }
 
-// End is as in parse.Parser: the operations of the open unit leave as they are.
+// End implements parse.Parser: the operations of the open unit are output as they are.
 func (p *Parser) End(out *parse.Out) {
 	if p.open {
-		p.close(out)
+		p.endUnit(out)
 	}
 }
 

@@ -178,8 +178,8 @@ func (p *Parser) detail(c category, name string) int32 {
 	return int32(len(q.op.Details) - 1)
 }
 
-// kernel takes the GPU's clocks of a KernelCh, the current event, into the operation and its detail, unless they count ticks since boot. The first KernelCh
-// sets the clock of the trace; the first KernelCh of a GPU, of maxGPUs at most, relates the GPU's clock to the trace.
+// kernel puts the GPU's clocks of a KernelCh, the current event, into the operation and its detail, unless they count ticks since boot. The first KernelCh sets
+// the clock of the trace; the first KernelCh of a GPU, of maxGPUs at most, relates the GPU's clock to the trace.
 func (p *Parser) kernel(q *pending, d *op.Detail) {
 	e := &p.event
 	if e.start < minEpoch || e.start >= maxEpoch {
@@ -270,8 +270,8 @@ func streamOf(v []byte) int64 {
 	return n
 }
 
-// close ends the unit: its operations go to out.
-func (p *Parser) close(out *parse.Out) {
+// endUnit ends the unit: its operations are added to out.
+func (p *Parser) endUnit(out *parse.Out) {
 	p.emit(out)
 	p.open, p.stack, p.stream = false, p.stack[:0], op.Unknown
 }
@@ -296,9 +296,9 @@ var (
 	timingCopyEngine = []byte("copy_engine_gpu")
 )
 
-// finish turns the logged times of an operation into Unix times, and finds the duration: of the kernels by the GPU's clock, else of the operation's event, if
-// all parts have ended within. Without a duration the operation begins with its first kernel, if known. An operation without an end of its own is still
-// running (op.Started), unless the kernels of all its channels have stopped.
+// finish converts the logged times of an operation to Unix times, and sets the duration: of the kernels by the GPU's clock, else of the operation's event, if
+// all parts have ended within. Without a duration the operation begins with its first kernel, if known. An operation without an end of its own is still running
+// (op.Started), unless the kernels of all its channels have stopped.
 func (p *Parser) finish(q *pending) {
 	o := &q.op
 	ahead := int64(0) // how far this GPU's clock is ahead of the clock of the trace
@@ -307,7 +307,7 @@ func (p *Parser) finish(q *pending) {
 	}
 	for i := range o.Details {
 		d := &o.Details[i]
-		d.Start, d.End = p.at(d.Start, ahead), p.at(d.End, ahead)
+		d.Start, d.End = p.unixOf(d.Start, ahead), p.unixOf(d.End, ahead)
 	}
 	if !q.ended && (o.Channels == 0 || q.stopped < o.Channels) {
 		o.State = op.Started
@@ -323,7 +323,7 @@ func (p *Parser) finish(q *pending) {
 		begin = q.start
 	}
 	o.Time = spans.TimeSynthetic
-	o.Start = p.at(begin, ahead)
+	o.Start = p.unixOf(begin, ahead)
 	if o.Start > 0 {
 		o.Time = spans.TimeAnchored
 		if o.Duration >= 0 {
@@ -332,8 +332,8 @@ func (p *Parser) finish(q *pending) {
 	}
 }
 
-// at makes Unix ns of a time as logged; 0: unknown. ahead is how far the GPU's clock is ahead of the clock of the trace.
-func (p *Parser) at(t, ahead int64) int64 {
+// unixOf returns a logged time in Unix ns; 0: unknown. ahead is how far the GPU's clock is ahead of the clock of the trace.
+func (p *Parser) unixOf(t, ahead int64) int64 {
 	switch {
 	case t == 0:
 		return 0

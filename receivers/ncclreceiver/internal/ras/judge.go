@@ -92,8 +92,8 @@ type judge struct {
 	sum      Summary
 }
 
-// job finds out about the whole job, for wholeJob: whether anybody launches anything, since when not, and whether all counts are equal.
-func (j *judge) job(list []*current) {
+// surveyJob records facts about the whole job for findHungJob: whether any rank launches an operation, since when none has, and whether all counts are equal.
+func (j *judge) surveyJob(list []*current) {
 	j.gpus, j.quiet, j.whole = make(map[*gpu]bool), len(list) > 0, true
 	for _, c := range list {
 		j.advanced = j.advanced || c.advanced
@@ -115,9 +115,9 @@ func (j *judge) job(list []*current) {
 
 // comm judges a communicator, and adds its ranks to the summary.
 func (j *judge) comm(c *current) {
-	behind := j.behind(c)
-	failed := j.failed(c)
-	j.missing(c)
+	behind := j.findBehind(c)
+	failed := j.findFailed(c)
+	j.findMissing(c)
 	j.sum.Failed += failed
 	j.sum.Behind += behind
 	j.sum.Heard += max(0, int64(len(c.ranks))-failed-behind) // below 0: a rank may be both
@@ -177,9 +177,10 @@ func (r *rank) count(op int) uint64 {
 	return 0
 }
 
-// after finds ranks with fewer launches than others, in a running communicator where nobody launches anything any more, and returns their number. 0: the ranks
-// have diverged, or nothing is wrong. A finding is added only if news; an earlier one, of either kind, is over when a count has changed.
-func (j *judge) behind(c *current) int64 {
+// findBehind adds a finding about ranks with fewer launches than others, in a running communicator where no rank launches an operation any more, and returns
+// their number. 0: the ranks have diverged, or nothing is wrong. A finding is added only if new; an earlier one, of either kind, is over when a count has
+// changed.
+func (j *judge) findBehind(c *current) int64 {
 	if c.moved && (c.reported[Behind] != 0 || c.reported[Diverged] != 0) {
 		f := j.begin(c, Moved)
 		f.For = j.at.Sub(c.stood)
@@ -221,9 +222,9 @@ func (j *judge) behind(c *current) int64 {
 	return int64(len(rear))
 }
 
-// missing finds ranks whose processes do not answer: given up by RAS (dead), or silent over stillAnswers answers. When all ranks are heard of again, the
-// finding is over (Moved); while the rest is only absent, the finding is forgotten.
-func (j *judge) missing(c *current) {
+// findMissing adds a finding about ranks whose processes do not answer: given up by RAS (dead), or silent over stillAnswers answers. When all ranks answer
+// again, the finding is over (Moved); while the rest is only absent, the finding is forgotten.
+func (j *judge) findMissing(c *current) {
 	var gone, dead []int32
 	at := make(map[int32]*ncclras.Process)
 	for i := range c.Missing {
@@ -264,8 +265,9 @@ func (j *judge) missing(c *current) {
 	}
 }
 
-// failed finds ranks that report an error of NCCL, from a running communicator (AsyncError) or from its creation (InitState), and returns their number.
-func (j *judge) failed(c *current) int64 {
+// findFailed adds a finding about ranks that report an error of NCCL, from a running communicator (AsyncError) or from its creation (InitState), and returns
+// their number.
+func (j *judge) findFailed(c *current) int64 {
 	of := make(map[ncclras.Result][]int32)
 	var all []int32
 	for i := range c.Ranks {
@@ -294,9 +296,9 @@ func (j *judge) failed(c *current) int64 {
 	return int64(len(all))
 }
 
-// wholeJob finds a job in which nobody has launched anything for Patience while all counts are equal: a hang without a visible culprit. The finding is over
-// when a count has changed. A job that has never advanced while watched may be idle by intent, and is none.
-func (j *judge) wholeJob(list []*current) {
+// findHungJob adds a finding about a job in which no rank has launched an operation for Patience while all counts are equal: a hang without a visible culprit.
+// The finding is over when a count has changed. A job that has never advanced while watched may be idle by intent, and is no finding.
+func (j *judge) findHungJob(list []*current) {
 	reported := func(c *current) bool { return c.reported[Still] != 0 }
 	f := Finding{At: j.at, Version: j.version, Heard: int64(len(j.gpus)), Communicators: int64(len(list)), For: j.sum.For}
 	i := slices.IndexFunc(list, reported)
@@ -419,12 +421,12 @@ func processes(c *current, list []int32) (lines []string) {
 	return lines
 }
 
-// process is such a line: "rank 12: 10.0.0.7, pid 323032, GPU 4".
+// process returns the description of a process in a list: "rank 12: 10.0.0.7, pid 323032, GPU 4".
 func process(rank int32, p *ncclras.Process) string {
 	return fmt.Sprintf("rank %d: %s, pid %d, GPU %d", rank, p.Host, p.PID, p.NVMLDev)
 }
 
-// first returns the first maxNamed ranks.
+// first returns at most the first maxNamed ranks of a list.
 func first(list []int32) []int32 { return list[:min(len(list), maxNamed)] }
 
 // name returns a communicator in a sentence: "communicator 5eed of 8 ranks".
@@ -432,7 +434,7 @@ func name(c *current) string {
 	return fmt.Sprintf("communicator %s of %s", c.Hash, number(int(c.Size)))
 }
 
-// number returns a number of ranks in a sentence.
+// number returns a number of ranks as text in a sentence.
 func number(n int) string {
 	if n == 1 {
 		return "1 rank"

@@ -68,8 +68,8 @@ type current struct {
 	moved bool // a count has changed since the answer before
 }
 
-// See takes an answer with its time, and returns the changes since the answer before, at most maxFindings, and the state of the job. Counts of other operations
-// than before, as of another NCCL, cannot be compared: then everything is forgotten, as beyond maxKept.
+// See records an answer with its time, and returns the changes since the answer before, at most maxFindings, and the state of the job. Counts of other
+// operations than before, as of another NCCL, cannot be compared: then everything is forgotten, as beyond maxKept.
 func (w *Watch) See(at time.Time, a *ncclras.Answer) ([]Finding, Summary) {
 	otherCounts := len(a.Operations) > 0 && !slices.Equal(a.Operations, w.operations)
 	if w.gpus == nil || w.kept > maxKept || otherCounts {
@@ -91,11 +91,11 @@ func (w *Watch) See(at time.Time, a *ncclras.Answer) ([]Finding, Summary) {
 		}
 	}
 	j := judge{at: at, version: a.Version, operations: w.operations, patience: w.Patience}
-	j.job(list)
+	j.surveyJob(list)
 	for _, c := range list {
 		j.comm(c)
 	}
-	j.wholeJob(list)
+	j.findHungJob(list)
 	w.forget()
 	return j.most(), j.sum
 }
@@ -124,7 +124,7 @@ func (w *Watch) settled(a *ncclras.Answer) []*current {
 	return list
 }
 
-// key identifies a communicator across answers.
+// key returns the identity of a communicator across answers.
 func key(c *ncclras.Communicator) string { return c.Hash + "/" + c.Secondary }
 
 // twice reports whether a rank occurs twice in ranks sorted by their number.

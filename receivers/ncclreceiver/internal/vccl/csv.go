@@ -30,7 +30,7 @@ const (
 	maxColumns = 256
 )
 
-// NewCSV reads the file at a path.
+// NewCSV returns a parser of the file at a path.
 func NewCSV(file string) *CSVParser { return &CSVParser{m: newMessages(file)} }
 
 // NewFile is messages.NewFile. The header stays until the next one.
@@ -74,7 +74,7 @@ func (p *CSVParser) Line(text []byte, again bool, tag uint64, out *parse.Out) (p
 	return parse.Rejected, reason
 }
 
-// header makes a line the current header; false: the line is none. Beyond maxHeaders all others are forgotten.
+// header makes a line the current header, and returns false if the line is none. Beyond maxHeaders all others are forgotten.
 func (p *CSVParser) header(b []byte) bool {
 	h, ok := readHeader(b)
 	if !ok {
@@ -178,10 +178,10 @@ func cell(b []byte, i int) (c []byte, next int, more bool) {
 	return nil, -1, false
 }
 
-// End has nothing to output: a row is a line.
+// End implements parse.Parser: each row is complete, so there is nothing to output.
 func (p *CSVParser) End(*parse.Out) {}
 
-// Save returns the headers and the ordinals.
+// Save implements parse.Parser: it returns the headers and the ordinals.
 func (p *CSVParser) Save() []byte {
 	s := saved{Header: p.at}
 	for _, h := range p.headers {
@@ -190,7 +190,7 @@ func (p *CSVParser) Save() []byte {
 	return p.m.save(s)
 }
 
-// Restore reads the result of Save.
+// Restore implements parse.Parser.
 func (p *CSVParser) Restore(state []byte) {
 	s := p.m.restore(state)
 	for _, text := range s.Headers[:min(len(s.Headers), maxHeaders)] {

@@ -20,7 +20,7 @@ const flowHeader = "Time,Group,FromRank,ToRank,DevIndex,Func,FuncTimes,SrcIP,Dst
 // FromRank is the rank in the communicator with the hash Group. A bandwidth below 0 means none (for simultaneous sends the writer divides by 0).
 type FlowParser struct{ sends }
 
-// NewFlow reads the file at a path.
+// NewFlow returns a parser of the file at a path.
 func NewFlow(file string) *FlowParser { return &FlowParser{sends{host: hostOf(file)}} }
 
 // Line implements parse.Parser: a row is open until its operation leaves (sends.add).

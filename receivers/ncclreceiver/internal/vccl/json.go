@@ -38,7 +38,7 @@ type JSONParser struct {
 	free            []byte // memory for the text of the next one
 }
 
-// NewJSON reads the file at a path.
+// NewJSON returns a parser of the file at a path.
 func NewJSON(file string) *JSONParser { return &JSONParser{m: newMessages(file)} }
 
 // NewFile is messages.NewFile. An open object is torn.
@@ -98,7 +98,7 @@ type jsonLine struct {
 	reason string // of the first unreadable part
 }
 
-// note keeps the first reason.
+// note sets the line's reason, unless an earlier one is set.
 func (l *jsonLine) note(reason string) {
 	if l.reason == "" {
 		l.reason = reason
@@ -169,8 +169,8 @@ func (l *jsonLine) read(b []byte, continued bool) {
 	}
 }
 
-// between passes over the text between objects: blanks, commas, and the brackets of an array; in a line that is read again also the end of an object whose
-// other lines are not.
+// between skips the text between objects, and returns its end: blanks, commas, and the brackets of an array; in a line that is read again also the end of an
+// object whose other lines are not read again.
 func (l *jsonLine) between(b []byte, i int) int {
 	for i < len(b) && (b[i] <= ' ' || b[i] == ',' || b[i] == '[' || b[i] == ']' || b[i] == '}' && l.again) {
 		i++
@@ -209,7 +209,7 @@ func (l *jsonLine) begin() {
 	l.open, l.JSONParser.again = true, l.again
 }
 
-// flush outputs the part read of a torn object.
+// flush outputs the readable part of a torn object.
 func (p *JSONParser) flush(out *parse.Out) {
 	if p.torn {
 		p.m.addTorn(&p.s.v, p.again, out)
@@ -240,15 +240,15 @@ func (l *jsonLine) keep(b []byte) {
 	l.s.run(l.text[:len(l.text)-1], i)
 }
 
-// End is as in parse.Parser: the part read of the open object leaves, if of use (messages.addTorn).
+// End implements parse.Parser: the part read of the open object is output, if of use (messages.addTorn).
 func (p *JSONParser) End(out *parse.Out) {
 	p.m.begin(false, 0)
 	p.tear()
 	p.flush(out)
 }
 
-// Save returns the ordinals.
+// Save implements parse.Parser: it returns the ordinals.
 func (p *JSONParser) Save() []byte { return p.m.save(saved{BraceOnly: p.braceOnly}) }
 
-// Restore reads the result of Save.
+// Restore implements parse.Parser.
 func (p *JSONParser) Restore(state []byte) { p.bare = p.m.restore(state).BraceOnly }

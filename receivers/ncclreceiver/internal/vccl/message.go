@@ -78,7 +78,7 @@ type values struct {
 	ids *logids.IDs // few records have any
 }
 
-// set takes the value of a key. An absent id leaves the record without ids.
+// set sets the value of a key. An absent id leaves the record without ids.
 func (v *values) set(k key, b []byte) {
 	switch {
 	case k < noKey:
@@ -116,13 +116,13 @@ type messages struct {
 	line  []count // counts used by the operations of the line
 }
 
-// newMessages reads the rank in a file's name.
+// newMessages returns the state of a file whose name may have the rank.
 func newMessages(file string) messages {
 	return messages{rank: rankOf(file), index: make(map[place]int)}
 }
 
-// NewFile says that the next lines are of another file, or of a rewritten file: the job was restarted. Ordinals restart, and the operations belong to another
-// communicator: "session-2", "session-3", … Must not be called between lines that are read again.
+// NewFile is called when the next lines are of another file, or of a rewritten file: the job was restarted. Ordinals restart, and the operations belong to
+// another communicator: "session-2", "session-3", … It must not be called between lines that are read again.
 func (m *messages) NewFile() { m.newFile = true }
 
 // begin prepares for a line. A line that is read again without a tag is counted as new.
@@ -130,15 +130,15 @@ func (m *messages) begin(again bool, tag uint64) {
 	m.again, m.tag, m.line = again && tag != 0, tag, m.line[:0]
 }
 
-// add makes an operation of a record, and counts it. reason is "" if the record is valid; otherwise out has no operation, but the record counts if it has an
-// operation and no invalid rank.
+// add adds the operation of a record to out, and counts it. reason is "" if the record is valid; otherwise out has no operation, but the record counts if it
+// has an operation and no invalid rank.
 func (m *messages) add(v *values, out *parse.Out) (reason string) {
 	m.renew()
 	o := out.Add()
 	reason = m.identify(v, o)
 	if reason == "" {
 		// The record counts whatever its other values: the other ranks have a record of the operation too.
-		o.Comm = m.commOf(m.next(o, out))
+		o.Comm = m.commOf(m.setOrdinal(o, out))
 		o.HasSeq = o.Ordinal && together(o.Kind)
 		reason = m.fill(v, o)
 	}
@@ -151,8 +151,8 @@ func (m *messages) add(v *values, out *parse.Out) (reason string) {
 	return reason
 }
 
-// addTorn makes an operation of the readable part of a record, if it has the operation, the time and the duration. The operation counts, unless its lines were
-// read again, but has no Seq: whether the other ranks have the same operation at its place is unknown.
+// addTorn adds the operation of the readable part of a record to out, if it has the operation, the time and the duration. The operation counts, unless its
+// lines were read again, but has no Seq: whether the other ranks have the same operation at its place is unknown.
 func (m *messages) addTorn(v *values, again bool, out *parse.Out) {
 	if absent(v.of[keyTimestamp]) || absent(v.of[keyDuration]) {
 		return

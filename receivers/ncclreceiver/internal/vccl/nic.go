@@ -14,18 +14,18 @@ import (
 // nic are the samples of a NIC.
 type nic struct{ host []byte }
 
-// sample makes a sample without ranks.
+// sample returns a sample of the NIC without a rank.
 func (n *nic) sample(metric string, at int64, value float64) parse.Sample {
 	return parse.Sample{Metric: metric, At: at, Value: value, Source: op.Unknown, Destination: op.Unknown, Rank: op.Unknown, Host: n.host}
 }
 
-// End has nothing to output: a sample is a line.
+// End implements parse.Parser: each line is complete, so there is nothing to output.
 func (n *nic) End(*parse.Out) {}
 
-// Save returns nothing: each line is complete.
+// Save implements parse.Parser: there is no state.
 func (n *nic) Save() []byte { return nil }
 
-// Restore has nothing to take.
+// Restore implements parse.Parser: there is no state.
 func (n *nic) Restore([]byte) {}
 
 // packedHeader begins the header of PackedParser's files.
@@ -40,7 +40,7 @@ const packedHeader = "64 bits data:"
 // mean, without a distinction.
 type PackedParser struct{ nic }
 
-// NewPacked reads the file at a path.
+// NewPacked returns a parser of the file at a path.
 func NewPacked(file string) *PackedParser { return &PackedParser{nic{hostOf(file)}} }
 
 // Line implements parse.Parser: a word gives two samples.

@@ -70,7 +70,7 @@ func micros(b []byte) (int64, bool) {
 	return 0, false
 }
 
-// signed is decimal.Unsigned for a number with a possible minus sign, within int64.
+// signed is decimal.Unsigned, but accepts a minus sign, for numbers within int64.
 func signed(b []byte, i int) (v int64, end int) {
 	neg := i < len(b) && b[i] == '-'
 	from := i

@@ -95,10 +95,9 @@ func (m *messages) put(c count) int {
 	return len(m.counts) - 1
 }
 
-// next gives an operation its ordinal (o.Seq; o.Ordinal says that it is known): how many records of the same operation and rank came before in the file. The
-// result is the session. The first operation of a line also makes the line's tag, from which read takes the ordinal and the session of a line that is read
-// again.
-func (m *messages) next(o *op.Op, out *parse.Out) (session uint32) {
+// setOrdinal sets an operation's ordinal (o.Seq; o.Ordinal marks it as known): how many records of the same operation and rank came before in the file. It
+// returns the session. The first operation of a line also makes the line's tag, from which read gets the ordinal and the session of a line that is read again.
+func (m *messages) setOrdinal(o *op.Op, out *parse.Out) (session uint32) {
 	if m.again {
 		o.Seq, o.Ordinal = m.read(o.Kind, o.Name, o.Rank)
 		return uint32(m.tag>>tagSession) & maxSession
@@ -168,7 +167,7 @@ func (m *messages) save(s saved) []byte {
 	return b
 }
 
-// restore takes up the session and the counts, and returns the rest of the state.
+// restore restores the session and the counts, and returns the rest of the state.
 func (m *messages) restore(state []byte) (s saved) {
 	if json.Unmarshal(state, &s) != nil {
 		return saved{}

@@ -117,7 +117,7 @@ func (s *scan) run(b []byte, i int) (end int, st status) {
 // inArray reports whether the innermost open container is an array.
 func (s *scan) inArray() bool { return s.arrays>>(s.depth-1)&1 == 1 }
 
-// keep takes the pending value, if it is that of a known key of the object itself: now the value is known to be whole.
+// keep stores the pending value, now known to be whole, if its key is a known one of the object itself.
 func (s *scan) keep() {
 	if s.depth == 1 && s.key != noKey && s.pending != nil {
 		s.v.set(s.key, s.pending)

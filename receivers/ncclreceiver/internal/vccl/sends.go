@@ -72,11 +72,11 @@ func (l *link) is(r *row) bool {
 	return l.group == r.group && l.times == r.times && l.function == r.function && l.from == r.from && l.to == r.to && l.dev == r.dev
 }
 
-// NewFile says that the next lines are of another file, or of a rewritten one: VCCL truncates its files A and B in turn. The open operations leave with the
-// next row.
+// NewFile is called when the next lines are of another file, or of a rewritten one: VCCL truncates its files A and B in turn. The open operations are output
+// with the next row.
 func (s *sends) NewFile() { s.newFile = true }
 
-// add takes a row. The operations in out after it are those that leave: of the rows before, and if Out.Open is false, of this row too.
+// add handles a row. Afterwards out has the finished operations: of the rows before, and if Out.Open is false, of this row too.
 func (s *sends) add(r *row, out *parse.Out) {
 	if s.newFile {
 		s.newFile = false
@@ -94,8 +94,8 @@ func (s *sends) add(r *row, out *parse.Out) {
 	s.flush(out)
 }
 
-// find makes hint the link of a row, added if new. A row of a new operation of its group ends the operation before, and a new link beyond maxLinks needs room:
-// all open operations leave (sends).
+// find sets hint to the link of a row, added if new. A row of a new operation of its group ends the operation before, and a new link beyond maxLinks needs
+// room: then all open operations are output (sends).
 func (s *sends) find(r *row, out *parse.Out) {
 	for i := range s.open {
 		if s.open[i].is(r) {
@@ -205,8 +205,8 @@ func (l *link) detail(o *op.Op) {
 // End outputs the open operations.
 func (s *sends) End(out *parse.Out) { s.flush(out) }
 
-// Save returns nothing: open rows are read again.
+// Save implements parse.Parser: there is no state, because open rows are read again.
 func (s *sends) Save() []byte { return nil }
 
-// Restore has nothing to take.
+// Restore implements parse.Parser: there is no state.
 func (s *sends) Restore([]byte) {}

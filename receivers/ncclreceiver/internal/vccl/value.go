@@ -103,7 +103,7 @@ const (
 	rounding = 0.05
 )
 
-// bandwidth finds the unit of bandwidth_gbps from S/t, and returns the value in By/s. If neither unit fits, or S/t is unknown, the unit is Gbit/s, as in the
+// bandwidth returns the unit of bandwidth_gbps, found by S/t, and the value in By/s. If neither unit fits, or S/t is unknown, the unit is Gbit/s, as in the
 // document's example (4194304 B in 1250.5 us are 26.8 Gbit/s or 3.35 GB/s; 26.8 is printed).
 func bandwidth(reported float64, size, ns int64) (unit string, bytesPerSecond float64) {
 	if size > 0 && ns > 0 {
@@ -116,7 +116,7 @@ func bandwidth(reported float64, size, ns int64) (unit string, bytesPerSecond fl
 	return gigabits, reported * perGbit
 }
 
-// natural reads a non-negative integer. none stands for an absent one, and may itself be printed (-1).
+// natural reads a non-negative integer. none is the value of an absent integer, and may itself be printed (-1). reason is "" for a valid integer.
 func natural(b []byte, none int64) (v int64, reason string) {
 	if absent(b) {
 		return none, ""
@@ -131,7 +131,7 @@ func natural(b []byte, none int64) (v int64, reason string) {
 	return v, ""
 }
 
-// small reads a non-negative integer of 32 bits, such as a rank; op.Unknown, −1, stands for none.
+// small reads a non-negative integer of 32 bits, such as a rank; op.Unknown, −1, is the value of an absent one. reason is "" for a valid integer.
 func small(b []byte) (v int32, reason string) {
 	n, reason := natural(b, op.Unknown)
 	if n > math.MaxInt32 {

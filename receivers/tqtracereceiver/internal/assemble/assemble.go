@@ -65,7 +65,7 @@ type Proc struct {
 	last   *group // of the last record
 }
 
-// NewProc makes the process named by a line's prefix or the file name.
+// NewProc returns the process named by a line's prefix or the file name.
 func NewProc(host string, pid int64, anchor *clock.Anchor) *Proc {
 	return &Proc{Who: Who{host, pid}, Anchor: anchor, hash: xxh3.HashString(host) ^ uint64(pid)*0x9e3779b97f4a7c15}
 }
@@ -115,7 +115,7 @@ type Assembler struct {
 	freeOps []*op
 }
 
-// New makes an assembler that holds lines of a stream.
+// New returns an assembler that holds lines of a stream.
 func New(lines Lines) *Assembler { return &Assembler{lines: lines, groups: make(map[uint64]*group)} }
 
 // group is all records with the same trace id text of one process on one clock.
@@ -163,7 +163,7 @@ func (d *left) is(name string, pid int64) bool {
 	return (name == "" || d.name == name) && (pid == 0 || d.pid == 0 || d.pid == pid)
 }
 
-// Add takes one record. Finished functions and operations go to Out. With more than maxOpen open ones the oldest function is given up, or,
+// Add adds one record, and returns its fate. Finished functions and operations go to Out. With more than maxOpen open ones the oldest function is given up, or,
 // without one, the oldest operation that waits for its END.
 func (a *Assembler) Add(l *tqline.Line, at *At) Fate {
 	l.TraceID, l.Func = l.TraceID[:min(len(l.TraceID), maxName)], l.Func[:min(len(l.Func), maxName)]
@@ -198,8 +198,8 @@ func (a *Assembler) Add(l *tqline.Line, at *At) Fate {
 	return fate
 }
 
-// Expire sends functions and operations whose first line was read before a time (ns), as incomplete ones if they have not ended. Called now and then, so that
-// no line is held for good.
+// Expire sends functions and operations whose first line was read before a time (ns), as incomplete ones if they have not ended. The caller calls Expire now
+// and then, so that no line is held for good.
 func (a *Assembler) Expire(before int64) {
 	for a.first != nil && a.first.since < before {
 		g := a.first.g
@@ -241,9 +241,9 @@ func (a *Assembler) Break(host string, pid int64) {
 	}
 }
 
-// group finds or makes the group of a record. Mostly the group is that of the process's last record, which is tried first.
+// group returns the group of a record, made if new. Mostly the group is that of the process's last record, which is tried first.
 func (a *Assembler) group(l *tqline.Line, at *At) *group {
-	if g := at.Proc.last; g != nil && g.is(l, at) {
+	if g := at.Proc.last; g != nil && g.matches(l, at) {
 		return g
 	}
 	key := xxh3.Hash(l.TraceID) ^ at.Proc.hash ^ uint64(at.Base)<<1
@@ -252,23 +252,23 @@ func (a *Assembler) group(l *tqline.Line, at *At) *group {
 	}
 	// Two keys with one hash do not happen by chance; with malicious input the group may take the slot of another after four tries.
 	g := a.groups[key]
-	for n := 0; g != nil && !g.is(l, at) && n < 4; n++ {
+	for n := 0; g != nil && !g.matches(l, at) && n < 4; n++ {
 		key++
 		g = a.groups[key]
 	}
-	if g == nil || !g.is(l, at) {
+	if g == nil || !g.matches(l, at) {
 		g = a.newGroup(key, l, at)
 	}
 	at.Proc.last = g
 	return g
 }
 
-// is reports whether a record is of the group.
-func (g *group) is(l *tqline.Line, at *At) bool {
+// matches reports whether a record is of the group.
+func (g *group) matches(l *tqline.Line, at *At) bool {
 	return g.trace == string(l.TraceID) && g.base == at.Base && g.log == l.Log && (g.proc == at.Proc || g.proc.Who == at.Proc.Who)
 }
 
-// newGroup makes the group of a record under a key, out of the longest idle one if maxIdle are.
+// newGroup returns a new group of a record under a key. It reuses the longest idle group if maxIdle are idle.
 func (a *Assembler) newGroup(key uint64, l *tqline.Line, at *At) *group {
 	var g *group
 	if a.idleN >= maxIdle {
@@ -305,7 +305,7 @@ func (a *Assembler) settle(g *group) {
 	}
 }
 
-// unidle takes a group out of the idle ones.
+// unidle removes a group from the list of idle ones.
 func (a *Assembler) unidle(g *group) {
 	if g.prev != nil {
 		g.prev.next = g.next
@@ -336,7 +336,7 @@ type Key struct {
 // Bytes returns the key.
 func (k *Key) Bytes() []byte { return k.b[:k.n] }
 
-// set makes the key of a raw text. tag is the kind of text: 's' of a start, 'e' of an end, 'f' of another first line.
+// set sets the key to a raw text. tag is the kind of text: 's' of a start, 'e' of an end, 'f' of another first line.
 func (k *Key) set(tag byte, raw []byte) {
 	k.b[0] = tag
 	k.n = uint8(1 + copy(k.b[1:], raw)) // at most 39
@@ -453,7 +453,7 @@ func (l *list[T]) add(t int64, v T) {
 	*l = slices.Insert(*l, i, entry[T]{t, v})
 }
 
-// remove takes v, which was added at time t, out of the list.
+// remove removes v, which was added at time t, from the list.
 func (l *list[T]) remove(t int64, v T) {
 	for i := l.upper(t) - 1; i >= 0 && (*l)[i].t == t; i-- {
 		if (*l)[i].v == v {

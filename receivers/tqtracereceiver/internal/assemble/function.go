@@ -60,6 +60,7 @@ func isEnd(e tqline.Stage) bool {
 	return e == tqline.GetEnd || e == tqline.ComputeEnd || e == tqline.PutEnd
 }
 
+// abs returns the absolute value of d.
 func abs(d int64) int64 {
 	if d < 0 {
 		return -d
@@ -75,7 +76,7 @@ func (a *Assembler) name(g *group, raw []byte) string {
 	return g.name
 }
 
-// open starts a function whose first known moment is t (ns on the group's base). pid 0: the pid is the process's.
+// open returns a new function whose first known moment is t (ns on the group's base). pid 0: the pid is the process's.
 func (a *Assembler) open(g *group, name string, pid, t int64, at *At) *function {
 	var f *function
 	if n := len(a.freeFn); n > 0 {
@@ -101,9 +102,9 @@ func (a *Assembler) open(g *group, name string, pid, t int64, at *At) *function 
 	return f
 }
 
-// reach notes that f has a line of event e at t, and moves f to the list g.at[e], where the next event looks for f. An event that comes late, after its
+// addEvent records that f has a line of event e at t, and moves f to the list g.at[e], where the next event looks for f. An event that comes late, after its
 // followers, leaves f in its list, and a time already known from an END stays.
-func (f *function) reach(e tqline.Stage, t int64) {
+func (f *function) addEvent(e tqline.Stage, t int64) {
 	placed := f.seen != 0 // f is in a list of g.at
 	f.seen |= 1 << e
 	if placed && e < f.state { // late
@@ -144,7 +145,7 @@ func (a *Assembler) field(f tqline.Field) Field {
 // hold keeps the current line unacknowledged until f leaves.
 func (a *Assembler) hold(f *function) { f.held = append(f.held, a.lines.Hold()) }
 
-// functionStart takes a FUNCTION_START: of a new function, of one whose other records came first, of one already sent (Late), or a duplicate.
+// functionStart handles a FUNCTION_START: of a new function, of one whose other records came first, of one already sent (Late), or a duplicate.
 func (a *Assembler) functionStart(g *group, l *tqline.Line, at *At) Fate {
 	name := a.name(g, l.Func)
 	tol := tolerance[g.base]
@@ -158,7 +159,7 @@ func (a *Assembler) functionStart(g *group, l *tqline.Line, at *At) Fate {
 				return Duplicate
 			}
 		}
-		f = g.fragment(at.T, name, l.PID)
+		f = g.findUnstarted(at.T, name, l.PID)
 		if f == nil {
 			if fate := g.startOfSent(at.T, name, l.PID); fate != Used {
 				return fate
@@ -173,7 +174,7 @@ func (a *Assembler) functionStart(g *group, l *tqline.Line, at *At) Fate {
 		f.first = at.T
 		g.all.add(f.first, f)
 	}
-	f.reach(tqline.FunctionStart, at.T)
+	f.addEvent(tqline.FunctionStart, at.T)
 	f.keys[0].set('s', at.Raw)
 	a.take(f, l)
 	a.hold(f)
@@ -199,8 +200,9 @@ func (g *group) startOfSent(t int64, name string, pid int64) Fate {
 	return Used
 }
 
-// fragment finds the function of a late FUNCTION_START at t: the first without FUNCTION_START whose first known moment is within limit after t. nil: none.
-func (g *group) fragment(t int64, name string, pid int64) *function {
+// findUnstarted returns the function of a late FUNCTION_START at t: the first without FUNCTION_START whose first known moment is within limit after t. nil:
+// none.
+func (g *group) findUnstarted(t int64, name string, pid int64) *function {
 	if g.fragments == 0 {
 		return nil
 	}
@@ -213,7 +215,7 @@ func (g *group) fragment(t int64, name string, pid int64) *function {
 	return nil
 }
 
-// stage takes GET_START … PUT_END. An END states its own start, and belongs to the function whose START was then; a START belongs to the function whose event
+// stage handles GET_START … PUT_END. An END states its own start, and belongs to the function whose START was then; a START belongs to the function whose event
 // before was just now. Otherwise lines were lost or are out of order (unusual).
 func (a *Assembler) stage(g *group, l *tqline.Line, at *At) Fate {
 	e, name := l.Stage, a.name(g, l.Func)
@@ -241,11 +243,11 @@ func (a *Assembler) stage(g *group, l *tqline.Line, at *At) Fate {
 		f.known |= 1 << (e - 1)
 		f.t[e-1] = start
 	}
-	f.reach(e, at.T)
+	f.addEvent(e, at.T)
 	a.take(f, l)
 	a.hold(f)
 	if isEnd(e) && len(g.orphans) > 0 && e != tqline.ComputeEnd {
-		a.adopt(f, e)
+		a.takeOps(f, e)
 	}
 	return Used
 }
@@ -288,7 +290,7 @@ func (a *Assembler) unusual(g *group, e tqline.Stage, t, start int64, name strin
 	return only, Used
 }
 
-// outOfOrder finds the open function of a record that comes after its followers: a START after its END, an END after the next event. Duplicate: a function
+// outOfOrder returns the open function of a record that comes after its followers: a START after its END, an END after the next event. Duplicate: a function
 // has the same record already; stamps are no proof, as several records share a millisecond. nil and Used: none. start is the START stated by an END.
 func (g *group) outOfOrder(e tqline.Stage, t, start int64, name string, pid int64) (*function, Fate) {
 	tol := tolerance[g.base]
@@ -348,14 +350,14 @@ func (g *group) stageOfSent(e tqline.Stage, t, start int64, name string, pid int
 	return Used
 }
 
-// functionEnd takes a FUNCTION_END. The candidates are tried in order: a function after its PUT_END (with times in µs corrected by untangle), one that started
-// at the stated time, one without FUNCTION_START so far, one already sent with the same times (Duplicate), the only open one. Without any, the record is of a
-// new function known only by its end.
+// functionEnd handles a FUNCTION_END. The candidates are tried in order: a function after its PUT_END (with times in µs corrected by untangle), one that
+// started at the stated time, one without FUNCTION_START so far, one already sent with the same times (Duplicate), the only open one. Without any, the record
+// is of a new function known only by its end.
 func (a *Assembler) functionEnd(g *group, l *tqline.Line, at *At) Fate {
 	name := a.name(g, l.Func)
 	tol := tolerance[g.base]
 	start := at.T - l.Duration
-	f := g.ending(at.T, start, name, l.PID)
+	f := g.findEnding(at.T, start, name, l.PID)
 	if g.base == Perf || g.base == Epoch {
 		f = g.untangle(f, at.T, start, name, l.PID)
 	}
@@ -363,7 +365,7 @@ func (a *Assembler) functionEnd(g *group, l *tqline.Line, at *At) Fate {
 		f = g.startedAt(start, name, l.PID)
 	}
 	if f == nil && g.fragments > 0 {
-		f = g.fragment(start, name, l.PID)
+		f = g.findUnstarted(start, name, l.PID)
 	}
 	if f == nil && g.base != None {
 		for i := range g.done {
@@ -404,7 +406,7 @@ func (a *Assembler) functionEnd(g *group, l *tqline.Line, at *At) Fate {
 	return Used
 }
 
-// finish notes FUNCTION_END at t and sends the function.
+// finish sets the time t of FUNCTION_END and sends the function.
 func (a *Assembler) finish(f *function, t int64) {
 	if f.seen != 0 { // f is in a list of g.at
 		f.g.at[f.state].remove(f.placed, f)
@@ -416,9 +418,9 @@ func (a *Assembler) finish(f *function, t int64) {
 	a.leave(f, false)
 }
 
-// ending finds the function whose PUT_END is at t, and which began at start; among several the one that began closest to start. Of a function without
+// findEnding returns the function whose PUT_END is at t, and which began at start; among several the one that began closest to start. Of a function without
 // FUNCTION_START only the first known moment is known, which must not be before start. nil: none.
-func (g *group) ending(t, start int64, name string, pid int64) *function {
+func (g *group) findEnding(t, start int64, name string, pid int64) *function {
 	l, tol := g.at[tqline.PutEnd], tolerance[g.base]
 	var best *function
 	gap := forever * 2 // more than any
@@ -535,7 +537,7 @@ func (g *group) swapHeads(f, o *function, e tqline.Stage) {
 	}
 }
 
-// startedAt finds the open function whose FUNCTION_START was printed closest to start, within the tolerance. nil: none.
+// startedAt returns the open function whose FUNCTION_START was printed closest to start, within the tolerance. nil: none.
 func (g *group) startedAt(start int64, name string, pid int64) *function {
 	l, tol := g.all, tolerance[g.base]
 	var best *function
@@ -575,7 +577,7 @@ func (a *Assembler) merge(f, o *function) {
 	a.free(o)
 }
 
-// unlink takes f out of the order of arrival and of g.all. The caller takes f out of g.at.
+// unlink removes f from the order of arrival and from g.all. The caller removes f from g.at.
 func (a *Assembler) unlink(f *function) {
 	f.g.all.remove(f.first, f)
 	if f.prev != nil {

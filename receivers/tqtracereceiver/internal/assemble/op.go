@@ -65,7 +65,7 @@ func (q *opQueue) push(o *op) {
 	q.n++
 }
 
-// remove takes an operation out of the queue.
+// remove removes an operation from the queue.
 func (q *opQueue) remove(o *op) {
 	if o.prev != nil {
 		o.prev.next = o.next
@@ -81,7 +81,7 @@ func (q *opQueue) remove(o *op) {
 	q.n--
 }
 
-// client takes a record of a client operation: TQ_CLIENT_… of a [TQ-DETAIL], or of a [TQ-LOG].
+// client handles a record of a client operation: TQ_CLIENT_… of a [TQ-DETAIL], or of a [TQ-LOG].
 func (a *Assembler) client(g *group, l *tqline.Line, at *At) Fate {
 	name := ""
 	if len(l.Func) > 0 {
@@ -96,7 +96,8 @@ func (a *Assembler) client(g *group, l *tqline.Line, at *At) Fate {
 	return a.clientStart(g, l, at, name)
 }
 
-// clientEnd takes the END of an operation, whose START is open at the stated time, or was lost: then TooMany if its function is full. Late: see ended.
+// clientEnd handles the END of an operation, whose START is open at the stated time, or was lost: then TooMany is returned if its function is full. Late: see
+// placeEnded.
 func (a *Assembler) clientEnd(g *group, l *tqline.Line, at *At, name string) Fate {
 	start := at.T - l.Duration
 	open := &g.open[l.Op]
@@ -124,19 +125,19 @@ func (a *Assembler) clientEnd(g *group, l *tqline.Line, at *At, name string) Fat
 	if g.base == Stamp { // many end in one millisecond
 		o.endKey.add(l.Duration)
 	}
-	a.note(o, l)
-	return a.ended(g, o)
+	a.setValues(o, l)
+	return a.placeEnded(g, o)
 }
 
-// clientStart takes the START of an operation. An operation whose END came first gets its START. Any other waits for its END: in its function, if one has a
+// clientStart handles the START of an operation. An operation whose END came first gets its START. Any other waits for its END: in its function, if one has a
 // stage for it now (TooMany: with maxOps operations already), else on its own.
 func (a *Assembler) clientStart(g *group, l *tqline.Line, at *At, name string) Fate {
 	if g.startless > 0 && g.base != None { // without a clock (None) the order of the lines is the order of the events: no END comes first
-		o := g.unstarted(l, at.T, name)
+		o := g.opWithoutStart(l, at.T, name)
 		if o != nil { // its END came first
 			g.startless--
 			o.startKey.set('s', at.Raw)
-			a.note(o, l)
+			a.setValues(o, l)
 			if o.f != nil {
 				o.f.held = append(o.f.held, a.lines.Hold())
 			} else {
@@ -147,7 +148,7 @@ func (a *Assembler) clientStart(g *group, l *tqline.Line, at *At, name string) F
 	}
 	o := a.newOp(g, l, name, at)
 	if !l.Log { // a [TQ-LOG] is of no function
-		o.f = g.during(l.Op, at.T, at.T, name, l.PID)
+		o.f = g.functionAround(l.Op, at.T, at.T, name, l.PID)
 	}
 	if o.f != nil && len(o.f.ops) >= maxOps {
 		a.freeOp(o)
@@ -155,7 +156,7 @@ func (a *Assembler) clientStart(g *group, l *tqline.Line, at *At, name string) F
 	}
 	o.start = at.T
 	o.startKey.set('s', at.Raw)
-	a.note(o, l)
+	a.setValues(o, l)
 	o.held = append(o.held, a.lines.Hold())
 	g.open[l.Op].add(o.start, o)
 	if o.f != nil {
@@ -184,9 +185,9 @@ func (g *group) printedTwice(l *tqline.Line, at *At) bool {
 	return false
 }
 
-// unstarted finds the ended operation whose START comes only now, at t, among the last maxScan without a function, and the last 8 of each of the last maxScan
-// open functions. nil: none.
-func (g *group) unstarted(l *tqline.Line, t int64, name string) *op {
+// opWithoutStart returns the ended operation whose START comes only now, at t, among the last maxScan without a function, and the last 8 of each of the last
+// maxScan open functions. nil: none.
+func (g *group) opWithoutStart(l *tqline.Line, t int64, name string) *op {
 	match := func(o *op) bool {
 		return o.ended && o.startKey.n == 0 && o.kind == l.Op && o.fits(name, l.PID) && follows(o.start-t, g.base)
 	}
@@ -208,14 +209,14 @@ func (g *group) unstarted(l *tqline.Line, t int64, name string) *op {
 
 // full reports whether the function of an operation has its maximum of operations.
 func (a *Assembler) full(g *group, kind tqline.Op, start, end int64, name string, pid int64) bool {
-	f := g.during(kind, start, end, name, pid)
+	f := g.functionAround(kind, start, end, name, pid)
 	return f != nil && len(f.ops) >= maxOps
 }
 
-// ended gives a finished operation to its function: the one that has it, or one with a stage around it. Without a function the operation leaves if of a
-// [TQ-LOG], is dropped if its function was sent already (Late), or lingers for late records of its function. Without a clock (None) no record is late: the
-// order of the lines is the order of the events.
-func (a *Assembler) ended(g *group, o *op) Fate {
+// placeEnded adds a finished operation to its function: the one that has it, or one with a stage around it. Without a function the operation is sent if of a
+// [TQ-LOG], is dropped if its function was sent already (Late), or waits for late records of its function. Without a clock (None) no record is late: the order
+// of the lines is the order of the events.
+func (a *Assembler) placeEnded(g *group, o *op) Fate {
 	if o.f != nil {
 		o.f.cursor = max(o.f.cursor, o.end)
 		o.f.held = append(o.f.held, a.lines.Hold())
@@ -225,7 +226,7 @@ func (a *Assembler) ended(g *group, o *op) Fate {
 		a.leaveOp(o, "")
 		return Used
 	}
-	if f := g.during(o.kind, o.start, o.end, o.name, o.pid); f != nil {
+	if f := g.functionAround(o.kind, o.start, o.end, o.name, o.pid); f != nil {
 		o.held = append(o.held, a.lines.Hold())
 		a.give(o, f)
 		f.cursor = max(f.cursor, o.end)
@@ -245,7 +246,7 @@ func (a *Assembler) ended(g *group, o *op) Fate {
 	return Used
 }
 
-// newOp makes the operation of a record, without values.
+// newOp returns the operation of a record, without values.
 func (a *Assembler) newOp(g *group, l *tqline.Line, name string, at *At) *op {
 	var o *op
 	if n := len(a.freeOps); n > 0 {
@@ -260,8 +261,8 @@ func (a *Assembler) newOp(g *group, l *tqline.Line, name string, at *At) *op {
 	return o
 }
 
-// note takes the values of a record for its operation.
-func (a *Assembler) note(o *op, l *tqline.Line) {
+// setValues sets the values of a record on its operation.
+func (a *Assembler) setValues(o *op, l *tqline.Line) {
 	if l.DataSize >= 0 {
 		o.size = l.DataSize
 	}
@@ -289,10 +290,10 @@ func (a *Assembler) give(o *op, f *function) {
 	o.held = o.held[:0]
 }
 
-// during finds the function with a stage around an operation from start to end: a get stage for a get, a put stage for a put. Tried in order: a stage that
-// started just before, the open stage with the least time since its start or its last operation, the shortest stage around both times that has ended. Only the
-// last maxScan functions are looked at. nil: none, as for kinds in no function.
-func (g *group) during(kind tqline.Op, start, end int64, name string, pid int64) *function {
+// functionAround returns the function with a stage around an operation from start to end: a get stage for a get, a put stage for a put. Tried in order: a stage
+// that started just before, the open stage with the least time since its start or its last operation, the shortest stage around both times that has ended. Only
+// the last maxScan functions are looked at. nil: none, as for kinds in no function.
+func (g *group) functionAround(kind tqline.Op, start, end int64, name string, pid int64) *function {
 	open, e := tqline.GetStart, tqline.GetEnd // the events of the stage
 	switch kind {
 	case tqline.OpGet:
@@ -353,9 +354,9 @@ func (g *group) wasDuring(o *op) bool {
 	return false
 }
 
-// adopt gives f the operations without a function that lie within its stage ended by e, now that both ends of the stage are known: of the last maxScan
+// takeOps moves to f the operations without a function that lie within its stage ended by e, now that both ends of the stage are known: of the last maxScan
 // operations, and up to maxOps in f.
-func (a *Assembler) adopt(f *function, e tqline.Stage) {
+func (a *Assembler) takeOps(f *function, e tqline.Stage) {
 	g := f.g
 	kind, tol := tqline.OpGet, tolerance[g.base]
 	if e == tqline.PutEnd {

@@ -55,8 +55,8 @@ func Classify(b []byte) Neighbour {
 	return Other
 }
 
-// classifyTask is Classify of a line that begins with "Task ". Only the places where the words can be are searched, with room for a
-// long function name and for the values between: the lines may be very long.
+// classifyTask is Classify for a line that begins with "Task ". Only the places where the words can be are searched, with room for a long function name and for
+// the values between: the lines may be very long.
 func classifyTask(b []byte) Neighbour {
 	i := bytes.Index(b[:min(len(b), 512)], []byte(" (pid="))
 	if i < 0 {

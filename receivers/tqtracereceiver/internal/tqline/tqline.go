@@ -302,7 +302,7 @@ func (l *Line) unknown(field []byte) {
 	l.keep(f)
 }
 
-// keep adds an unknown field, up to MaxFields.
+// keep appends an unknown field to the line's fields, up to MaxFields.
 func (l *Line) keep(f Field) {
 	if l.N < MaxFields {
 		l.Fields[l.N] = f
