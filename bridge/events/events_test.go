@@ -50,6 +50,14 @@ func TestYears(t *testing.T) {
 	}
 }
 
+// A line without a stamp does not have the time of a line after which jobs go on.
+func TestTimeBehindSlowing(t *testing.T) {
+	all := found("job.log", "2026-01-02 09:00:00 saved checkpoint to /ckpt/100\n2026-01-02 09:30:00 step 900\nLoss is nan, stopping training\n")
+	require.Len(t, all, 2)
+	assert.NotZero(t, all[0].Time)
+	assert.Zero(t, all[1].Time)
+}
+
 // The 29th of February is of the last leap year before the log's modification.
 func TestLeapDay(t *testing.T) {
 	const line = "Feb 29 10:00:00 node1 kernel: NVRM: GPU at PCI:0000:dc:00: GPU has fallen off the bus."

@@ -100,6 +100,7 @@ func (s *Scanner) Line(text []byte) []Event {
 	if p.time == 0 {
 		p.time = s.when(text)
 	}
+	was := s.last
 	if p.time != 0 {
 		s.last = p.time
 	}
@@ -111,6 +112,9 @@ func (s *Scanner) Line(text []byte) []Event {
 	case s.inTrace(&p, &found, hit):
 	case hit && !s.match(&p, &found, nil):
 		s.ofRank(&p, text)
+	}
+	if len(s.out) == 1 && s.out[0].Class == ClassSlowing && !s.Busy() { // the job goes on for long: a later line without a stamp has another time
+		s.last = was
 	}
 	return s.out
 }
