@@ -523,7 +523,8 @@ const (
 	AttrNCCLWatermarkUntil = "trainbridge.nccl.watermark.until"
 	// int, ns. The latest end of a collective that was sent, Unix ns.
 	AttrNCCLWatermarkSent = "trainbridge.nccl.watermark.sent"
-	// boolean. True of the first of a run, before which no collective was sent.
+	// boolean. True of the first of a run, before which no collective was sent. Of a later one: the run's collectives may
+	// have been sent by another, as partitions were added.
 	AttrNCCLWatermarkFirst = "trainbridge.nccl.watermark.first"
 	// int. Its number, from 1: who misses one misses collectives.
 	AttrNCCLWatermarkNumber = "trainbridge.nccl.watermark.number"

@@ -124,6 +124,19 @@ func TestNanoseconds(t *testing.T) {
 	assert.Len(t, a.Attempts, 1)
 }
 
+// Logs of no clock have the times at which their files were last written: one that ended early is no attempt before the others. One that begins with a later step
+// is of an attempt of its own.
+func TestWritersWithoutClock(t *testing.T) {
+	for first, redone := range map[int64]int64{1: 0, 20: 10} {
+		var l Ledger
+		run(&l, 1000, 1, 29, Step{Steps: 1, Writer: 1, Synthetic: true})
+		run(&l, 1100, first, 80, Step{Steps: 1, Writer: 2, Synthetic: true})
+		a := accountOf(t, &l)
+		assert.EqualValues(t, 80, a.Steps)
+		assert.Equal(t, redone, a.Redone)
+	}
+}
+
 // Two writers of the same steps are no restart, even with one clock behind the other.
 func TestTwoWriters(t *testing.T) {
 	for name, behind := range map[string]int64{"at once": 0, "0.1 s": 1e8, "0.9 s": 9e8, "1.5 s": 15e8, "1.9 s": 19e8, "earlier": -15e8} {

@@ -28,7 +28,7 @@ func (l *Ledger) Rank(writer int32, rank int64) {
 func (l *Ledger) alignClocks() {
 	by := map[int64][]int{} // indices of the steps of each rank
 	for i := range l.steps {
-		if rank, known := l.rankOf[l.steps[i].Writer]; known && l.steps[i].Number >= 0 && !l.steps[i].Synthetic {
+		if rank, known := l.alignsAs(&l.steps[i]); known {
 			by[rank] = append(by[rank], i)
 		}
 	}
@@ -52,6 +52,16 @@ func (l *Ledger) alignClocks() {
 	if moved {
 		sortSteps(l.steps)
 	}
+}
+
+// alignsAs returns the rank whose clock a step has. false: no rank is known, or the step has no number. The steps of a log without a clock begin when its file
+// was last written: these times order no two files, so each writer is a rank of its own.
+func (l *Ledger) alignsAs(s *Step) (rank int64, known bool) {
+	rank, known = l.rankOf[s.Writer]
+	if s.Synthetic {
+		rank, known = int64(s.Writer), true
+	}
+	return rank, known && s.Number >= 0
 }
 
 // clockLead returns how far the clock of a rank is ahead of the lowest rank's, s: the median over the steps that both have, each counted once. own has the

@@ -107,6 +107,12 @@ var watermarks = map[string]struct {
 		},
 		10 * time.Second, spans.PartialRestart, false,
 	},
+	"partitions were added": {
+		[]arrival{first("a/0", 0, 0), {0, func(j *job) { j.watermark("a/0", 1, 2, stepEnd, stepEnd, true) }}}, 10 * time.Second, spans.PartialRestart, false,
+	},
+	"they were, and it began before this does": {
+		[]arrival{{0, func(j *job) { j.watermark("a/0", 1, 7, stepEnd, stepEnd, true) }}}, 10 * time.Second, spans.PartialRestart, false,
+	},
 	"another goes on": {
 		[]arrival{first("a/0", stepEnd, stepStart), later(0, "a/0", 2, 1, 0, stepStart-second), later(0, "a/0", 2, 2, stepEnd, stepStart+second)},
 		10 * time.Second, spans.PartialRestart, false,

@@ -53,14 +53,16 @@ type kafkaTopic struct {
 	partitions map[int32]*partition
 	fetched    map[int32]offsets.Position // as fetched from the group, until the partition begins
 	warned     map[string]time.Time       // last time of each kind of warning
+	count      int                        // of the topic's partitions; 0: not known yet
+	grown      time.Time                  // when the count was first seen to be higher than before; zero: never
 }
 
 // newTopic returns the reader of a topic, with the receiver's own metrics: the sums over its partitions.
 func newTopic(r *ncclReceiver, cfg *KafkaConfig) (*kafkaTopic, error) {
 	t := &kafkaTopic{
 		r: r, cfg: cfg, now: time.Now, retry: 200 * time.Millisecond, patience: 5 * time.Second, markEvery: time.Second,
-		lookEvery: min(5*time.Second, r.cfg.HangTimeout/4), // a known end is young compared with hang_timeout
-		settle:    25 * time.Second,                        // heartbeats come every 10 to 15 s
+		lookEvery: min(time.Second, r.cfg.HangTimeout/4), // a known end is young compared with hang_timeout, and watermarks wait for a look
+		settle:    25 * time.Second,                      // heartbeats come every 10 to 15 s
 		ready:     make(chan struct{}), partitions: make(map[int32]*partition),
 		fetched: make(map[int32]offsets.Position), warned: make(map[string]time.Time),
 	}
@@ -207,8 +209,8 @@ func (t *kafkaTopic) mind() {
 // requestTimeout bounds a request to the brokers that is repeated anyway.
 const requestTimeout = 10 * time.Second
 
-// askEnds asks the brokers for the present ends of the partitions, and passes each to its partition. A collective that waits for too long is given up only when
-// a partition was read to such an end (partition.expire): a backlog, here or at the brokers, is no missing rank.
+// askEnds asks the brokers how many partitions the topic has and where each ends at present, and passes the answers to the partitions. A collective that waits
+// for too long is given up only when a partition was read to such an end (partition.expire): a backlog, here or at the brokers, is no missing rank.
 func (t *kafkaTopic) askEnds() {
 	partitions := t.partitionsNow()
 	if len(partitions) == 0 {
@@ -217,15 +219,41 @@ func (t *kafkaTopic) askEnds() {
 	ctx, cancel := context.WithTimeout(t.life, requestTimeout)
 	defer cancel()
 	asked := t.now()
-	ends, err := t.admin.ListEndOffsets(ctx, t.cfg.Topic)
+	grown, err := t.lastGrown(ctx, asked)
 	if err != nil {
 		return // the poll reports the error too
 	}
+	ends, err := t.admin.ListEndOffsets(ctx, t.cfg.Topic)
+	if err != nil {
+		return
+	}
 	for id, p := range partitions {
 		if end, ok := ends.Lookup(t.cfg.Topic, id); ok && end.Err == nil {
-			p.setEnd(end.Offset, asked)
+			p.setEnd(end.Offset, asked, grown)
 		}
 	}
+}
+
+// lastGrown counts the topic's partitions at the time now, and returns the time at which their number was last seen to grow; zero: never. The client's own
+// metadata may be minutes old.
+func (t *kafkaTopic) lastGrown(ctx context.Context, now time.Time) (time.Time, error) {
+	req, topic := kmsg.NewPtrMetadataRequest(), kmsg.NewMetadataRequestTopic()
+	topic.Topic = kmsg.StringPtr(t.cfg.Topic)
+	req.Topics = append(req.Topics, topic)
+	resp, err := req.RequestWith(ctx, t.client)
+	if err != nil {
+		return time.Time{}, err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(resp.Topics) == 1 && resp.Topics[0].ErrorCode == 0 {
+		n := len(resp.Topics[0].Partitions)
+		if t.count > 0 && n > t.count {
+			t.grown = now
+		}
+		t.count = n
+	}
+	return t.grown, nil
 }
 
 // commit commits the accepted positions of partitions that have changed, with the metadata that offsets.Position needs. After an error the next commit tries

@@ -69,6 +69,7 @@ type partition struct {
 	holes   int64            // messages that are not accepted yet, as published
 	end     int64            // where the partition ended …
 	endedAt time.Time        // … at this time
+	grown   time.Time        // when the topic's partitions were last seen to have become more (kafkaTopic.lastGrown)
 }
 
 // inputKey identifies a log, in the collector that reads it.
@@ -166,11 +167,12 @@ func bytesOf(records []*kgo.Record) (n int) {
 	return n
 }
 
-// setEnd records where the partition ended at a time (kafkaTopic.askEnds), and wakes the goroutine: at that end collectives may expire.
-func (p *partition) setEnd(end int64, at time.Time) {
+// setEnd records where the partition ended at a time, and when the topic grew (kafkaTopic.askEnds), and wakes the goroutine: at that end collectives may
+// expire.
+func (p *partition) setEnd(end int64, at, grown time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.end, p.endedAt = end, at
+	p.end, p.endedAt, p.grown = end, at, grown
 	p.signal()
 }
 

@@ -20,6 +20,10 @@ type watermark struct {
 	epoch, number        int64 // of the watermark itself: the start of this reading, Unix ns, and a count; of two watermarks the later one holds
 	until                int64 // all collectives that began before were sent, Unix ns; 0: unknown so far
 	unreadable           int64 // latest end of unreadable records, Unix ns; 0: none
+	split                bool  // the run's communicators may have moved to other partitions lately
+
+	proposed   int64     // the next until, if the topic does not grow before the next look
+	proposedAt time.Time // when it was proposed; zero: none is
 
 	reported time.Time // zero: not yet
 	fresh    bool      // something changed since
@@ -31,6 +35,8 @@ const (
 	remindEvery = 5 * time.Second
 	// silent bounds the silence of the logs of a live run: heartbeats come every 10 to 15 s.
 	silent = 20 * time.Second
+	// moving is the time after partitions were added in which agents may still learn of them: their exporter asks every 10 min (metadata::refresh_interval).
+	moving = 15 * time.Minute
 )
 
 // noteWatermark records that packed records of a run have come; the first ones make the run's watermark. The watermark is whole if nothing of the run was sent
@@ -68,6 +74,7 @@ func (p *partition) watermarks() {
 	now := p.t.now()
 	p.mu.Lock()
 	read := !p.endedAt.IsZero() && p.tracker.Head() >= p.end // otherwise an unread log may be behind
+	looked, split := p.endedAt, !p.grown.IsZero() && now.Sub(p.grown) < moving
 	p.mu.Unlock()
 	for run, m := range p.marks {
 		first, since := m.reported.IsZero(), now.Sub(m.reported)
@@ -76,7 +83,8 @@ func (p *partition) watermarks() {
 		}
 		switch {
 		case read:
-			m.rise(p, now)
+			m.rise(p, now, looked)
+			m.split = split
 			if !m.fresh && since < remindEvery {
 				continue
 			}
@@ -86,6 +94,9 @@ func (p *partition) watermarks() {
 		b := p.batch(run)
 		m.number++
 		b.mark, b.marked = *m, true
+		if m.split { // what began before until may be in a partition of which nothing is known here
+			b.mark.sent = max(m.sent, m.until)
+		}
 		if first { // the run begins: the watermark goes before its collectives
 			b.mark.until = 0
 			if m.whole { // of any other run, collectives up to sent left in an earlier life
@@ -97,8 +108,17 @@ func (p *partition) watermarks() {
 }
 
 // rise advances m.until to the time up to which all collectives of the run are sent: before the oldest that still waits in the joiner, and before the last
-// record of each log. A log without records or heartbeats for hang_timeout is not waited for; without any live log the watermark stays.
-func (m *watermark) rise(p *partition, now time.Time) {
+// record of each log. A log without records or heartbeats for hang_timeout is not waited for; without any live log the watermark stays. The time counts only
+// after a later look at the topic: had partitions been added before, a log's records of some communicators might be in these, unread.
+func (m *watermark) rise(p *partition, now, looked time.Time) {
+	switch {
+	case m.proposedAt.IsZero():
+	case !looked.After(m.proposedAt):
+		return
+	case m.proposed > m.until:
+		m.until, m.fresh = m.proposed, true
+	}
+	m.proposedAt = time.Time{}
 	until, dead := p.joiner.Since(m.run), now.Add(-p.t.r.cfg.HangTimeout)
 	live := false
 	for key, in := range p.inputs {
@@ -107,7 +127,7 @@ func (m *watermark) rise(p *partition, now time.Time) {
 		}
 	}
 	if live && until > m.until {
-		m.until, m.fresh = until, true
+		m.proposed, m.proposedAt = until, now
 	}
 }
 
@@ -128,7 +148,9 @@ func (m *watermark) add(out *spans.Batch) {
 	if m.unreadable > 0 {
 		a.PutInt(spans.AttrNCCLWatermarkUnreadable, m.unreadable)
 	}
-	if m.whole && m.reported.IsZero() { // the first watermark of a run that begins here
+	// The first watermark of a run that begins here. After partitions were added, all collectives up to sent may have been sent elsewhere, as of a run that
+	// begins a second time.
+	if m.whole && m.reported.IsZero() || m.split {
 		a.PutBool(spans.AttrNCCLWatermarkFirst, true)
 	}
 }

@@ -10,7 +10,7 @@ import (
 type Watermark struct {
 	Source        string // the topic and the partition of the ranks' records; must not share reused memory
 	Epoch, Number int64  // the source's start, and the number of the watermark since, from 1
-	First         bool   // the first of the run: nothing was sent before
+	First         bool   // the first of the run: nothing was sent before; of a later one, others may have sent all up to Sent
 	Until         int64  // everything that began before is sent; 0: unknown yet
 	Sent          int64  // the latest end sent, also in earlier epochs
 	Unreadable    int64  // the latest end of records that the source could not read; 0: none
@@ -36,8 +36,8 @@ func (r *Run) Watermark(w *Watermark) {
 	case !known && len(r.marks) >= maxMarks, isRepeat:
 		return
 	case !known:
-		m.midway = !w.First // the run was another's, or comes by another partition since partitions were added
-	case w.First: // the first a second time: the topic was made anew, and what waited for other ranks is gone with the old one
+		m.midway = !w.First || w.Number > 1 // the run was another's, or comes by another partition since partitions were added
+	case w.First: // again: the topic was made anew, and what waited for other ranks is gone with the old one; or partitions were added
 		m.midway = true
 	case r.Partition != "": // a gap in the partition is recorded by MarkMissed
 	case w.Epoch != m.epoch: // the source was restarted

@@ -158,6 +158,7 @@ func bracket(b []byte, p *Prefix) ([]byte, bool) {
 	anyCase := levelLen(bytes.ToUpper(in[:min(len(in), 9)])) // of structlog's "[info     ]" too
 	switch {
 	case anyCase > 0 && anyCase == len(bytes.TrimRight(in, " ")), hasLevel(in):
+	case namesHydra(in, rest):
 	case isPlace(in), bytes.HasPrefix(in, []byte("PID ")), bytes.HasPrefix(in, []byte("DRIVER ")), bytes.Equal(in, []byte("__main__")):
 	case rank(in, p):
 	case clockLen(in) > 0:
@@ -177,6 +178,13 @@ func bracket(b []byte, p *Prefix) ([]byte, bool) {
 	return rest, true
 }
 
+// namesHydra reports whether brackets hold the name of a logger of Hydra's: "[train][INFO] - message", behind the time in brackets
+// (facebookresearch/hydra, hydra/conf/hydra/job_logging/default.yaml).
+func namesHydra(in, behind []byte) bool {
+	n := levelLen(bytes.TrimPrefix(behind, []byte("[")))
+	return isName(in) && n > 0 && behind[0] == '[' && bytes.HasPrefix(behind[1+n:], []byte("] - "))
+}
+
 // hasLevel reports whether a level is the last word, or the first before a bar: "Nov 26 12:13:22 train INFO", "INFO|DP=0".
 func hasLevel(in []byte) bool {
 	if n := levelLen(in); n > 0 && n < len(in) && in[n] == '|' {
@@ -186,13 +194,19 @@ func hasLevel(in []byte) bool {
 	return i > 0 && levelLen(in[i+1:]) == len(in)-i-1
 }
 
-// rank reads "RANK0", "Rank 0", "rank 7" and sets the rank of the prefix. It returns false for another text.
+// rank reads "RANK0", "Rank 0", "rank 7" and sets the rank of the prefix; "GPU0" is the rank too (pytorch/examples, distributed/ddp-tutorial-series). It returns
+// false for another text.
 func rank(in []byte, p *Prefix) bool {
-	if len(in) < 5 || !bytes.EqualFold(in[:4], []byte("rank")) {
-		return false
+	number, ok := bytes.CutPrefix(in, []byte("GPU"))
+	if !ok {
+		if len(in) < 5 || !bytes.EqualFold(in[:4], []byte("rank")) {
+			return false
+		}
+		number = in[4:]
 	}
-	n, used := decimal.Unsigned(bytes.TrimLeft(in[4:], " :"), 0)
-	if used == 0 || used != len(bytes.TrimLeft(in[4:], " :")) || n > 1<<24 {
+	number = bytes.TrimLeft(number, " :")
+	n, used := decimal.Unsigned(number, 0)
+	if used == 0 || used != len(number) || n > 1<<24 {
 		return false
 	}
 	p.Rank, p.HasRank = int64(n), true
@@ -402,12 +416,13 @@ func clockLen(b []byte) int {
 	return n
 }
 
-// monthDay returns the length of a day and a time without a year, or with the year in a form unknown to bridge/clock: "11/26 12:28:17", "11/26/2026 12:13:30",
+// monthDay returns the length of a day and a time without a year, or with the year in a form unknown to bridge/clock: "11/26 12:28:17", "11-26 12:28:17" (vLLM),
+// "11/26/2026 12:13:30",
 // "2026/11/26 12:28:17", "11/26/26 12:14:49", "Nov 26 12:13:22". 0: none.
 func monthDay(b []byte) int {
 	n := 0
 	switch {
-	case len(b) >= 14 && b[2] == '/' && b[5] == ' ':
+	case len(b) >= 14 && (b[2] == '/' || b[2] == '-') && b[5] == ' ':
 		n = 6
 	case len(b) > 18 && b[2] == '/' && b[5] == '/' && b[10] == ' ', len(b) > 18 && b[4] == '/' && b[7] == '/' && b[10] == ' ':
 		n = 11

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strconv"
 
+	"github.com/trainbridge/trainbridge/bridge/line"
 	"github.com/trainbridge/trainbridge/internal/ascii"
 	"github.com/trainbridge/trainbridge/internal/decimal"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/object"
@@ -66,8 +67,7 @@ type lexer struct {
 }
 
 // line reads a line, and returns false if the line has more than names and values. A few words without a value may be before three pairs with a sign: the event
-// of a structured log, "train_step  step=1 loss=2.3 lr=0.1", where two blanks separate the words from the first name. Pairs with unknown names and no sign must
-// be fewer than the others.
+// of a structured log, "train_step step=1 loss=2.3 lr=0.1". Pairs with unknown names and no sign must be fewer than the others.
 func (x *lexer) line(b []byte) bool {
 	if !x.tokens(b) {
 		return false
@@ -157,6 +157,11 @@ func (x *lexer) token() bool {
 	case c == ':' && x.words == 0 && len(x.pairs) > 0 && x.blanks == 0: // "Step 1: loss"
 		x.at++
 	case startsNumber(x.b[x.at:]):
+		if n := line.StampLen(x.b[x.at:]); n > 0 && x.words == 0 { // "| 2026-02-11 16:40:00"
+			x.add(pair{name: stampName, value: x.b[x.at : x.at+n]})
+			x.at += n
+			return true
+		}
 		return x.number(nil, false)
 	case x.words > 0 && bytes.HasPrefix(x.b[x.at:], tensorMark): // "loss tensor(2.5)", of a loss alone
 		name := x.b[x.from:x.until]
@@ -173,8 +178,12 @@ func (x *lexer) token() bool {
 	return true
 }
 
-// separatorLen returns the length of the separator between pairs at the current position: "," ";" "|" " - " "::" "=>" "->" "--". 0: none.
+// separatorLen returns the length of the separator between pairs at the current position: "," ";" "|" " - " "::" "=>" "->" "--", or a run such as "===" or
+// ">>>" between blanks. 0: none.
 func (x *lexer) separatorLen() int {
+	if n := runLen(x.b[x.at:]); n > 1 && x.blanks > 0 && (x.at+n == len(x.b) || x.b[x.at+n] == ' ') {
+		return n
+	}
 	switch c := x.b[x.at]; {
 	case c == ',' || c == ';' || c == '|', c == '-' && x.blanks > 0 && x.nextByte() == ' ':
 		return 1
@@ -182,6 +191,17 @@ func (x *lexer) separatorLen() int {
 		return 2
 	}
 	return 0
+}
+
+// runLen returns the length of the run of one sign at the beginning of b, of the signs that separate cells of a line; 0: b begins with another character.
+func runLen(b []byte) (n int) {
+	switch b[0] {
+	case '=', '>', '*', '#', '~', '<':
+		for n < len(b) && b[n] == b[0] {
+			n++
+		}
+	}
+	return n
 }
 
 // nextByte returns the byte after the current one; a blank at the end of the line.
@@ -243,7 +263,11 @@ func (x *lexer) word() bool {
 	about := x.objects.About(name)
 	isName := x.words == 1 || about.Loss || about.Step || x.fresh
 	if x.b[at] == '=' && !isName { // a name before "=" is one word, if nothing else tells the name
-		return false
+		if len(x.pairs) > 0 {
+			return false
+		}
+		x.leftover += x.words - 1 // an event: "train_step step=1 loss=2.3 lr=0.1"
+		name = x.b[start:x.until]
 	}
 	x.words, x.at = 0, at+signs
 	x.signed++
@@ -334,6 +358,9 @@ func isSentenceWord(word []byte) bool {
 	}
 	return false
 }
+
+// stampName is the name of a time among the pairs, as in JSON objects.
+var stampName = []byte("timestamp")
 
 var tensorMark = []byte("tensor(")
 
@@ -434,19 +461,21 @@ func (x *lexer) number(name []byte, sign bool) bool {
 	}
 	x.readTotal(&q)
 	if q.unit == "" && x.at < len(x.b) && x.b[x.at] == ' ' {
-		x.unitAfterBlank(&q)
+		x.unitAfterBlank(&q, sign || x.words > 0)
 	}
 	return x.addNamed(q, name, sign)
 }
 
-// unitAfterBlank reads the unit in "250 ms" or "10/14 batches" into q. A letter alone other than s is no unit there, and a word with a sign after it, or with a
-// number after it if loops count the word, is the next pair's name ("0.5 step: 7", "epoch 1 step 200").
-func (x *lexer) unitAfterBlank(q *pair) {
+// unitAfterBlank reads the unit in "250 ms" or "10/14 batches" into q. A letter alone other than s is no unit there. A word before a sign is the next pair's
+// name ("0.5 step: 7"); so is a word before a number, if loops count the word ("epoch 1 step 200") or the word is a rate and the number has a name already
+// ("lr 1e-4 samples/s 776", but "776 samples/s 3").
+func (x *lexer) unitAfterBlank(q *pair, hasName bool) {
 	save := x.at
 	x.at++
 	word := x.unitWord()
 	unit, behind := unitNames[string(word)], x.b[x.at+len(word):]
-	if unit == "" || len(word) == 1 && word[0] != 's' || signFollows(behind) || isCounted(unit) && numberFollows(behind) {
+	mayBeName := isCounted(unit) || hasName && isRate(unit)
+	if unit == "" || len(word) == 1 && word[0] != 's' || signFollows(behind) || mayBeName && numberFollows(behind) {
 		x.at = save
 		return
 	}
@@ -609,6 +638,12 @@ func isCounted(unit string) bool {
 	return unit == "step" || unit == "steps" || unit == "batches" || unit == "iters" || unit == "batch"
 }
 
+// isRate reports whether a unit is of a speed: "tok/s", "it/s".
+func isRate(unit string) bool {
+	name := units[unit].name
+	return name != "" && name != "step_time"
+}
+
 // known reports whether the words before a number without a sign are its name: one that objects know, or a usual one of loops. The name of a loop at the end,
 // "loss(val)", is cut off, and sets x.evaluation.
 func (x *lexer) known(q *pair) bool {
@@ -627,12 +662,12 @@ func (x *lexer) known(q *pair) bool {
 	}
 	var lower [16]byte
 	name := string(lowered(lower[:0], q.name))
-	if _, ok := stepNames[name]; ok {
+	if _, ok := stepNames[name]; ok || isRate(name) {
 		return true
 	}
 	switch name {
-	case "avg", "mean", "elapsed", "remain", "remaining", "eta", "psnr", "lr", "learning rate", "norm", "grad norm", "grad_norm", "tok/s", "tok/sec", "ms/batch",
-		"ms/step", "s/batch", "ppl", "acc", "accuracy", "rank", "train acc", "dt", "it/sec", "tokens/sec", "steps/sec", "grad. norm",
+	case "avg", "mean", "elapsed", "remain", "remaining", "eta", "psnr", "lr", "learning rate", "norm", "grad norm", "grad_norm", "ms/batch",
+		"ms/step", "s/batch", "ppl", "acc", "accuracy", "rank", "train acc", "dt", "it/sec", "grad. norm",
 		"entropy", "reward", "perplexity", "mfu", "gpu", "kl", "error", "throughput":
 		return true
 	}

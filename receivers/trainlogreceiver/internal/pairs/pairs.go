@@ -154,11 +154,11 @@ func containsFold(b []byte, word string) bool {
 	return false
 }
 
-// cutLabel removes the name of the loop before a line, "[train]", "Train:", "Eval |", and reports whether the name is of an evaluation. A line without such a
-// name is returned whole.
+// cutLabel removes the name of the loop before a line, "[train]", "Train:", "Eval |", "- train -", and reports whether the name is of an evaluation. A line
+// without such a name is returned whole.
 func cutLabel(b []byte) (rest []byte, evaluation bool) {
-	text := b
-	closing := byte(0) // after the name; 0: none
+	text := bytes.TrimPrefix(b, []byte("- ")) // a logger's name after a time
+	closing := byte(0)                        // after the name; 0: none
 	if len(text) > 0 && text[0] == '[' {
 		text, closing = text[1:], ']'
 	}
