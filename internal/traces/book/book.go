@@ -131,6 +131,7 @@ type Book struct {
 	writers  map[Writer]int32       // numbers, as in Names
 	numbers  recent[numbered]       // the same steps by their numbers, for later evaluations
 	counters map[int32]*counter     // by writer
+	early    map[numbered]float64   // s, of evaluations whose step has not come: another resource of the same message may have the step
 	perEpoch []perEpoch             // steps since the last Fit whose numbers may restart with each epoch
 }
 
@@ -202,7 +203,8 @@ type numbered struct {
 
 const anyFile = -1
 
-// Put puts an entry into the ledger; Fit follows the entries of a message. Steps are expected before their parts, and before the evaluations after them: without its step, a part is left out.
+// Put puts an entry into the ledger; Fit follows the entries of a message. Steps are expected before their parts: without its step, a part is left out. An
+// evaluation waits for its step.
 func (b *Book) Put(e *Entry) {
 	switch e.kind {
 	case view.KindStep:
@@ -216,9 +218,9 @@ func (b *Book) Put(e *Entry) {
 			b.perEpoch = append(b.perEpoch, perEpoch{of, step.Writer, step.Start, e.epoch, step.Number})
 		}
 		b.ids.note(e.id, of)
-		b.numbers.note(numbered{source, anyFile, e.step.Number}, of)
+		b.place(numbered{source, anyFile, e.step.Number}, of)
 		if e.file != "" { // with concurrently read logs, any may have the latest step of the number
-			b.numbers.note(numbered{source, number(&b.files, e.file, text), e.step.Number}, of)
+			b.place(numbered{source, number(&b.files, e.file, text), e.step.Number}, of)
 		}
 	case view.KindBreakdown:
 		b.Ledger.Slow(e.start, e.seconds)
@@ -262,8 +264,7 @@ func (b *Book) counter(writer int32) *counter {
 	return c
 }
 
-// evaluation puts an evaluation into the ledger: as a pause of the run with a start and an end, else as time behind the last step with its number, else,
-// without a duration, as a mark on that step. Without a step of its number, an evaluation without start and end is left out.
+// evaluation puts an evaluation into the ledger: as a pause of the run with a start and an end, else with the last step of its number, or the first to come.
 func (b *Book) evaluation(e *Entry) {
 	if e.end > e.start {
 		b.Ledger.Pause(account.Evaluation, e.start, e.end)
@@ -273,17 +274,39 @@ func (b *Book) evaluation(e *Entry) {
 	if file, steps := b.files[e.file]; steps { // a file without steps has the results of another
 		at.file = file
 	}
-	of, ok := b.byNumber(at)
-	switch {
-	case ok && e.seconds > 0:
-		b.Ledger.Part(of, account.Evaluation, e.seconds, true)
-	case ok:
-		b.Ledger.Evaluated(of)
+	if of, ok := b.numbers.find(at); ok {
+		b.evaluated(e.seconds, of)
+		return
+	}
+	if len(b.early) >= mostBooked {
+		clear(b.early)
+	}
+	if b.early == nil {
+		b.early = map[numbered]float64{}
+	}
+	b.early[at] = e.seconds
+}
+
+// place notes a step under a number, and puts the evaluation of that number into the ledger, if the evaluation came first.
+func (b *Book) place(at numbered, of account.Ref) {
+	b.numbers.note(at, of)
+	if len(b.early) == 0 {
+		return
+	}
+	if seconds, ok := b.early[at]; ok {
+		b.evaluated(seconds, of)
+		delete(b.early, at)
 	}
 }
 
-// byNumber is the step of a number.
-func (b *Book) byNumber(at numbered) (of account.Ref, ok bool) { return b.numbers.find(at) }
+// evaluated puts an evaluation without start and end into the ledger: the time behind a step, or without a duration a mark on the step.
+func (b *Book) evaluated(seconds float64, of account.Ref) {
+	if seconds > 0 {
+		b.Ledger.Part(of, account.Evaluation, seconds, true)
+		return
+	}
+	b.Ledger.Evaluated(of)
+}
 
 // recent finds the latest steps by a key: the last mostBooked at least. Few are ever looked up, so the maps are built at a look-up. A full map becomes the
 // older of the two, and the oldest steps are forgotten.

@@ -149,6 +149,34 @@ func TestDue(t *testing.T) {
 	assert.True(t, stepsOf(512).Due(512, 0))
 }
 
+// The result of an evaluation may come before its step: another resource of the message has the step.
+func TestEvaluationBeforeItsStep(t *testing.T) {
+	b, res := new(book.Book), view.Resource{}
+	at := pcommon.Timestamp(1_700_000_000e9)
+	result := ptrace.NewSpan()
+	result.SetStartTimestamp(at + 11e9)
+	result.SetEndTimestamp(at + 11e9)
+	result.Attributes().PutStr(spans.AttrSource, "keyvalue")
+	result.Attributes().PutInt(spans.AttrIteration, 1)
+	e := book.Evaluation(result, &res, "log")
+	b.Put(&e)
+	for n := range pcommon.Timestamp(3) { // 10 s after step 1 without a step
+		s := ptrace.NewSpan()
+		s.SetSpanID(pcommon.SpanID{1, byte(n)})
+		s.SetStartTimestamp(at + n*1e9 + max(n, 1)/2*10e9)
+		s.SetEndTimestamp(s.StartTimestamp() + 1e9)
+		s.Attributes().PutStr(spans.AttrSource, "keyvalue")
+		s.Attributes().PutInt(spans.AttrIteration, int64(n))
+		var v view.Step
+		v.Read(s, &res)
+		e := book.Step(s, &v, &res, "log", -1)
+		b.Put(&e)
+	}
+	a, _ := b.Ledger.Account()
+	assert.InDelta(t, 10, a.Seconds[account.Evaluation], 1e-6)
+	assert.InDelta(t, 0, a.Seconds[account.Unexplained], 1e-6)
+}
+
 // An evaluation that does not fit in its step, beside the step's other parts, came after the step: verl's since 0.6.
 func TestEvaluationBetweenSteps(t *testing.T) {
 	for others, want := range map[int]float64{40: 20 * 60, 115: 20 * 120} {

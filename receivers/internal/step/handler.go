@@ -179,6 +179,10 @@ type track struct {
 	// Evaluated is the iteration of an evaluation without a duration since the last step, if Evaluates.
 	Evaluated int64           `json:"evaluated,omitempty"`
 	Evaluates bool            `json:"evaluates,omitempty"`
+	// Result is the time of the result of an evaluation without a duration since the last step, by the clock of the steps, ns; 0: none. Each is the time of one
+	// step, s, in the last interval between two records of steps, without evaluations; 0: unknown.
+	Result int64   `json:"result,omitempty"`
+	Each   float64 `json:"each,omitempty"`
 	Trace     pcommon.TraceID `json:"trace,omitzero"` // of the last step, if an id decided
 	Last      key             `json:"last,omitzero"`  // the span of the last step
 	// Values repeated by the records go to their resource, and hold for their evaluations and parts too.
@@ -497,7 +501,14 @@ func (h *handler) place(rec *record.Record, it *placed) {
 	if rec.Kind == record.Step && it.kindOfDuration == spans.DurationStep && trainers.Single(rec.Source) && !addEvaluation(rec, it, t) {
 		t.Own = rec.Get(record.Duration)
 	}
+	if rec.Kind == record.Step && it.kindOfDuration == spans.DurationInterval {
+		leaveEvaluation(rec, it, t, lastEnd)
+	}
 	if rec.Kind == record.Step || rec.Kind == record.Evaluation {
+		t.Result = 0
+		if rec.Kind == record.Evaluation && !rec.Has(record.Duration) && raw != nil && it.time == lastSource {
+			t.Result = it.end
+		}
 		t.Evaluates = rec.Kind == record.Evaluation && it.hasIteration && !rec.Has(record.Duration)
 		t.Evaluated = it.iteration
 	}
@@ -545,6 +556,23 @@ func addEvaluation(rec *record.Record, it *placed, t *track) bool {
 	rec.Stages = append(rec.Stages, record.Stage{Name: evaluation, Seconds: more})
 	return true
 }
+
+// leaveEvaluation shortens a step whose time is the interval since the record before (lastEnd, Unix ns), if the result of an evaluation was logged within: the
+// step begins with the result, and the account takes the time before for the evaluation. The rest of the interval must be as long as the steps usually take:
+// otherwise steps that the log leaves out lie before the evaluation.
+func leaveEvaluation(rec *record.Record, it *placed, t *track, lastEnd int64) {
+	each := rec.Get(record.Duration)
+	if t.Result > lastEnd && t.Result < it.end && t.Each > 0 {
+		if rest := float64(it.end-t.Result) / 1e9 / float64(max(it.covered, 1)); rest > usualRest*t.Each && each > t.Each {
+			it.start, each = t.Result, rest
+			rec.Set(record.Duration, rest)
+		}
+	}
+	t.Each = each
+}
+
+// usualRest is the least share of the usual time of a step that a step has without its evaluation: steps vary, and a step left out would take a whole one.
+const usualRest = 0.6
 
 var evaluation = []byte(spans.PartEvaluation)
 

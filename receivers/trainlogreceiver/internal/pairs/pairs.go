@@ -130,9 +130,9 @@ func look(b []byte) (loss, beyond bool) {
 	return loss || containsFold(b[i:], "loss"), all&high != 0
 }
 
-// mayHaveStep reports whether a line with a loss may also name a step or an epoch: it has one of these words or signs.
+// mayHaveStep reports whether a line with a loss may also name a step, an epoch or an evaluation: it has one of these words or signs.
 func mayHaveStep(b []byte) bool {
-	for _, word := range [...]string{"step", "iter", "batch", "epoch", "it", "/", "[", "episode", "tick"} {
+	for _, word := range [...]string{"step", "iter", "batch", "epoch", "it", "/", "[", "episode", "tick", "val", "eval"} {
 		if containsFold(b, word) {
 			return true
 		}
@@ -178,6 +178,9 @@ func cutLabel(b []byte) (rest []byte, evaluation bool) {
 	default:
 		return b, false
 	}
+	if ended, ok := afterEnd(rest); ok && evaluation {
+		return ended, true
+	}
 	switch {
 	case closing != 0:
 		if len(rest) == 0 || rest[0] != closing {
@@ -196,6 +199,28 @@ func cutLabel(b []byte) (rest []byte, evaluation bool) {
 		return b, false
 	}
 	return bytes.TrimLeft(rest, " :"), evaluation
+}
+
+// afterEnd removes the word that says the end of an evaluation, behind the evaluation's name: "Validation finished val_loss=2.31", "Evaluation done in 41.2s,
+// loss: 2.31". false: another word follows, or nothing.
+func afterEnd(b []byte) (rest []byte, ok bool) {
+	b, ok = bytes.CutPrefix(b, []byte(" "))
+	if !ok {
+		return nil, false
+	}
+	n := 0
+	for n < len(b) && ascii.IsLetter(b[n]) {
+		n++
+	}
+	if n > 9 || n == len(b) { // longer than "completed"
+		return nil, false
+	}
+	var lower [9]byte
+	switch string(lowered(lower[:0], b[:n])) {
+	case "finished", "done", "complete", "completed", "ended", "result", "results":
+		return bytes.TrimLeft(b[n:], " :,.|-"), true
+	}
+	return nil, false
 }
 
 // The names of the numbers for a line's step, from the surest to the least.
@@ -288,6 +313,8 @@ func (p *Parser) record(rec *record.Record, evaluation bool) bool {
 		iteration, iterations = s.epoch, s.epochs
 	case h != nil && math.IsNaN(s.epoch):
 		iteration, iterations = h.Epoch, h.Epochs
+	case p.state.Own && s.loss >= 0 && math.IsNaN(s.epoch):
+		return p.result(rec, &s, evaluation)
 	default:
 		return false
 	}
@@ -323,6 +350,28 @@ func (p *Parser) record(rec *record.Record, evaluation bool) bool {
 	}
 	if rec.Kind == record.Step {
 		p.state.Finer, p.state.Own = true, true
+	}
+	return true
+}
+
+// result makes a record of the result of an evaluation that names no step, such as "Validation loss: 2.31" and "[eval] loss=2.31", in a log whose lines of
+// pairs have the steps: the evaluation is of the step before. It returns false if the losses are of training.
+func (p *Parser) result(rec *record.Record, s *subject, evaluation bool) bool {
+	p.fill(rec, s)
+	if !rec.Has(record.Loss) {
+		named(rec, p.lexer.pairs)
+	}
+	if evaluation && !rec.Has(record.ValidationLoss) && rec.Has(record.Loss) {
+		rec.Set(record.ValidationLoss, rec.Get(record.Loss))
+	}
+	if !rec.Has(record.ValidationLoss) {
+		rec.Reset()
+		return false
+	}
+	rec.Source, rec.Kind = Source, record.Evaluation
+	rec.Unset(record.Loss)
+	if p.timed > 0 {
+		rec.Set(record.Duration, p.timed)
 	}
 	return true
 }
@@ -454,7 +503,7 @@ var times = map[string]bool{
 	"time": true, "step time": true, "batch time": true, "time taken": true, "took": true, "t": true, "bt": true, "cost": true, "cost time": true,
 	"batch cost": true, "iter dt": true, "time batch": true, "time step": true, "time iter": true, "time per step": true, "time per batch": true,
 	"time per iter": true,
-	"per step time": true, "dur": true, "duration": true, "sec tick": true, "updt s": true, "seconds": true, "time epoch": true, "epoch time": true,
+	"per step time": true, "in": true, "dur": true, "duration": true, "sec tick": true, "updt s": true, "seconds": true, "time epoch": true, "epoch time": true,
 }
 
 // isTime reports whether a name is one of times, without regard to case, to _ - / between its words and to a unit after: "Time per batch (seconds)".
