@@ -177,14 +177,14 @@ type track struct {
 	Own      float64          `json:"own,omitempty"`   // s, the time of the last logged step, of a source that logs times of single steps (trainers.Single)
 	Source   spans.TimeSource `json:"source"`          // where End comes from
 	// Evaluated is the iteration of an evaluation without a duration since the last step, if Evaluates.
-	Evaluated int64           `json:"evaluated,omitempty"`
-	Evaluates bool            `json:"evaluates,omitempty"`
+	Evaluated int64 `json:"evaluated,omitempty"`
+	Evaluates bool  `json:"evaluates,omitempty"`
 	// Result is the time of the result of an evaluation without a duration since the last step, by the clock of the steps, ns; 0: none. Each is the time of one
 	// step, s, in the last interval between two records of steps, without evaluations; 0: unknown.
-	Result int64   `json:"result,omitempty"`
-	Each   float64 `json:"each,omitempty"`
-	Trace     pcommon.TraceID `json:"trace,omitzero"` // of the last step, if an id decided
-	Last      key             `json:"last,omitzero"`  // the span of the last step
+	Result int64           `json:"result,omitempty"`
+	Each   float64         `json:"each,omitempty"`
+	Trace  pcommon.TraceID `json:"trace,omitzero"` // of the last step, if an id decided
+	Last   key             `json:"last,omitzero"`  // the span of the last step
 	// Values repeated by the records go to their resource, and hold for their evaluations and parts too.
 	Units    unitTexts                     `json:"units,omitzero"`
 	Steady   [spans.NumStated]spans.Steady `json:"steady,omitzero"`

@@ -359,7 +359,7 @@ func (p *Parser) record(rec *record.Record, evaluation bool) bool {
 func (p *Parser) result(rec *record.Record, s *subject, evaluation bool) bool {
 	p.fill(rec, s)
 	if !rec.Has(record.Loss) {
-		named(rec, p.lexer.pairs)
+		setNamedLosses(rec, p.lexer.pairs)
 	}
 	if evaluation && !rec.Has(record.ValidationLoss) && rec.Has(record.Loss) {
 		rec.Set(record.ValidationLoss, rec.Get(record.Loss))
