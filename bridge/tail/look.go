@@ -245,8 +245,8 @@ func (w *sweeper) look(s *Stream, now time.Time) {
 	w.endLook(s, now)
 }
 
-// lookNamed handles the file that the path names now: the current file, perhaps grown or truncated; a file of another stream; an older file of this stream, back
-// under its name; or a new file.
+// lookNamed handles the file that the path names now: the current file, perhaps grown or truncated; a file of another stream; an older file of this stream,
+// back under its name; or a new file.
 func (w *sweeper) lookNamed(s *Stream, fi fs.FileInfo, now time.Time) {
 	id := fingerprint.IDOf(fi)
 	cur := s.current

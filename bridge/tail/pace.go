@@ -87,8 +87,8 @@ type queued struct {
 	read float64 // the share of its files read when queued
 }
 
-// sideBySide is a heap of a Once's waiting streams: the stream with the smallest share read is next, ties by number (sweeper.numberStreams). Files of one job are thus
-// read side by side, in the same order each time.
+// sideBySide is a heap of a Once's waiting streams: the stream with the smallest share read is next, ties by number (sweeper.numberStreams). Files of one job
+// are thus read side by side, in the same order each time.
 type sideBySide []queued
 
 func (q sideBySide) Len() int { return len(q) }

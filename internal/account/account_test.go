@@ -124,8 +124,8 @@ func TestNanoseconds(t *testing.T) {
 	assert.Len(t, a.Attempts, 1)
 }
 
-// Logs of no clock have the times at which their files were last written: one that ended early is no attempt before the others. One that begins with a later step
-// is of an attempt of its own.
+// Logs of no clock have the times at which their files were last written: one that ended early is no attempt before the others. One that begins with a later
+// step is of an attempt of its own.
 func TestWritersWithoutClock(t *testing.T) {
 	for first, redone := range map[int64]int64{1: 0, 20: 10} {
 		var l Ledger

@@ -238,7 +238,7 @@ func (t *kafkaTopic) askEnds() {
 // metadata may be minutes old.
 func (t *kafkaTopic) lastGrown(ctx context.Context, now time.Time) (time.Time, error) {
 	req, topic := kmsg.NewPtrMetadataRequest(), kmsg.NewMetadataRequestTopic()
-	topic.Topic = kmsg.StringPtr(t.cfg.Topic)
+	topic.Topic = new(t.cfg.Topic)
 	req.Topics = append(req.Topics, topic)
 	resp, err := req.RequestWith(ctx, t.client)
 	if err != nil {

@@ -211,5 +211,5 @@ func TestRetry(t *testing.T) {
 	require.NoError(t, err)
 	filereceivertest.Accounts(t, c)
 	assert.Equal(t, int64(5), c.Sent)
-	assert.Equal(t, 6, sink.SpanCount(), "5 records and the run")
+	assert.Equal(t, 7, sink.SpanCount(), "5 records, a line about saving, and the run")
 }

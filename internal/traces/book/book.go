@@ -408,7 +408,8 @@ func Restore(sources []string, writers []Writer, steps []account.Step) *Book {
 	return b
 }
 
-// Fit ends a message: steps whose numbers restart with each epoch are numbered over all epochs. Then Fit merges neighbouring steps of the largest book, again and again, until all books together have at most most steps, or no merge frees any more.
+// Fit ends a message: steps whose numbers restart with each epoch are numbered over all epochs. Then Fit merges neighbouring steps of the largest book, again
+// and again, until all books together have at most most steps, or no merge frees any more.
 func Fit(books iter.Seq[*Book], most int) {
 	for b := range books {
 		b.settle()

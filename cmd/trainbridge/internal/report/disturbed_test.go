@@ -13,74 +13,77 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+const portEvent = "node05:900:990 [3] transport/net_ib.cc:253 NCCL WARN NET/IB : mlx5_3:1 Got non-fatal async event: "
+
+var disturbances = map[string]struct {
+	slow    []int
+	long    float64 // s more of a slow step
+	line    func(at time.Time) string
+	often   bool // the line is beside each fourth step
+	want    string
+	wantNot string
+}{
+	"a port": {
+		slow: []int{23, 42, 68}, long: 9, want: "27 s while a network link was down (node05: mlx5_3:1), in 3 steps.", wantNot: "does not say why",
+		line: func(at time.Time) string { return at.Format("[2006-01-02 15:04:05] ") + portEvent + "port error(10)" },
+	},
+	"a link": {
+		slow: []int{23, 42, 68}, long: 9, want: "27 s while a network link was down (gpu-21: ens10np0), in 3 steps.", wantNot: "do not say why",
+		line: func(at time.Time) string {
+			return at.Format("Jan _2 15:04:05") + " gpu-21 kernel: mlx5_core 0000:9c:00.0 ens10np0: Link down"
+		},
+	},
+	"a port again in use": {
+		slow: []int{23, 42, 68}, long: 9, want: "27 s that no log explains, in 3 steps.", wantNot: "network link",
+		line: func(at time.Time) string { return at.Format("[2006-01-02 15:04:05] ") + portEvent + "port active(9)" },
+	},
+	"a file system": {
+		slow: []int{23, 68}, long: 60, want: "120 s while a file system did not answer (gpu-12: nas01), in 2 steps.", wantNot: "do not say why",
+		line: func(at time.Time) string {
+			return at.Format("Jan _2 15:04:05") + " gpu-12 kernel: nfs: server nas01 not responding, still trying"
+		},
+	},
+	"a checkpoint": {
+		slow: []int{23, 68}, long: 60, want: "120 s while a checkpoint was saved, in 2 steps.", wantNot: "do not say why",
+		line: func(at time.Time) string {
+			return at.Format("[2006-01-02 15:04:05,000]") + " [INFO] [logging.py:96:log_dist] [Rank 0] [Torch] Checkpoint global_step50 is about to be saved!"
+		},
+	},
+	"a checkpoint of a loop's own": {
+		slow: []int{23, 68}, long: 60, want: "120 s while a checkpoint was saved, in 2 steps.", wantNot: "do not say why",
+		line: func(at time.Time) string {
+			return at.Format("[2006-01-02 15:04:05] ") + "Saved checkpoint to /ckpt/last.pt"
+		},
+	},
+	"an evaluation": {
+		slow: []int{23, 68}, long: 60, want: "120 s while the model was evaluated, in 2 steps.", wantNot: "do not say why",
+		line: func(at time.Time) string {
+			return at.Format("2006-01-02 15:04:05,000") + " - INFO - __main__ - Running validation... "
+		},
+	},
+	"a lack of memory": {
+		slow: []int{23, 42, 68}, long: 9, want: "27 s while PyTorch's allocator emptied its cache, in 3 steps.", wantNot: "do not say why",
+		line: func(at time.Time) string {
+			return at.Format("[2006-01-02 15:04:05,000]") + " [WARNING] [stage3.py:2236:step] 2 pytorch allocator cache flushes since last step. this happens when"
+		},
+	},
+	"a compiler, each 20th step": {
+		slow: []int{20, 40, 60, 80}, long: 9, want: "Each 20th step takes", wantNot: "See what the trainer does",
+		line: func(at time.Time) string {
+			return at.Format("V0102 15:04:05.000000") + " 404 torch/_dynamo/guards.py:4239] [0/1] [__recompiles] Recompiling function forward in /app/model.py:31"
+		},
+	},
+	"beside usual steps": {
+		slow: []int{23, 42, 68}, long: 9, often: true, want: "27 s that no log explains, in 3 steps.", wantNot: "compiled again",
+		line: func(at time.Time) string {
+			return at.Format("V0102 15:04:05.000000") + " 404 torch/_dynamo/guards.py:4239] [0/1] [__recompiles] Recompiling function forward in /app/model.py:31"
+		},
+	},
+}
+
 // Lines of a network, a file system or a compiler at the time of slow steps say why these took longer; lines beside usual steps too do not.
 func TestDisturbed(t *testing.T) {
-	const nccl = "node05:900:990 [3] transport/net_ib.cc:253 NCCL WARN NET/IB : mlx5_3:1 Got non-fatal async event: "
-	for name, tt := range map[string]struct {
-		slow    []int
-		long    float64 // s more of a slow step
-		line    func(at time.Time) string
-		often   bool // the line is beside each fourth step
-		want    string
-		wantNot string
-	}{
-		"a port": {
-			slow: []int{23, 42, 68}, long: 9, want: "27 s while a network link was down (node05: mlx5_3:1), in 3 steps.", wantNot: "does not say why",
-			line: func(at time.Time) string { return at.Format("[2006-01-02 15:04:05] ") + nccl + "port error(10)" },
-		},
-		"a link": {
-			slow: []int{23, 42, 68}, long: 9, want: "27 s while a network link was down (gpu-21: ens10np0), in 3 steps.", wantNot: "do not say why",
-			line: func(at time.Time) string {
-				return at.Format("Jan _2 15:04:05") + " gpu-21 kernel: mlx5_core 0000:9c:00.0 ens10np0: Link down"
-			},
-		},
-		"a port again in use": {
-			slow: []int{23, 42, 68}, long: 9, want: "27 s that no log explains, in 3 steps.", wantNot: "network link",
-			line: func(at time.Time) string { return at.Format("[2006-01-02 15:04:05] ") + nccl + "port active(9)" },
-		},
-		"a file system": {
-			slow: []int{23, 68}, long: 60, want: "120 s while a file system did not answer (gpu-12: nas01), in 2 steps.", wantNot: "do not say why",
-			line: func(at time.Time) string {
-				return at.Format("Jan _2 15:04:05") + " gpu-12 kernel: nfs: server nas01 not responding, still trying"
-			},
-		},
-		"a checkpoint": {
-			slow: []int{23, 68}, long: 60, want: "120 s while a checkpoint was saved, in 2 steps.", wantNot: "do not say why",
-			line: func(at time.Time) string {
-				return at.Format("[2006-01-02 15:04:05,000]") + " [INFO] [logging.py:96:log_dist] [Rank 0] [Torch] Checkpoint global_step50 is about to be saved!"
-			},
-		},
-		"a checkpoint of a loop's own": {
-			slow: []int{23, 68}, long: 60, want: "120 s while a checkpoint was saved, in 2 steps.", wantNot: "do not say why",
-			line: func(at time.Time) string {
-				return at.Format("[2006-01-02 15:04:05] ") + "Saved checkpoint to /ckpt/last.pt"
-			},
-		},
-		"an evaluation": {
-			slow: []int{23, 68}, long: 60, want: "120 s while the model was evaluated, in 2 steps.", wantNot: "do not say why",
-			line: func(at time.Time) string {
-				return at.Format("2006-01-02 15:04:05,000") + " - INFO - __main__ - Running validation... "
-			},
-		},
-		"a lack of memory": {
-			slow: []int{23, 42, 68}, long: 9, want: "27 s while PyTorch's allocator emptied its cache, in 3 steps.", wantNot: "do not say why",
-			line: func(at time.Time) string {
-				return at.Format("[2006-01-02 15:04:05,000]") + " [WARNING] [stage3.py:2236:step] 2 pytorch allocator cache flushes since last step. this happens when"
-			},
-		},
-		"a compiler, each 20th step": {
-			slow: []int{20, 40, 60, 80}, long: 9, want: "Each 20th step takes", wantNot: "See what the trainer does",
-			line: func(at time.Time) string {
-				return at.Format("V0102 15:04:05.000000") + " 404 torch/_dynamo/guards.py:4239] [0/1] [__recompiles] Recompiling function forward in /app/model.py:31"
-			},
-		},
-		"beside usual steps": {
-			slow: []int{23, 42, 68}, long: 9, often: true, want: "27 s that no log explains, in 3 steps.", wantNot: "compiled again",
-			line: func(at time.Time) string {
-				return at.Format("V0102 15:04:05.000000") + " 404 torch/_dynamo/guards.py:4239] [0/1] [__recompiles] Recompiling function forward in /app/model.py:31"
-			},
-		},
-	} {
+	for name, tt := range disturbances {
 		t.Run(name, func(t *testing.T) {
 			dir := disturbedJob(t, tt.slow, tt.long, tt.often, tt.line)
 			text := reported(t, dir)

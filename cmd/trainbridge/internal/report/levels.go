@@ -248,8 +248,8 @@ func (l *levels) grown(before, s *regimes.Segment) (part string, was, is float64
 	return part, was, is
 }
 
-// meanwhile is what the logs say of a compiler that gave up, a lack of GPU memory, a GPU with a low clock, or a slow network, for longer steps that no part explains, and what to do;
-// "": nothing.
+// meanwhile is what the logs say of a compiler that gave up, a lack of GPU memory, a GPU with a low clock, or a slow network, for longer steps that no part
+// explains, and what to do; "": nothing.
 func (l *levels) meanwhile(s *regimes.Segment) (text, advice string) {
 	if text, advice = l.uncompiled(s); text != "" {
 		return text, advice

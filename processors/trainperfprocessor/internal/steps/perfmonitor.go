@@ -22,7 +22,7 @@ func (j *judge) judgePerfMonitor() {
 	}
 	sizes := j.dataParallelSizes()
 	found, explained := hypothesis{dp: 1}, true
-	if counted, tolerance := j.work.loggedFlops(); j.res.known && counted > 0 {
+	if counted, tolerance := j.loggedFlops(); j.res.known && counted > 0 {
 		found, explained = j.explain(counted, tolerance, j.bySamples(sizes))
 		if explained {
 			j.sayWriter(found.writer, counted)
@@ -166,7 +166,7 @@ func (j *judge) sayWriter(writer flops.Writer, counted float64) {
 	default:
 		v = flagScaleSwiGLU
 	}
-	j.saying.counted = counted
+	j.counted = counted
 	j.sayOnce(v, share, 1)
 }
 

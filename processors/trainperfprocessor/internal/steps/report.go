@@ -42,7 +42,7 @@ func (j *judge) sayDisagree(expected, counted float64, unit string) {
 	if !(off > j.cfg.FlopsDisagreement) {
 		return
 	}
-	j.expected, j.saying.counted, j.unit, j.whatFits = expected, counted, unit, ""
+	j.expected, j.counted, j.unit, j.whatFits = expected, counted, unit, ""
 	if j.Format != formatPerfMonitor {
 		j.whatFits = j.reasonFor(counted / expected)
 	}

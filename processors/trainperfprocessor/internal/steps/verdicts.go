@@ -92,7 +92,7 @@ var places = verdict.Places[judge]{
 		"median loss":     func(j *judge) float64 { return j.found.median },
 		"slowdown":        func(j *judge) float64 { return j.found.best/j.found.current - 1 },
 		"batch":           func(j *judge) float64 { return j.batch },
-		"counted":         func(j *judge) float64 { return j.saying.counted / 1e12 },
+		"counted":         func(j *judge) float64 { return j.counted / 1e12 },
 		"expected":        func(j *judge) float64 { return j.expected / 1e12 },
 		"samples/s":       func(j *judge) float64 { return j.SampleThroughput },
 		"seconds":         func(j *judge) float64 { return j.seconds },

@@ -194,8 +194,8 @@ func hasLevel(in []byte) bool {
 	return i > 0 && levelLen(in[i+1:]) == len(in)-i-1
 }
 
-// rank reads "RANK0", "Rank 0", "rank 7" and sets the rank of the prefix; "GPU0" is the rank too (pytorch/examples, distributed/ddp-tutorial-series). It returns
-// false for another text.
+// rank reads "RANK0", "Rank 0", "rank 7" and sets the rank of the prefix; "GPU0" is the rank too (pytorch/examples, distributed/ddp-tutorial-series). It
+// returns false for another text.
 func rank(in []byte, p *Prefix) bool {
 	number, ok := bytes.CutPrefix(in, []byte("GPU"))
 	if !ok {
@@ -416,9 +416,8 @@ func clockLen(b []byte) int {
 	return n
 }
 
-// monthDay returns the length of a day and a time without a year, or with the year in a form unknown to bridge/clock: "11/26 12:28:17", "11-26 12:28:17" (vLLM),
-// "11/26/2026 12:13:30",
-// "2026/11/26 12:28:17", "11/26/26 12:14:49", "Nov 26 12:13:22". 0: none.
+// monthDay returns the length of a day and a time without a year, or with the year in a form unknown to bridge/clock: "11/26 12:28:17", "11-26 12:28:17"
+// (vLLM), "11/26/2026 12:13:30", "2026/11/26 12:28:17", "11/26/26 12:14:49", "Nov 26 12:13:22". 0: none.
 func monthDay(b []byte) int {
 	n := 0
 	switch {
