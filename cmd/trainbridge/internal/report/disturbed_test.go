@@ -15,7 +15,7 @@ import (
 
 const portEvent = "node05:900:990 [3] transport/net_ib.cc:253 NCCL WARN NET/IB : mlx5_3:1 Got non-fatal async event: "
 
-var disturbances = map[string]struct {
+var disturbedJobs = map[string]struct {
 	slow    []int
 	long    float64 // s more of a slow step
 	line    func(at time.Time) string
@@ -83,7 +83,7 @@ var disturbances = map[string]struct {
 
 // Lines of a network, a file system or a compiler at the time of slow steps say why these took longer; lines beside usual steps too do not.
 func TestDisturbed(t *testing.T) {
-	for name, tt := range disturbances {
+	for name, tt := range disturbedJobs {
 		t.Run(name, func(t *testing.T) {
 			dir := disturbedJob(t, tt.slow, tt.long, tt.often, tt.line)
 			text := reported(t, dir)
