@@ -411,10 +411,11 @@ func (s *Stream) passNULs(f *file, buf *[]byte, n int, atEOF bool) (more bool, e
 	return true, nil
 }
 
-// skipRecord moves head past a record longer than MaxLineBytes (usually an image) in a binary file, in a file of W&B to the next block. data holds the bytes
-// from head on, perhaps only part of the record. A record not yet fully written stays. more: call again, as head moved or decompression must catch up.
+// skipRecord skips a record longer than MaxLineBytes (usually an image) in a binary file. In an event file of TensorBoard, head moves to the end of the record;
+// in a file of W&B, head moves to the beginning of the next block. data holds the bytes from head on, perhaps only part of the record. If the skipped bytes are
+// not fully written yet, head stays, and more is false. more: the caller calls again, as head moved or the decompression must catch up.
 func (s *Stream) skipRecord(f *file, data []byte) (more bool, err error) {
-	to := f.head + f.enc.Past(data, f.head)
+	to := f.head + f.enc.Past(data, f.head) // the new head
 	// The end of the skipped bytes: shows that all are there, and is remembered to recognise the file.
 	last := make([]byte, min(to, fingerprint.TailBytes))
 	n, err := f.src.ReadAt(last, to-int64(len(last)))
@@ -423,7 +424,7 @@ func (s *Stream) skipRecord(f *file, data []byte) (more bool, err error) {
 		return true, nil
 	case err != nil && !errors.Is(err, io.EOF):
 		return false, err
-	case n < len(last): // the record is not fully written yet
+	case n < len(last): // not fully written yet
 		return false, nil
 	}
 	s.tally.lines++

@@ -348,7 +348,8 @@ func (s *Sorter) Unsorted(now time.Time) (some []Mute, files int, lines int64) {
 	return some, files, lines
 }
 
-// Head returns the Tailer that first understands one of a file's first lines (nil: none), and the first line that is not empty (nil: none).
+// Head returns the Tailer that first understands one of a file's first lines (nil: none), and the first line that is not empty (nil: none). A file that cannot
+// be read has neither.
 func (s *Sorter) Head(path string) (reader *Tailer, first []byte) {
 	s.mu.Lock()
 	members := slices.Clone(s.members)
@@ -361,12 +362,13 @@ func (s *Sorter) Head(path string) (reader *Tailer, first []byte) {
 		detect[i] = m.set.Detect(path)
 	}
 	var buf []byte
-	var seen dull
-	_, _, _ = members[0].sniff(path, 0, sniffBytes, true, &buf, func(text []byte) bool {
+	var shapes dull // of the lines so far
+	// One Tailer reads the lines for all detectors.
+	_, _, _ = members[0].sniff(path, 0, sniffBytes, true, &buf, func(text []byte) bool { // an error only ends the lines
 		if first == nil {
 			first = bytes.Clone(text)
 		}
-		reader, _ = firstReader(detect, members, text, seen.isRepetitive(text))
+		reader, _ = firstReader(detect, members, text, shapes.isRepetitive(text))
 		return reader == nil
 	})
 	return reader, first

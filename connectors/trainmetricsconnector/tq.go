@@ -161,11 +161,13 @@ func (a *tqAdder) add(s *store, o *observation, from reader, in *scratch) {
 	}
 }
 
-// addTime adds a function with known shares to the counters of time, in total and by stage; their ratio is the share of TransferQueue over any range of time.
-// Also called for an incomplete function: without the lines of a stage, its FUNCTION_END still has the durations of the stages. In the overflow group, the slot
-// of TQGet stands for every stage.
+// addTime adds the time of a function to two counters: functionTime with all its time, and stageTime with the time of each stage. The growth of stageTime
+// divided by that of functionTime is the share of a stage over any range of time. A function counts only if its overhead, the share of GET and PUT, is known.
+//
+// addTime is also called for an incomplete function: without the lines of a stage, its FUNCTION_END still has the durations of the stages. The overflow series
+// have no labels, and only one slot takes the time of every stage: that of TQGet.
 func (ts *tqSeries) addTime(s *store, g *group, over *tqSeries, o *observation, f *functionShares) {
-	if math.IsNaN(f.overhead) {
+	if math.IsNaN(f.overhead) { // its time, without that of GET or PUT, would lower the shares
 		return
 	}
 	total := float64(o.ns) / 1e9

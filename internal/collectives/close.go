@@ -81,11 +81,12 @@ func (t *track) trust(whole bool) bool {
 // MaxListed bounds the ranks in an attribute.
 const MaxListed = 32
 
-// findAbsent lists the ranks without a record, and the ranks whose operation has no end, and decides whether the collective hangs. An outcome TimedOut becomes
-// Unheard if the input of a missing rank is silent too.
+// findAbsent lists the ranks without a record (missing), and the ranks whose operation has no end (stuck), and decides whether the collective hangs (c.hang).
+// An outcome TimedOut becomes Unheard if the input of a missing rank is silent too. By the outcome, findAbsent also sets completedAt and settled of the
+// communicator.
 func (j *joiner) findAbsent(c *closed) {
 	c.listMissing(j.aliveSince)
-	stuck := c.findStuck()
+	stuck := c.findStuck() // sets c.hang if a log has a timeout
 	comm := c.comm
 	switch c.outcome {
 	case Complete:
@@ -97,10 +98,12 @@ func (j *joiner) findAbsent(c *closed) {
 		if len(c.unheard) > 0 {
 			c.outcome = Unheard
 		}
-		// A hang is an operation without an end (stuck); or, if every operation has an end, missing ranks whose inputs are not silent (else Unheard), provided that
-		// no rank has gone on since.
+		missing := c.missingCount > 0 && c.outcome == TimedOut // Unheard: a silent input may have the missing records
 		noneWentOn := c.seq == c.track.top && comm.completedAt <= c.last
-		c.hang = c.hang || stuck > 0 || c.outcome == TimedOut && c.missingCount > 0 && noneWentOn
+		// A hang is an operation without an end, or a missing rank while no rank has gone on since.
+		if stuck > 0 || missing && noneWentOn {
+			c.hang = true
+		}
 		c.waited = j.set.HangTimeout.Nanoseconds() * 5 / 4 // see expire
 	case Evicted:
 		comm.settled = comm.settled || j.silent == 0 // unseen ranks get no more time, unless a silent input may have them

@@ -213,8 +213,8 @@ func (r *reader) rank(c *Communicator) error {
 		}
 		return err
 	})
-	c.Ranks = append(c.Ranks, rank)
-	return errors.Join(err, r.one(rank.Rank))
+	c.Ranks = append(c.Ranks, rank) // even after an error: Read then returns no Answer at all
+	return errors.Join(err, r.countRank(rank.Rank))
 }
 
 // status reads a member of a rank's status, {"init_state": 0, "async_error": 0, "finalize_called": false, …}.
@@ -259,12 +259,12 @@ func (r *reader) missing(c *Communicator) error {
 			return err
 		})
 	})
-	c.Missing = append(c.Missing, rank)
-	return errors.Join(err, r.one(rank.Rank))
+	c.Missing = append(c.Missing, rank) // even after an error: Read then returns no Answer at all
+	return errors.Join(err, r.countRank(rank.Rank))
 }
 
-// one counts a rank of the answer, with or without a report: errLarge beyond maxRanks, errNoRank for a rank without a number.
-func (r *reader) one(rank int32) error {
+// countRank counts a rank of the answer, with or without a report: errLarge beyond maxRanks, errNoRank for a rank without a number.
+func (r *reader) countRank(rank int32) error {
 	if r.ranks++; r.ranks > maxRanks {
 		return errLarge
 	}

@@ -35,18 +35,20 @@ type Pulse struct {
 	reported   bool        // the stall was reported
 }
 
-// Step is a step that came now, and ended at end by its log's clock, ns. planned is the number of steps of the run; 0: unknown. false: the step is not new.
+// Step records a step that came now, and reports whether the step is new. number is below 0 if the log does not number steps; planned is the number of steps of
+// the run, 0 if unknown; end is when the step ended by its log's clock, Unix ns. A step that ended no later than the last is not recorded.
 func (p *Pulse) Step(service string, number, planned, end int64, now time.Time) bool {
 	if p.n > 0 {
 		gap := end - p.ends[(p.n-1)%kept]
-		if gap <= 0 { // as early by another rank, or read again
+		if gap <= 0 { // of another rank, or read again
 			return false
 		}
-		if (number > p.Number || number < 0) && !p.over { // no restart, as far as the log tells
+		isNext := number > p.Number || number < 0 // no restart, as far as the log tells
+		if isNext && !p.over {
 			p.longest = max(p.longest, min(gap, longestGap))
 		}
-		if number >= 0 && number == p.Number { // of another rank, a moment later: one beat
-			p.n--
+		if number >= 0 && number == p.Number { // the last step again, of another rank, a moment later
+			p.n-- // the later end replaces the last beat
 		}
 	}
 	p.ends[p.n%kept], p.came[p.n%kept] = end, now.UnixNano()

@@ -122,7 +122,8 @@ func (s *idSet) touch(id uint64) uint64 {
 	return s.slots[s.home(id)]
 }
 
-// add adds an id, and reports whether the id is new in the set. A table that is half full is doubled first: searches stay short.
+// add adds an id, and reports whether the id is new in the set. The id must not be 0, which marks a free slot. A table that is half full is doubled first:
+// searches stay short.
 func (s *idSet) add(id uint64) bool {
 	if 2*s.n >= len(s.slots) {
 		old := s.slots

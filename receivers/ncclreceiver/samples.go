@@ -22,7 +22,7 @@ func (h *handler) sample(s *parse.Sample) {
 	}
 	switch {
 	case s.FromEnd:
-		p.At = h.words.at(h, s.At)
+		p.At = h.words.timeOf(h, s.At)
 	case p.At == 0:
 		p.At = h.modTime
 	}
@@ -61,27 +61,28 @@ func (h *handler) since(key countKey, at int64) int64 {
 // maxCounted bounds the counts of a file: communicators × kinds of records.
 const maxCounted = 4096
 
-// words finds the times of VCCL's packed words: a word counts ns from a time that the log does not state. The newest word of a file is taken to be as old as
-// the file.
+// words finds the times of VCCL's packed words: a word counts ns from a time (base) that the log does not state. The newest word of a file was the last to be
+// written, so that its time is taken to be the file's modification time.
 type words struct {
 	file   int   // of the stream: the following are about it
 	base   int64 // the time from which words count, Unix ns
 	known  bool  // base is
-	newest int64 // greatest word so far
+	newest int64 // greatest word read so far
 }
 
-// at returns the time of a word, Unix ns. At the first word of a file, and at one so much older than the newest that the writer has begun anew, at looks
-// through the rest of the file (tail.Stream.Ahead) for its newest word.
-func (w *words) at(h *handler, word int64) int64 {
-	if !w.known || w.file != h.file || word < w.newest-int64(maxBack) {
-		last := word
+// timeOf returns the time of a word, Unix ns. base is computed at the first word of a file, and at a word so much older than the newest that the writer has
+// begun anew: timeOf then looks through the rest of the file (tail.Stream.Ahead) for the newest word, which was written at the file's modification time.
+func (w *words) timeOf(h *handler, word int64) int64 {
+	isRestart := word < w.newest-int64(maxBack)
+	if !w.known || w.file != h.file || isRestart {
+		newest := word
 		h.stream.Ahead(func(text []byte) bool {
-			if word, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64); err == nil {
-				last = max(last, int64(word&(1<<54-1))) // the lower 54 bits are the time
+			if later, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64); err == nil {
+				newest = max(newest, int64(later&(1<<54-1))) // the lower 54 bits are the time
 			}
 			return true
 		})
-		*w = words{file: h.file, base: h.modTime - last, known: true}
+		*w = words{file: h.file, base: h.modTime - newest, known: true}
 	}
 	w.newest = max(w.newest, word)
 	return w.base + word

@@ -192,19 +192,21 @@ func (w *Window) medianWork(a []Arrival, n int) (median float64, starts int) {
 // medianOthers has, for any duration of a collective, the median of the other durations.
 type medianOthers struct {
 	lower, upper  int64   // a duration up to lower is in the lower half, from upper on in the upper half
-	below, at, up float64 // the median of the others for a duration in the lower half, in the middle, in the upper half
+	withoutLower  float64 // the median of all durations but one in the lower half
+	withoutMiddle float64 // the median of all durations but the middle one
+	withoutUpper  float64 // the median of all durations but one in the upper half
 }
 
-// lateness returns how late the rank with duration d was, ns: by how much d is shorter than the median of the others. With the median of all, a late rank among
-// two or four would pull the median towards itself.
+// lateness returns how late the rank with duration d was, ns: by how much d is shorter than the median of the other ranks' durations. The median leaves d out,
+// because among few ranks the short duration of a late rank would lower the median: of two ranks, half of the lateness would be lost.
 func (o *medianOthers) lateness(d int64) float64 {
 	switch {
 	case d <= o.lower:
-		return o.below - float64(d)
+		return o.withoutLower - float64(d)
 	case d >= o.upper:
-		return o.up - float64(d)
+		return o.withoutUpper - float64(d)
 	}
-	return o.at - float64(d)
+	return o.withoutMiddle - float64(d)
 }
 
 // medians finds, for each duration of a collective of at least two ranks, the median of the other durations: without one duration the median lies between the
@@ -221,11 +223,11 @@ func (w *Window) medians(a []Arrival) (o medianOthers) {
 	selectNth(durations, half)
 	mid, prev := durations[half], slices.Max(durations[:half])
 	if len(durations)%2 == 0 { // prev and mid are the middle; without one of the lower half mid is
-		return medianOthers{lower: prev, upper: mid, below: float64(mid), up: float64(prev)}
+		return medianOthers{lower: prev, upper: mid, withoutLower: float64(mid), withoutUpper: float64(prev)}
 	}
 	next := slices.Min(durations[half+1:])
 	m, p, n := float64(mid), float64(prev), float64(next)
-	return medianOthers{lower: mid - 1, upper: mid + 1, below: (m + n) / 2, at: (p + n) / 2, up: (p + m) / 2}
+	return medianOthers{lower: mid - 1, upper: mid + 1, withoutLower: (m + n) / 2, withoutMiddle: (p + n) / 2, withoutUpper: (p + m) / 2}
 }
 
 // selectNth moves the k-th smallest value to v[k], smaller ones before and larger ones after (Hoare's FIND).

@@ -15,7 +15,8 @@ const (
 	mostJobs        = 256 // of Jobs
 	Other           = "other"
 	textLimit       = 512   // bytes of a name, or of a sentence
-	mostSlow        = 1_000 // slow windows of a kind, and passes, that are kept
+	mostSlow        = 1_000 // slow windows of a kind that are kept
+	mostPasses      = 1_000 // passes that are kept: the newest
 	mostShown       = 5     // examples: the slowest, the largest, the worst
 )
 

@@ -56,7 +56,7 @@ type Passes struct {
 	Count, Incomplete int
 	Complete          PassFigures // of the complete passes
 	Calls             Calls       // all of the job
-	newest            []*Pass     // the newest mostSlow passes, and up to as many more
+	newest            []*Pass     // the newest mostPasses passes, and up to as many others
 	whole             logSums
 	verdicts          Verdicts // of all passes
 	repeats           repeats
@@ -95,24 +95,25 @@ func (d *Digest) addGroup(s ptrace.Span, kind view.Kind, res *resource) {
 			p.Told = append(p.Told, shortText(e.Title()))
 		}
 		counts = append(counts, &p.Verdicts, &ps.verdicts)
-		if ps.Count++; p.Incomplete {
+		ps.Count++
+		if p.Incomplete {
 			ps.Incomplete++
 		} else {
 			ps.Complete.add(p)
 			ps.repeats.addPass(v, p.At)
 		}
 		ps.newest = append(ps.newest, p)
-		if len(ps.newest) == 2*mostSlow { // sorted now and then, not for each pass
+		if len(ps.newest) == 2*mostPasses { // Newest sorts, so only now and then
 			ps.newest = slices.Clone(ps.Newest())
 		}
 	}
 	d.countVerdicts(s, &v.Head, res, counts...)
 }
 
-// Newest returns the newest mostSlow passes, by start.
+// Newest sorts the kept passes by start, and returns the newest mostPasses.
 func (d *Passes) Newest() []*Pass {
 	slices.SortFunc(d.newest, func(a, b *Pass) int { return a.compare(&b.At) })
-	return d.newest[max(0, len(d.newest)-mostSlow):]
+	return d.newest[max(0, len(d.newest)-mostPasses):]
 }
 
 // Middle returns the medians of the complete passes, as a pass.

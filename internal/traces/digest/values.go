@@ -93,7 +93,7 @@ func (v *Values) Add(x float64) {
 	if !stat.Finite(x) {
 		return
 	}
-	v.Total.Add(x)
+	v.Total.Add(x)    // counts x in v.n
 	off := x - v.mean // from the mean before
 	v.mean += off / float64(v.n)
 	v.m2 += off * (x - v.mean)
@@ -101,12 +101,12 @@ func (v *Values) Add(x float64) {
 		v.exact, v.sorted = append(v.exact, x), false
 		return
 	}
-	v.makeSketch()
+	v.ensureSketch()
 	v.addToSketch(x)
 }
 
-// makeSketch replaces the stored values by a sketch.
-func (v *Values) makeSketch() {
+// ensureSketch replaces the stored values by a sketch, unless there is one already.
+func (v *Values) ensureSketch() {
 	if v.sketch != nil {
 		return
 	}
@@ -143,7 +143,7 @@ func (k *quantileBudget) enforce(each func(func(*Values))) {
 	}
 	each(func(v *Values) {
 		if v.n > k.most {
-			v.makeSketch()
+			v.ensureSketch()
 		}
 	})
 }

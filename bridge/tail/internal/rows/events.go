@@ -26,9 +26,9 @@ type row struct {
 	epochs  bool // the step is the number of an epoch
 }
 
-// nextEvents reads the records of one step at the beginning of b. The row ends before a record that does not continue it (takes), before damage, and where the
-// row would exceed maxRow. Where b ends before the row does, the row is incomplete, unless final. A first record without scalars, or damaged, is a line of
-// its own.
+// nextEvents returns the row of the records of one step at the beginning of b. The row ends before a record that does not continue the row (takes), before
+// damage, and where the row would exceed maxRow. If b ends before the row does, nextEvents returns the zero Line, and is called again with more bytes; if
+// final, the whole records in b are the row, and only a first record in part waits. A first record without scalars, or damaged, is a Line without text.
 func nextEvents(dst, b []byte, final bool) Line {
 	var r row
 	n := 0 // bytes of the records in the row
@@ -63,7 +63,8 @@ func nextEvents(dst, b []byte, final bool) Line {
 		}
 		n += int(size)
 	}
-	if n == len(b) && n <= maxRow && !final { // the next record, not there yet, may be of the row
+	// The next record, not there yet, may be of the row; not if the first record alone exceeds maxRow, so that the row takes no other.
+	if n == len(b) && n <= maxRow && !final {
 		return Line{}
 	}
 	return Line{Text: r.text(dst), N: n}

@@ -49,12 +49,15 @@ func (j *job) openTrain() (err error) {
 }
 
 // lossAndRate draws the loss of the next line, and computes the learning rate; steps are those of the whole job.
+//
+// Each line takes three draws, and two of them are discarded on purpose. The training log of test/gen draws the duration of a step, the loss and the gradients'
+// norm from the same generator: so a seed gives the same losses in both logs.
 func (l *trainLog) lossAndRate(steps int) (loss, rate float64) {
 	l.n++
 	n := float64(l.n)
-	logfile.Noise(l.curve) // keeps seeds stable: test/gen's training log draws the step's duration here, and the gradients' norm below
+	logfile.Noise(l.curve) // discarded: the duration in test/gen
 	loss = (lastLoss + (firstLoss-lastLoss)*(1/math.Sqrt(1+n/50))) * (1 + 0.006*logfile.Noise(l.curve))
-	logfile.Noise(l.curve)
+	logfile.Noise(l.curve) // discarded: the gradients' norm in test/gen
 	if l.n < lrWarmup {
 		return loss, lrMax * n / lrWarmup
 	}

@@ -251,7 +251,7 @@ func (s *sending) consumeMetrics(ctx context.Context, md pmetric.Metrics) error 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stated.add(md, func(at pcommon.Timestamp) int64 { return int64(at) / int64(time.Millisecond) })
-	if s.stated.samples < most {
+	if s.stated.samples < maxSamples {
 		return nil
 	}
 	return s.flush(ctx)

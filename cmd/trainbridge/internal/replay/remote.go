@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// most is how many samples go in a request. Prometheus' own remote write sends 2,000.
-	most = 10_000
+	// maxSamples bounds the samples of a request. Prometheus' own remote write sends 2,000.
+	maxSamples = 10_000
 	// patience is how long requests to an absent or overloaded server are retried.
 	patience = time.Minute
 )
@@ -51,15 +51,16 @@ func (r *remote) check(ctx context.Context) error {
 	return err
 }
 
-// put adds series, with samples in order of time, to the next request, and sends whenever a request has most samples; the rest waits for flush.
+// put adds series, with samples in order of time, to the next request, and sends each request once full, with maxSamples samples. The samples of the last
+// request wait for flush.
 func (r *remote) put(ctx context.Context, all []*series) error {
 	for _, s := range all {
 		for rest := s.samples; len(rest) > 0; {
-			n := min(len(rest), most-r.n)
+			n := min(len(rest), maxSamples-r.n)
 			r.waiting = append(r.waiting, &series{labels: s.labels, samples: rest[:n]})
 			r.n += n
 			rest = rest[n:]
-			if r.n == most {
+			if r.n == maxSamples {
 				if err := r.flush(ctx); err != nil {
 					return err
 				}

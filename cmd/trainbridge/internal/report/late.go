@@ -95,7 +95,8 @@ func (c *conclusion) ranks() {
 	}
 }
 
-// hosts adds a claim for a host that the others waited for: any of its ranks may be the last, so that no rank alone costs much.
+// hosts adds a claim for each host that the ranks of other hosts waited for at high cost, unless a single rank of the host has more than 80 % of the waiting:
+// then the rank is to blame, not the host.
 func (c *conclusion) hosts() {
 	hosts := c.job.Collectives.Hosts()
 	if len(hosts) < 2 {
@@ -105,16 +106,17 @@ func (c *conclusion) hosts() {
 	for _, h := range hosts {
 		total += h.Waited.Sum()
 	}
-	// Of n equal hosts each has 1/n of the waiting. A host is named from half way between that and all on.
-	least := total * (1 + 1/float64(len(hosts))) / 2
-	devices, base := c.base()
-	share := little
+	// Two limits, both in GPU-seconds. Of n equal hosts each has 1/n of all waiting, a host alone to blame has all: the first limit is half way between the two.
+	leastOfWaiting := total * (1 + 1/float64(len(hosts))) / 2
+	// The second limit is a share of the time of all ranks, or, without a clock, a larger share of the time in collectives.
+	devices, base := c.base() // and the name of that time
+	leastOfAll := little * devices
 	if !(c.whole() > 0) {
-		share = 0.25
+		leastOfAll = devices / 4
 	}
 	for _, h := range hosts {
-		waited := h.Waited.Sum()                                          // GPU-seconds
-		if waited < max(least, share*devices) || h.Name == digest.Other { // Other: hosts beyond the digest's bound
+		waited := h.Waited.Sum()                                                // GPU-seconds
+		if waited < max(leastOfWaiting, leastOfAll) || h.Name == digest.Other { // Other: hosts beyond the digest's bound
 			continue
 		}
 		own, worst := int64(0), (*digest.Rank)(nil) // ranks of the host, and the one that cost the most
@@ -127,7 +129,7 @@ func (c *conclusion) hosts() {
 				worst = r
 			}
 		}
-		if worst == nil || own < 2 || worst.Waited.Sum() > 0.8*waited { // no rank with records; or a rank is to blame, not the host
+		if worst == nil || own < 2 || worst.Waited.Sum() > 0.8*waited { // no rank with records, one rank, or a rank to blame
 			continue
 		}
 		c.late("late_host", c.sf("Other hosts waited %s GPU-seconds for %s, %s of %s and %s of all waiting",

@@ -179,7 +179,8 @@ var rates = [...]digest.Figure{
 	digest.TokenThroughput, digest.DeviceTokenThroughput, digest.SampleThroughput,
 }
 
-// work is the work of a step of a segment as a multiple of that in another, by one of rates: rate × time. false: no log has rates of both.
+// work returns the ratio of the work of a step in segment s to the work of a step in segment before. Work is rate × time; by is the first of rates with a value
+// in both segments, in the log with the most records of steps. false: that log has no such rate.
 func (l *levels) work(before, s *regimes.Segment) (times float64, by digest.Figure, ok bool) {
 	var most *digest.Log
 	for _, log := range l.job.Steps.Rows() {
@@ -191,9 +192,10 @@ func (l *levels) work(before, s *regimes.Segment) (times float64, by digest.Figu
 		return 0, 0, false
 	}
 	for _, f := range rates {
-		over := &most.Measures[f].Over
-		if was, is := l.over(over, before), l.over(over, s); was > 0 && is > 0 {
-			return is / was * s.Level / before.Level, f, true
+		series := &most.Measures[f].Over
+		rateBefore, rateNow := l.over(series, before), l.over(series, s)
+		if rateBefore > 0 && rateNow > 0 {
+			return rateNow / rateBefore * s.Level / before.Level, f, true
 		}
 	}
 	return 0, 0, false

@@ -276,9 +276,12 @@ func longestOfEach(s *tree.Span, children []*tree.Span, e extent) (drawn []child
 	return drawn, true
 }
 
-// foldedJoined returns, for folded collectives below the root of step_join, the sum of their durations and of the waiting in them; nil if a folded span is
-// neither a collective nor an aggregate of step_join.
+// foldedJoined returns two texts about folded collectives: the sum of their durations, as "together 1.2 s", and the sum of the waiting in them, as "waited
+// 0.3 s". nil: the parent of the fold is no root of step_join, or a folded span is neither a collective nor an aggregate of step_join.
 func foldedJoined(f *fold) []string {
+	if f.parent == nil || f.parent.Kind != view.KindRoot {
+		return nil
+	}
 	sum, late := 0.0, 0.0 // ns
 	for _, s := range f.spans {
 		switch s.Kind {
@@ -301,9 +304,6 @@ func foldedJoined(f *fold) []string {
 		default:
 			return nil
 		}
-	}
-	if f.parent == nil || f.parent.Kind != view.KindRoot {
-		return nil
 	}
 	return []string{"together " + human.Seconds(sum/1e9), "waited " + human.Seconds(late/1e9)}
 }

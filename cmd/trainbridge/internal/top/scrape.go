@@ -195,38 +195,44 @@ func totalsOf(each func(family string, f func(run string, m *dto.Metric))) map[s
 	return current
 }
 
-// compare adds what changed in a run between two scrapes, before (nil at the first) and now: the mean time of the steps, a window with where their time went,
-// and the new verdicts. p has the latest values: a new step, or, if the iteration is still that of the last step, at most a later time of that step.
+// compare adds the latest values of a run's steps (p) to its job, and the changes since the scrape before; before is nil at the first scrape. A new iteration
+// is a new step. If the iteration is still that of the last step, only the mean time is taken, if known.
 func (s *scraper) compare(j *job, p *step, now, before *totals) {
 	if before != nil {
-		if n := now.steps - before.steps; n > 0 {
-			p.time = (now.time - before.time) / n
-		}
-		w := window{n: p.n, end: p.end, parts: map[string]float64{}}
-		for part, sum := range now.parts {
-			if took := sum - before.parts[part]; took > 0 && len(w.parts) < mostParts {
-				w.parts[part] = took
-				w.whole += took
-			}
-		}
-		if w.whole > 0 {
-			j.addWindow(w)
-		}
-		for key, n := range now.verdicts {
-			if more := n - before.verdicts[key]; more > 0 {
-				severity, name, _ := strings.Cut(key, " ")
-				s.addVerdict(j, verdict{p.end, "", name, severity, human.Thousands(more) + " times since the last look"})
-			}
-		}
+		s.addChanges(j, p, now, before)
 	}
-	if n := len(j.steps); n > 0 && j.steps[n-1].n == p.n {
-		last := &j.steps[n-1]
-		if math.IsNaN(last.time) || !math.IsNaN(p.time) {
-			last.time = p.time
-		}
+	n := len(j.steps)
+	if n == 0 || j.steps[n-1].n != p.n {
+		s.addStep(j, *p)
 		return
 	}
-	s.addStep(j, *p)
+	if !math.IsNaN(p.time) {
+		j.steps[n-1].time = p.time
+	}
+}
+
+// addChanges adds the changes of a run's counters between two scrapes: a window with where the time of the steps went, and the new verdicts. It sets p.time to
+// the mean time of the steps between, s, if there were any.
+func (s *scraper) addChanges(j *job, p *step, now, before *totals) {
+	if n := now.steps - before.steps; n > 0 {
+		p.time = (now.time - before.time) / n
+	}
+	w := window{n: p.n, end: p.end, parts: map[string]float64{}}
+	for part, sum := range now.parts {
+		if took := sum - before.parts[part]; took > 0 && len(w.parts) < mostParts {
+			w.parts[part] = took
+			w.whole += took
+		}
+	}
+	if w.whole > 0 {
+		j.addWindow(w)
+	}
+	for key, n := range now.verdicts {
+		if more := n - before.verdicts[key]; more > 0 {
+			severity, name, _ := strings.Cut(key, " ")
+			s.addVerdict(j, verdict{p.end, "", name, severity, human.Thousands(more) + " times since the last look"})
+		}
+	}
 }
 
 // label is the value of a label, found by the name of the attribute behind; "": absent. Prometheus' names have underscores for dots.

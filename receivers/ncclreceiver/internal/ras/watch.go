@@ -111,7 +111,7 @@ func (w *Watch) settled(a *ncclras.Answer) []*current {
 	for i := range a.Communicators {
 		c := &a.Communicators[i]
 		slices.SortFunc(c.Ranks, func(a, b ncclras.Rank) int { return cmp.Compare(a.Rank, b.Rank) })
-		if len(c.Ranks) == 0 || int64(len(c.Ranks)) > c.Size || times[key(c)] > 1 || twice(c.Ranks) {
+		if len(c.Ranks) == 0 || int64(len(c.Ranks)) > c.Size || times[key(c)] > 1 || hasDuplicate(c.Ranks) {
 			continue
 		}
 		known := w.comms[key(c)]
@@ -127,10 +127,10 @@ func (w *Watch) settled(a *ncclras.Answer) []*current {
 // key returns the identity of a communicator across answers.
 func key(c *ncclras.Communicator) string { return c.Hash + "/" + c.Secondary }
 
-// twice reports whether a rank occurs twice in ranks sorted by their number.
-func twice(ranks []ncclras.Rank) bool {
-	for i := range ranks[1:] {
-		if ranks[i].Rank == ranks[i+1].Rank {
+// hasDuplicate reports whether a rank occurs twice in ranks sorted by their number.
+func hasDuplicate(ranks []ncclras.Rank) bool {
+	for i := 1; i < len(ranks); i++ {
+		if ranks[i-1].Rank == ranks[i].Rank {
 			return true
 		}
 	}

@@ -124,21 +124,23 @@ type Parser struct {
 // New returns a parser; mapped is as in object.New.
 func New(mapped map[string]object.Target) *Parser { return &Parser{objects: object.New(mapped)} }
 
-// Line reads one line: a header, which opens a block, or a value of the open block. mine is false for any other line. Several ranks print at the same time, so
-// a block takes only the lines of its header's writer.
+// Line reads one line. A header opens a block, and a rule of dashes opens a box; other lines may be values, rows or titles of the open block. mine is false for
+// any other line, and for a rule that completes no record. Several ranks print at the same time, so a block takes only the lines of the writer who opened the
+// block.
 func (p *Parser) Line(b []byte, out Out) (v tail.Verdict, reason string, mine bool) {
 	b = bytes.TrimRight(b, " \t\r")
-	if p.state.In == roll && p.isSameWriter(out.Prefix()) {
+	sameWriter := p.isSameWriter(out.Prefix())
+	if p.state.In == roll && sameWriter { // within a step of ROLL: one line has an object with all values
 		v, mine = p.metrics(b, out)
 		if mine {
 			return v, "", true
 		}
 	}
-	if p.state.In == areal && len(b) > 0 && b[0] == arealRow[0] && p.isSameWriter(out.Prefix()) { // the first byte of rules, too
+	if p.state.In == areal && sameWriter && len(b) > 0 && b[0] == arealRow[0] { // all lines of a table begin with this byte of UTF-8
 		return p.stats(b, out)
 	}
 	if len(b) == 0 || len(b) > maxLine {
-		if p.isSameWriter(out.Prefix()) {
+		if sameWriter {
 			p.other()
 		}
 		return tail.Ignored, "", false
@@ -146,11 +148,11 @@ func (p *Parser) Line(b []byte, out Out) (v tail.Verdict, reason string, mine bo
 	if p.head(b, out.Prefix()) {
 		return tail.Ignored, Head, true
 	}
-	if p.state.In == none || p.state.In == roll || p.state.In == areal || !p.isSameWriter(out.Prefix()) {
-		p.state.open(b, out.Prefix())
+	if !sameWriter || !p.state.hasValueLines() {
+		p.state.openBox(b, out.Prefix())
 		return tail.Ignored, "", false
 	}
-	if p.state.In == box {
+	if p.state.In == box { // between two rules
 		return p.boxed(b, out)
 	}
 	if p.section(b) {
@@ -160,8 +162,17 @@ func (p *Parser) Line(b []byte, out Out) (v tail.Verdict, reason string, mine bo
 		return p.value(b, q, out)
 	}
 	p.other()
-	p.state.open(b, out.Prefix())
+	p.state.openBox(b, out.Prefix())
 	return tail.Ignored, "", false
+}
+
+// hasValueLines reports whether a block is open whose lines are values or titles. The object of roll and the tables of areal are read by metrics and stats.
+func (s *state) hasValueLines() bool {
+	switch s.In {
+	case none, roll, areal:
+		return false
+	}
+	return true
 }
 
 // other handles a line without a value, which ends the kinds plain, olmo and box.

@@ -16,8 +16,8 @@ func isRule(b []byte) bool {
 	return len(b) >= shortRule && b[0] == '-' && bytes.Count(b, b[:1]) == len(b)
 }
 
-// open opens a box, where the line is a rule and no block is open but a box.
-func (s *state) open(b []byte, pre *line.Prefix) {
+// openBox opens a box if the line is a rule of dashes, and no block is open or only a box.
+func (s *state) openBox(b []byte, pre *line.Prefix) {
 	if isRule(b) && (s.In == none || s.In == box) {
 		s.end()
 		s.In = box
@@ -43,7 +43,7 @@ func (p *Parser) boxed(b []byte, out Out) (v tail.Verdict, reason string, mine b
 	s := &p.state
 	if isRule(b) {
 		found := len(s.Lines) > 0 && p.boxRecord(out)
-		s.open(b, out.Prefix()) // two adjacent boxes share a rule
+		s.openBox(b, out.Prefix()) // two adjacent boxes share a rule
 		if found {
 			return tail.Record, "", true
 		}

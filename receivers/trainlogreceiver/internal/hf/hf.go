@@ -127,13 +127,16 @@ func (p *Parser) drop(w *write) {
 	}
 }
 
-// numberRecord gives a record the step and the time from the bar of its write, if drawn already; else the record waits, if there is a bar at all. The duration
-// of an evaluation is subtracted from the next step's time.
+// numberRecord gives a record the step and the time of the bar that was drawn after the record was written (progress). If that bar is not read yet, the record
+// waits (Unnumbered), provided that the log has a bar at all. A summary, and a record with an iteration of its own, need no bar. The duration of an evaluation
+// is subtracted from the next step's time.
 func (p *Parser) numberRecord(rec *record.Record) {
 	w, ok, waits := p.progress.record(rec.Get(record.Epoch))
-	numbered := rec.Kind == record.Summary || rec.Has(record.Iteration) // needs no number
-	p.step, p.alone, p.took = rec.Kind == record.Step, numbered, p.runtime.addRow(rec)
-	rec.Several = true
+	numbered := rec.Kind == record.Summary || rec.Has(record.Iteration)
+	p.step = rec.Kind == record.Step
+	p.alone = numbered
+	p.took = p.runtime.addRow(rec)
+	rec.Several = true // a record covers logging_steps steps, a setting that is not in the log
 	if rec.Kind == record.Evaluation && rec.Has(record.Duration) {
 		p.progress.aside += rec.Get(record.Duration)
 	}

@@ -10,10 +10,14 @@ import (
 // measures are words in the names of epoch means.
 var measures = []string{"loss", "acc", "error", "f1", "auc", "iou", "ppl", "perplexity", "score", "reward"}
 
-// rowFlags returns the flags of a row that follow from a name: "train_loss_epoch" is Lightning's mean over an epoch, in a separate row (lightning/pytorch,
-// trainer/connectors/logger_connector/result.py: forked_name) with other numbers of the epoch (epochal); a loss of another name, unless of an evaluation, is of
-// a step (momentary). 0: neither. of are the flags that the name has already.
-func rowFlags(name string, of flags) flags {
+// rowFlags returns what the name of a value says of the row:
+//   - epochal: the value is a mean over an epoch, such as "train_loss_epoch". Lightning writes the means in a row of their own (lightning/pytorch,
+//     trainer/connectors/logger_connector/result.py: forked_name).
+//   - momentary: the value is the loss of a step. Each loss without "_epoch" counts as such, except an evaluation's.
+//   - 0: neither.
+//
+// known are the flags that the name has already.
+func rowFlags(name string, known flags) flags {
 	name = strings.ToLower(name)
 	switch {
 	case strings.HasSuffix(name, "_epoch"):
@@ -22,7 +26,7 @@ func rowFlags(name string, of flags) flags {
 				return epochal
 			}
 		}
-	case isLoss(name) && of&evaluation == 0:
+	case isLoss(name) && known&evaluation == 0:
 		return momentary
 	}
 	return 0

@@ -103,7 +103,9 @@ func (p *Parser) Values(dst []Value, b []byte) []Value {
 	for i := range p.lexer.pairs {
 		if q := &p.lexer.pairs[i]; q.isNumber && len(q.name) > 0 {
 			lower := bytes.ToLower(q.name)
-			dst = append(dst, Value{q.name, q.value, q.number, q.of, bytes.HasSuffix(lower, []byte("epoch")), p.positionOf(q) > 0})
+			dst = append(dst, Value{
+				Name: q.name, Text: q.value, Number: q.number, Of: q.of, Epoch: bytes.HasSuffix(lower, []byte("epoch")), Step: p.positionOf(q) > 0,
+			})
 		}
 	}
 	return dst
