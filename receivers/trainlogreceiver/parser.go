@@ -74,6 +74,7 @@ func (p *parser) Line(text []byte, out step.Out) (tail.Verdict, string) {
 		return v, reason
 	}
 	p.prefix.Reset()
+	p.prefix.Sure = out.Prefix().Level != nil // bridge/line has taken off a logger's level, and the logger's name may follow
 	if text[0] != '{' {
 		if rest, ok := p.cutStamp(text); ok && len(rest) > 0 { // first of all: a format that takes any text would take the time for a value
 			text, out = rest, prefixed{out, p}

@@ -92,15 +92,21 @@ func (j *judge) judgeLoss() {
 	}
 }
 
-// judgeSpeed gives the verdicts on a step that is slower than those before, and on a run that has slowed down.
+// judgeSpeed gives the verdicts on a step that is slower than those before, and on a run that has slowed down. Where the log counts tokens and states no rate,
+// steps may differ in their tokens, as with reinforcement learning: a longer step is slow only if its tokens per second are low too.
 func (j *judge) judgeSpeed(q quantity, x float64) {
+	low, slow := true, true
+	if q == quantitySteps && positive(j.Tokens) {
+		f := j.compare(quantityTokens, j.Tokens/(j.seconds*j.covered))
+		low, slow = f.low, f.slow
+	}
 	f := j.compare(q, x)
 	j.quantity, j.speed = q, x
-	if f.low {
+	if f.low && low {
 		limit := min(f.p10, f.median*(1-j.cfg.ThroughputDrop), f.chanceLimit()) // the speed was below all three
 		throughputLow.Say(&j.sheet, j, q.stated(x), q.stated(limit))
 	}
-	if f.slow {
+	if f.slow && slow {
 		slowdown.Say(&j.sheet, j, q.stated(f.current), q.stated(f.best/(1+j.cfg.Slowdown)))
 	}
 }

@@ -3,6 +3,7 @@ package steps
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -228,6 +229,35 @@ func TestSpeedReasons(t *testing.T) {
 	}, texts)
 	assert.InDelta(t, 1.15, last[0], 1e-12)
 	assert.InDelta(t, 1.1, last[1], 1e-12)
+}
+
+// TestTokensOfSteps: completions of reinforcement learning grow, and steps with them. A step is slow, and the run has slowed down, only by tokens per second.
+func TestTokensOfSteps(t *testing.T) {
+	for name, tt := range map[string]struct {
+		tokens func(seconds float64) int64
+		want   []string
+	}{
+		"as many per second": {func(seconds float64) int64 { return int64(2000 * seconds) }, nil},
+		"as many per step":   {func(float64) int64 { return 20_000 }, []string{spans.VerdictSlowdown, spans.VerdictThroughputLow}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, _ := newTest(t, func(c *Config) { c.Window, c.MinSamples = 20, 10 })
+			said := map[string]bool{}
+			for i := range int64(200) {
+				seconds := 10 + 0.1*float64(i) + 0.05*float64(i%7)
+				if i == 30 {
+					seconds = 40
+				}
+				b := spans.NewBatch("test", "")
+				s := perftest.AddStep(b, perftest.Job, i, seconds, attrs{spans.AttrTokens: tt.tokens(seconds)})
+				perftest.Judge(p, b.Traces())
+				for _, v := range perftest.Verdicts(s) {
+					said[v] = true
+				}
+			}
+			assert.ElementsMatch(t, tt.want, slices.Collect(maps.Keys(said)))
+		})
+	}
 }
 
 func TestLossNotFinite(t *testing.T) {
