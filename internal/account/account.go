@@ -27,6 +27,7 @@ type Account struct {
 	// Productive is s of the steps that counted; a slow step counts only as long as its usual time.
 	Productive float64
 
+	Saved  int64   // ns, end of the last checkpoint of the last attempt; 0: none is known
 	Pauses []Pause // checkpoints and evaluations, in order of time, at most mostListed
 	Gaps   []Gap   // Down, Stalled and Unexplained, in order of time, at most mostListed
 	Apart  []Gap   // between unrelated runs, in order of time: outside of the account
@@ -634,6 +635,7 @@ func (t *builder) finish() {
 		t.spendWithoutClock()
 		a.End = t.at
 	}
+	a.Saved = t.saved
 	whole := int64(0)
 	for s, ns := range t.spent {
 		a.Seconds[s] = float64(ns) / 1e9

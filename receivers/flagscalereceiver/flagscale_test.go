@@ -77,9 +77,9 @@ func TestAccounts(t *testing.T) {
 		"json_only": {1, 0, map[string]int64{}, map[string]int64{}},
 		"ids":       {1, 0, map[string]int64{}, map[string]int64{}},
 		"restart":   {5, 0, map[string]int64{"rule": 9, "session": 6}, map[string]int64{}},
-		"realtime":  {2, 0, map[string]int64{"not_flagscale": 1}, map[string]int64{"row_cut_short": 1, "bad_step": 1, "too_many_columns": 1}},
+		"realtime":  {2, 0, map[string]int64{"event": 1}, map[string]int64{"row_cut_short": 1, "bad_step": 1, "too_many_columns": 1}},
 		"console":   {7, 2, map[string]int64{"breakdown_title": 2, "duplicate": 2, "not_flagscale": 2, "session": 2}, map[string]int64{}},
-		"megatron":  {9, 0, map[string]int64{"arguments": 21, "not_flagscale": 2, "rule": 2, "times_title": 2}, map[string]int64{"no_fields": 1}},
+		"megatron":  {9, 0, map[string]int64{"arguments": 21, "event": 1, "not_flagscale": 1, "rule": 2, "times_title": 2}, map[string]int64{"no_fields": 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tel := componenttest.NewTelemetry()

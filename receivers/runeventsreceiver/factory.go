@@ -1,6 +1,7 @@
 package runeventsreceiver
 
 import (
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
@@ -48,7 +49,8 @@ func detect(path string) tail.Detect {
 	s := events.NewScanner(path, nil, time.Time{})
 	return func(text []byte) tail.Reads {
 		for _, e := range s.Line(text) {
-			if e.Class.Fatal() || e.Class == events.ClassWaiting || e.Class == events.ClassSlowing {
+			isOwn := strings.HasPrefix(e.Form.Name, "loop.") // any program may save and evaluate
+			if e.Class.Fatal() || e.Class == events.ClassWaiting || e.Class == events.ClassSlowing && !isOwn {
 				return tail.ReadsLast
 			}
 		}

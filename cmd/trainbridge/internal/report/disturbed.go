@@ -42,7 +42,7 @@ var disturbances = []disturbance{
 		func(e *events.Event) string { return e.Peer },
 	},
 	{
-		[]string{"deepspeed.saving", "loop.saved", "accelerate.saving"},
+		savings,
 		both{"while a checkpoint was saved", "此时在保存检查点"},
 		advices[spans.PartCheckpoint],
 		func(*events.Event) string { return "" },
@@ -75,6 +75,9 @@ var disturbances = []disturbance{
 		},
 	},
 }
+
+// savings are the forms of lines about a checkpoint.
+var savings = []string{"deepspeed.saving", "loop.saved", "accelerate.saving"}
 
 // cacheFlush is the form of lines about a lack of GPU memory, and memoryShort the advice.
 const cacheFlush = "deepspeed.cache_flush"

@@ -3,10 +3,12 @@ package report
 import (
 	"cmp"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/trainbridge/trainbridge/bridge/events"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/postmortem"
+	"github.com/trainbridge/trainbridge/internal/account"
 	"github.com/trainbridge/trainbridge/internal/human"
 )
 
@@ -43,6 +45,42 @@ func (c *conclusion) died() {
 	for i := range c.end.Evidence[:min(len(c.end.Evidence), evidences)] {
 		e := &c.end.Evidence[i]
 		cl.proof = append(cl.proof, proof{what: name(e.Text), At: e.At})
+	}
+	c.claims = append(c.claims, cl)
+	c.unsaved()
+}
+
+// unsaved adds a remark about the steps that the last attempt did after its last checkpoint: a restart does them again. A checkpoint counts once a step follows,
+// as the job may have died of saving.
+func (c *conclusion) unsaved() {
+	if !c.account.Clock || len(c.account.Course) == 0 {
+		return
+	}
+	steps := c.account.Course[len(c.account.Course)-1]
+	saved, seen := c.account.Saved, proof{}
+	for _, e := range c.eventsOf(savings) {
+		if e.Time > max(saved, steps[0].Start) && e.Time < steps[len(steps)-1].End {
+			saved, seen = e.Time, proof{what: name(e.Text), At: e.At}
+		}
+	}
+	from := slices.IndexFunc(steps, func(s account.Step) bool { return s.End > saved })
+	if saved == 0 || from < 1 {
+		return
+	}
+	lost, seconds := int64(0), 0.0
+	for i := range steps[from:] {
+		lost, seconds = lost+int64(steps[from+i].Steps), seconds+steps[from+i].Each()*float64(steps[from+i].Steps)
+	}
+	cl := claim{kind: "unsaved", cost: math.NaN(), grade: remark, proof: []proof{seen}}
+	if before := &steps[from-1]; seen.what == "" {
+		cl.proof[0] = c.proofOf(before, before.Each())
+	}
+	if n := steps[from-1].Number; n >= 0 {
+		cl.what = c.sf("The last checkpoint that the logs tell of is of step %s: a restart does %s again (%s)", "日志中最后的检查点在第 %s 步：重启后须重做 %s（%s）",
+			human.Thousands(n), c.in(human.Plural(lost, "step"), human.Thousands(lost)+" 步"), human.Seconds(seconds))
+	} else {
+		cl.what = c.sf("After the last checkpoint that the logs tell of, %s followed (%s): a restart does this again", "日志中最后的检查点之后又做了 %s（%s）：重启后须重做",
+			c.in(human.Plural(lost, "step"), human.Thousands(lost)+" 步"), human.Seconds(seconds))
 	}
 	c.claims = append(c.claims, cl)
 }
