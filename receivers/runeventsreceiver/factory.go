@@ -49,8 +49,8 @@ func detect(path string) tail.Detect {
 	s := events.NewScanner(path, nil, time.Time{})
 	return func(text []byte) tail.Reads {
 		for _, e := range s.Line(text) {
-			isOwn := strings.HasPrefix(e.Form.Name, "loop.") // any program may save and evaluate
-			if e.Class.Fatal() || e.Class == events.ClassWaiting || e.Class == events.ClassSlowing && !isOwn {
+			isText := strings.HasPrefix(e.Form.Name, "loop.") && !e.Own // any text may speak of saving; a log's line has a time
+			if e.Class.Fatal() || e.Class == events.ClassWaiting || e.Class == events.ClassSlowing && !isText {
 				return tail.ReadsLast
 			}
 		}
