@@ -59,7 +59,8 @@ func (c *conclusion) periods(steps []account.Step, run *regimes.Run, ranks float
 		each := c.sf("Each %s step", "每 %s 步有一步", ordinal(p.Every, c.chinese))
 		what := c.sf("%s takes %s instead of %s (%s of %s do): %s more in all, %s", "%s用了 %s 而非 %s（%[4]s / %[5]s）：共多用 %[6]s，%[7]s", each, human.Seconds(p.Usual),
 			human.Seconds(p.Usual-p.Excess/float64(max(1, p.Slow))), human.Thousands(p.Slow), human.Thousands(p.Of), human.Seconds(p.Excess), c.share(p.Excess))
-		advice := c.in("See what the trainer does at this interval: the update after accumulated gradients, saving, evaluation, logging, garbage collection, the end of an epoch.",
+		advice := c.in("See what the trainer does at this interval: the update after accumulated gradients, saving, evaluation, logging, garbage collection, "+
+			"the end of an epoch.",
 			"查看训练程序在此间隔做什么：梯度累积后的参数更新、保存、评估、写日志、垃圾回收、一个 epoch 结束。")
 		var seen []proof // the first steps of the period
 		var times []span

@@ -50,8 +50,8 @@ func (c *conclusion) died() {
 	c.unsaved()
 }
 
-// unsaved adds a remark about the steps that the last attempt did after its last checkpoint: a restart does them again. A checkpoint counts once a step follows,
-// as the job may have died of saving.
+// unsaved adds a remark about the steps that the last attempt did after its last checkpoint: a restart does them again. A checkpoint counts once a step
+// follows, as the job may have died of saving.
 func (c *conclusion) unsaved() {
 	if !c.account.Clock || len(c.account.Course) == 0 {
 		return
