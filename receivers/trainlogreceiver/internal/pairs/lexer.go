@@ -581,8 +581,9 @@ func (x *lexer) addNamed(q pair, name []byte, sign bool) bool {
 	case len(name) > 0:
 		q.name = name
 		blanks := bytes.Count(name, []byte(" "))
-		isTimer := blanks == 0 && (units[q.unit].suffix == "_s" || units[q.unit].suffix == "_ms") // "fwd 0.317s"
-		if !x.known(&q) && !isTimer {                                                             // other unknown names without a sign are taken in cells alone: "| grad 2.5 |"
+		// "fwd 0.317s". Other unknown names without a sign are taken in cells alone: "| grad 2.5 |".
+		isTimer := blanks == 0 && (units[q.unit].suffix == "_s" || units[q.unit].suffix == "_ms")
+		if !x.known(&q) && !isTimer {
 			if !x.cell || blanks > 1 {
 				return false
 			}
