@@ -121,6 +121,11 @@ func conclude(p *page, job *digest.Job, read *offline.Reading) *conclusion {
 // slow says whether windows were slow: their causes are then claims (causes).
 func (c *conclusion) slow() bool { return c.window != nil && c.window.SlowCount > 0 }
 
+// steps returns a number of steps in words: "12 steps".
+func (c *conclusion) steps(n int64) string {
+	return c.in(human.Plural(n, "step"), human.Thousands(n)+" 步")
+}
+
 // windows is a number of windows in words: "12 steps", "3 batches", or "12 records of steps" where a record covers several.
 func (c *conclusion) windows(n int64) string {
 	if c.several && c.window.Of == spans.WindowStep {
@@ -447,7 +452,7 @@ func (c *conclusion) sentence(text string) string {
 // facts say the contents of the logs, a text for each kind of log: "200 steps of 1.2 s (median), loss 9.1 to 4.2".
 func (c *conclusion) facts() (out []string) {
 	for _, l := range c.job.Steps.Rows() {
-		text := c.in(human.Plural(int64(l.Covered), "step"), human.Thousands(l.Covered)+" 步")
+		text := c.steps(int64(l.Covered))
 		if took := &l.Measures[digest.StepTime]; took.Count() > 0 {
 			text += c.sf(" of %s (median)", "，每步 %s（中位数）", human.Seconds(took.Quantile(0.5)))
 		}

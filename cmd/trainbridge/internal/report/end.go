@@ -68,8 +68,10 @@ func (c *conclusion) unsaved() {
 		return
 	}
 	lost, seconds := int64(0), 0.0
-	for i := range steps[from:] {
-		lost, seconds = lost+int64(steps[from+i].Steps), seconds+steps[from+i].Each()*float64(steps[from+i].Steps)
+	after := steps[from:]
+	for i := range after {
+		n := after[i].Steps
+		lost, seconds = lost+int64(n), seconds+after[i].Each()*float64(n)
 	}
 	cl := claim{kind: "unsaved", cost: math.NaN(), grade: remark, proof: []proof{seen}}
 	if before := &steps[from-1]; seen.what == "" {
@@ -77,10 +79,10 @@ func (c *conclusion) unsaved() {
 	}
 	if n := steps[from-1].Number; n >= 0 {
 		cl.what = c.sf("The last checkpoint that the logs tell of is of step %s: a restart does %s again (%s)", "日志中最后的检查点在第 %s 步：重启后须重做 %s（%s）",
-			human.Thousands(n), c.in(human.Plural(lost, "step"), human.Thousands(lost)+" 步"), human.Seconds(seconds))
+			human.Thousands(n), c.steps(lost), human.Seconds(seconds))
 	} else {
 		cl.what = c.sf("After the last checkpoint that the logs tell of, %s followed (%s): a restart does this again", "日志中最后的检查点之后又做了 %s（%s）：重启后须重做",
-			c.in(human.Plural(lost, "step"), human.Thousands(lost)+" 步"), human.Seconds(seconds))
+			c.steps(lost), human.Seconds(seconds))
 	}
 	c.claims = append(c.claims, cl)
 }

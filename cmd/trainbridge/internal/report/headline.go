@@ -183,7 +183,7 @@ func (c *conclusion) evaluations() string {
 func (c *conclusion) count() string {
 	switch {
 	case c.accounted:
-		return c.in(human.Plural(c.account.Steps, "step"), human.Thousands(c.account.Steps)+" 步")
+		return c.steps(c.account.Steps)
 	case c.window != nil:
 		return c.windows(c.window.Took.Count())
 	}

@@ -342,10 +342,7 @@ func (p *Parser) record(rec *record.Record, evaluation bool) bool {
 	}
 	if evaluation {
 		rec.Kind = record.Evaluation
-		if rec.Has(record.Loss) && !rec.Has(record.ValidationLoss) {
-			rec.Set(record.ValidationLoss, rec.Get(record.Loss))
-			rec.Unset(record.Loss)
-		}
+		moveLoss(rec)
 	}
 	if s.step < 0 {
 		return p.ofEpoch(rec)
@@ -356,6 +353,14 @@ func (p *Parser) record(rec *record.Record, evaluation bool) bool {
 	return true
 }
 
+// moveLoss makes the loss of an evaluation's record the validation loss, unless the record has one.
+func moveLoss(rec *record.Record) {
+	if rec.Has(record.Loss) && !rec.Has(record.ValidationLoss) {
+		rec.Set(record.ValidationLoss, rec.Get(record.Loss))
+		rec.Unset(record.Loss)
+	}
+}
+
 // result makes a record of the result of an evaluation that names no step, such as "Validation loss: 2.31" and "[eval] loss=2.31", in a log whose lines of
 // pairs have the steps: the evaluation is of the step before. It returns false if the losses are of training.
 func (p *Parser) result(rec *record.Record, s *subject, evaluation bool) bool {
@@ -363,8 +368,8 @@ func (p *Parser) result(rec *record.Record, s *subject, evaluation bool) bool {
 	if !rec.Has(record.Loss) {
 		setNamedLosses(rec, p.lexer.pairs)
 	}
-	if evaluation && !rec.Has(record.ValidationLoss) && rec.Has(record.Loss) {
-		rec.Set(record.ValidationLoss, rec.Get(record.Loss))
+	if evaluation {
+		moveLoss(rec)
 	}
 	if !rec.Has(record.ValidationLoss) {
 		rec.Reset()
