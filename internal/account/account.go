@@ -146,7 +146,7 @@ func anyTimed(steps []Step) bool {
 }
 
 // judge compares each step with its neighbours in the attempt (a.Judged), and sets a.Productive: the time of the steps without repetitions. A step that is
-// slow, a warm-up or periodic counts for no longer than the level of its segment. excess has slow steps known otherwise (Ledger.Slow).
+// slow, a warm-up or periodic counts for no longer than the level of its segment, unless the period is that of gradient accumulation. excess has slow steps known otherwise (Ledger.Slow).
 func (a *Account) judge(excess map[int64]float64) {
 	for _, steps := range a.Course {
 		run := regimes.Judge(attemptOf(steps))
@@ -157,7 +157,8 @@ func (a *Account) judge(excess map[int64]float64) {
 				continue
 			}
 			each, judged := s.Each(), &run.Steps[i]
-			if judged.State != regimes.Usual && judged.State != regimes.Unknown && judged.Segment < len(run.Segments) {
+			asWork := judged.State == regimes.Periodic && run.Periods[judged.Period].Accumulates()
+			if judged.State != regimes.Usual && judged.State != regimes.Unknown && !asWork && judged.Segment < len(run.Segments) {
 				each = min(each, run.Segments[judged.Segment].Level)
 			}
 			if more, ok := excess[s.Start-s.moved]; ok { // excess is about the whole step, including the checkpoint and evaluation that Each leaves out

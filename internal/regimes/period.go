@@ -9,14 +9,15 @@ import (
 )
 
 const (
-	leastPeriod = 4    // slow steps of a period, at least
-	covered     = 0.9  // share of a period's steps that must be slow
-	candidates  = 8    // distances tried
-	likeness    = 0.2  // of the median excess: their quartiles are no further apart
-	periods     = 3    // reported at most
-	mixed       = 6    // one in that many steps is not slow, if as steady as all others
-	leastMixed  = 8    // steps of a mixture, at least
-	steady      = 0.05 // of their median: the distance of the quartiles of steady steps
+	leastPeriod     = 4    // slow steps of a period, at least
+	covered         = 0.9  // share of a period's steps that must be slow
+	candidates      = 8    // distances tried
+	likeness        = 0.2  // of the median excess: their quartiles are no further apart
+	periods         = 3    // reported at most
+	mostAccumulated = 32   // micro-steps of an update, in logs of each micro-step
+	mixed           = 6    // one in that many steps is not slow, if as steady as all others
+	leastMixed      = 8    // steps of a mixture, at least
+	steady          = 0.05 // of their median: the distance of the quartiles of steady steps
 )
 
 // period finds periods among the slow steps, the strongest first, up to a few. The steps of a period are then no longer slow, unless among each other. What is
@@ -57,8 +58,16 @@ func (j *judge) earlier() {
 	}
 }
 
-// Same says whether two periods are of the same steps.
+// Same reports whether two periods are of the same steps.
 func (p Period) Same(o Period) bool { return p.Every == o.Every && p.Rest == o.Rest }
+
+// Accumulates reports whether the slow steps look like the updates of a trainer that logs each micro-step of its gradient accumulation: the last of every 2, 4, 8,
+// 16 or 32 micro-steps also reduces the gradients and runs the optimizer. Steps are numbered from 0 or 1.
+func (p Period) Accumulates() bool {
+	powerOfTwo := p.Every&(p.Every-1) == 0
+	last := p.Rest == 0 || p.Rest == p.Every-1
+	return powerOfTwo && p.Every <= mostAccumulated && last
+}
 
 // strongest finds the period with most of the slow steps, and keeps it; of several the one with the largest distance, and the least rest. A period has
 // leastPeriod slow steps or more; its steps are nearly all slow, by about the same time. all is the number of slow steps of the attempt. false: no period.

@@ -24,7 +24,17 @@ var transfers = []string{
 	"all-gather", "all_gather", "allgather", "all-reduce", "all_reduce", "allreduce", "reduce-scatter", "reduce_scatter", "reducescatter", "recv", "send",
 }
 
-// Together says whether a timer is of a collective that all ranks leave together: the time of the fastest rank is that of the transfer, any more is waiting
+// hasWord reports whether a name has the word between other characters than letters: "grads-all-reduce-sync", not "async".
+func hasWord(name, word string) bool {
+	for w := range strings.FieldsFuncSeq(name, func(r rune) bool { return !unicode.IsLetter(r) }) {
+		if w == word {
+			return true
+		}
+	}
+	return false
+}
+
+// Together reports whether a timer is of a collective that all ranks leave together: the time of the fastest rank is that of the transfer, any more is waiting
 // for the rank that came last. Sends and receives between the stages of a pipeline are none.
 func Together(name string) bool {
 	name = strings.ToLower(name)
@@ -40,7 +50,7 @@ func WholeOf(name string) (whole string, ok bool) { return strings.CutSuffix(nam
 func PartOf(name string) Part {
 	name = strings.ToLower(name)
 	switch {
-	case strings.HasSuffix(name, "-sync"), strings.HasPrefix(name, "comm_"), strings.HasPrefix(name, "communication"),
+	case hasWord(name, "sync"), hasWord(name, "barrier"), strings.HasPrefix(name, "comm_"), strings.HasPrefix(name, "communication"),
 		slices.ContainsFunc(transfers, func(of string) bool { return strings.Contains(name, of) }):
 		return Communicating // and exposed: no other work at the same time
 	case name == "train_wait", strings.HasPrefix(name, "wait_"): // slime; verl's one_step_off_policy (wait_prev_gen)

@@ -9,12 +9,18 @@ import (
 	"github.com/trainbridge/trainbridge/internal/trainers"
 )
 
-// HostTime is the time of a host's records of steps, with that of their parts directly below the steps.
+// PartTimes is the time of some records of steps, with that of their parts directly below the steps. A record of several steps has the time of one.
+type PartTimes struct {
+	Records                           int64
+	Steps                             float64
+	Took                              float64 // s
+	Loading, Computing, Communicating float64 // s, by timers of the trainer; 0: no timer
+}
+
+// HostTime is the time of a host's records of steps.
 type HostTime struct {
-	Host               string
-	Records            int64
-	Took               float64 // s
-	Loading, Computing float64 // s, by timers of the trainer; 0: no timer
+	Host  string
+	Total PartTimes
 }
 
 // mostHosts bounds the hosts of a log; further ones are left out.
@@ -33,23 +39,22 @@ func (l *Log) host(name string) *HostTime {
 	return h
 }
 
-// add adds a record with its time, s; h may be nil.
-func (h *HostTime) add(took float64) {
-	if h != nil && stat.Finite(took) {
-		h.Records, h.Took = h.Records+1, h.Took+took
+// add adds a record of some steps, each of which took so many seconds.
+func (t *PartTimes) add(took, steps float64) {
+	if stat.Finite(took) {
+		t.Records, t.Steps, t.Took = t.Records+1, t.Steps+steps, t.Took+took
 	}
 }
 
-// addPart adds the time of a part of the last record, s; h may be nil.
-func (h *HostTime) addPart(name string, took float64) {
-	if h == nil {
-		return
-	}
+// addPart adds the time of a part of the last record, s.
+func (t *PartTimes) addPart(name string, took float64) {
 	switch trainers.PartOf(name) {
 	case trainers.LoadingData:
-		h.Loading += took
+		t.Loading += took
 	case trainers.Computing:
-		h.Computing += took
+		t.Computing += took
+	case trainers.Communicating:
+		t.Communicating += took
 	default:
 	}
 }
@@ -58,6 +63,7 @@ func (h *HostTime) addPart(name string, took float64) {
 type RankTime struct {
 	Rank               int64
 	Host               string // "": unknown
+	Total              PartTimes
 	Loading, Computing Series // s of a step
 }
 
@@ -80,11 +86,9 @@ func (l *Log) rank(rank view.Int, res *resource) *RankTime {
 	return r
 }
 
-// addPart adds the time of a part directly below step number at, s; r may be nil. Parts of one kind are added up.
+// addPart adds the time of a part directly below step number at, s. Parts of one kind are added up.
 func (r *RankTime) addPart(name string, at int64, took float64) {
-	if r == nil {
-		return
-	}
+	r.Total.addPart(name, took)
 	switch trainers.PartOf(name) {
 	case trainers.LoadingData:
 		r.Loading.Add(at, took)

@@ -233,11 +233,16 @@ func (d *Digest) addStep(s ptrace.Span, res *resource) {
 	if v.Iterations > 0 && v.Iterations < 1<<53 {
 		l.Planned = max(l.Planned, int64(v.Iterations))
 	}
-	host := l.host(res.Host)
-	host.add(v.Duration)
+	ofHost, ofRank := l.host(res.Host), l.rank(rank, res)
+	if ofHost != nil {
+		ofHost.Total.add(v.Duration, v.Covered())
+	}
+	if ofRank != nil {
+		ofRank.Total.add(v.Duration, v.Covered())
+	}
 	step := v.Step()
 	at := step.Or(l.Records) // without a number, the ordinal of the record
-	d.Steps.message.add(messageStep{spanKey{s.TraceID(), s.SpanID()}, at, host, l.rank(rank, res)})
+	d.Steps.message.add(messageStep{spanKey{s.TraceID(), s.SpanID()}, at, ofHost, ofRank})
 	for f, x := range [...]float64{
 		StepTime: v.Duration, Loss: v.Loss.Value, LearningRate: v.LearningRate, GradientNorm: v.GradientNorm, ValidationLoss: math.NaN(),
 		SampleThroughput: v.SampleThroughput, TokenThroughput: v.TokenThroughput, DeviceTokenThroughput: v.DeviceTokenThroughput,
@@ -320,12 +325,16 @@ func (d *Steps) addPart(s ptrace.Span, res *resource) {
 	took := spanSeconds(s)
 	part.Add(took)
 	if step := d.message.stepWithID(spanKey{s.TraceID(), s.ParentSpanID()}); step != nil {
-		step.host.addPart(v.Name, took)
+		if step.host != nil {
+			step.host.Total.addPart(v.Name, took)
+		}
 		if v.DurationMin <= took && trainers.Together(v.Name) {
 			took = v.DurationMin // more is waiting for the rank that came last
 		}
 		part.Over.Add(step.at, took)
-		step.rank.addPart(v.Name, step.at, took)
+		if step.rank != nil {
+			step.rank.addPart(v.Name, step.at, took)
+		}
 	}
 }
 

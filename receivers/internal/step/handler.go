@@ -94,6 +94,7 @@ type handler struct {
 	run    string // id of the run
 	file   []byte // the name of the log: keys of records without iteration
 	first  int64  // the log's first attempt, by its path
+	byName int64  // the rank in the log's name; noRank: none
 	parser Parser
 	whole  bool // lines are documents
 
@@ -212,11 +213,35 @@ func attemptOf(path string) int64 {
 	return 0
 }
 
+// rankOf returns the rank in the name of a log that each rank writes, such as 2 of "rank2.out", "train_rank-02.log" and "log.rank_2"; noRank: none, or the rank
+// on the node ("local_rank2.log").
+func rankOf(name string) int64 {
+	const word = "rank"
+	name = strings.ToLower(name)
+	for at := strings.Index(name, word); at >= 0; {
+		before, after := name[:at], strings.TrimLeft(name[at+len(word):], "_-=.")
+		digits := len(after) - len(strings.TrimLeft(after, "0123456789"))
+		ofWord := strings.HasSuffix(before, "local_") || before != "" && isAlphanumeric(before[len(before)-1]) // "frank2"
+		ends := digits == len(after) || !isAlphanumeric(after[digits])
+		if n, err := strconv.ParseInt(after[:digits], 10, 32); err == nil && !ofWord && ends {
+			return n
+		}
+		next := strings.Index(after, word)
+		if next < 0 {
+			return noRank
+		}
+		at = len(name) - len(after) + next
+	}
+	return noRank
+}
+
+func isAlphanumeric(c byte) bool { return '0' <= c && c <= '9' || 'a' <= c && c <= 'z' }
+
 // newHandler makes the handler of a stream. known and batches are shared by the receiver's handlers.
 func newHandler(set *Settings, known *seen, batches *filereceiver.Pool[stepBatch], s stream) *handler {
 	h := &handler{
 		set: set, seen: known, pool: batches, stream: s, run: set.Run.Run(s.Path()), file: []byte(filepath.Base(s.Path())),
-		first: attemptOf(s.Path()), stamps: clock.NewStamps(set.Zone), parser: set.NewParser(s.Path(), s.IsDocument()), whole: s.IsDocument(),
+		first: attemptOf(s.Path()), byName: rankOf(filepath.Base(s.Path())), stamps: clock.NewStamps(set.Zone), parser: set.NewParser(s.Path(), s.IsDocument()), whole: s.IsDocument(),
 		rec: new(record.Record), began: math.MaxInt64,
 	}
 	h.state.Tracks = make(map[who]*track)
@@ -390,7 +415,7 @@ func (h *handler) setOf(it *placed) uint64 {
 	return h.salt + uint64(it.rank)*0x9e3779b97f4a7c15 + uint64(it.iteration) // the factor, 2^64 divided by the golden ratio, spreads ranks evenly
 }
 
-// rank returns the rank that the record states, else the rank before its line, else noRank.
+// rank returns the rank that the record states, else the rank before its line, else the rank in the log's name, else noRank.
 func (h *handler) rank(rec *record.Record) int64 {
 	switch {
 	case rec.HasRank:
@@ -398,7 +423,7 @@ func (h *handler) rank(rec *record.Record) int64 {
 	case h.prefix.HasRank:
 		return h.prefix.Rank
 	}
-	return noRank
+	return h.byName
 }
 
 // hostOf returns the host of the record's rank; "": unknown.

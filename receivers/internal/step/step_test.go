@@ -945,3 +945,12 @@ func TestAttemptOfPath(t *testing.T) {
 		assert.Equal(t, want, attemptOf(path), path)
 	}
 }
+
+func TestRankOfName(t *testing.T) {
+	for name, want := range map[string]int64{
+		"rank2.out": 2, "rank_0.log": 0, "train-Rank-03.log": 3, "log.rank=7": 7, "job.rank12.jsonl": 12, "frank2_rank5.log": 5,
+		"local_rank2.log": noRank, "frank2.log": noRank, "rank.log": noRank, "rank2of8.log": noRank, "ranks2.log": noRank, "rank99999999999.log": noRank, "train.log": noRank,
+	} {
+		assert.Equal(t, want, rankOf(name), name)
+	}
+}

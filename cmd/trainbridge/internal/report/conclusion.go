@@ -66,6 +66,8 @@ type conclusion struct {
 	lost    float64 // s more than usual, of all slow windows
 	twice   float64 // s of them that claims of late ranks have too
 
+	grownRanks []int64 // ranks named as the cause of longer steps from some step on
+
 	account   account.Account
 	accounted bool  // account is set: a log tells of steps with times
 	size      int64 // ranks; 0: not known
@@ -106,7 +108,7 @@ func conclude(p *page, job *digest.Job, read *offline.Reading) *conclusion {
 	c.units()
 	c.ranks()
 	c.hosts()
-	c.slowHosts()
+	c.slowByTimers()
 	c.slowComms()
 	c.clocks()
 	c.shared()

@@ -214,10 +214,10 @@ func (c *conclusion) nothingLost() string {
 	return strings.TrimSpace(facts + c.sf(" %s where the time went.", "%s时间的去向。", c.capital(c.doesNotSay())))
 }
 
-// uneven says whether a host, a worker, a communicator or a unit is slower than others like it.
+// uneven reports whether a rank, a host, a worker, a communicator or a unit is slower than others like it.
 func (c *conclusion) uneven() bool {
 	return slices.ContainsFunc(c.claims, func(cl claim) bool {
-		return slices.Contains([]string{"slow_host", "slow_worker", "slow_communicator", "unit"}, cl.kind)
+		return slices.Contains([]string{"slow_rank", "slow_host", "slow_worker", "slow_communicator", "unit"}, cl.kind)
 	})
 }
 

@@ -2,6 +2,7 @@ package report
 
 import (
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/trainbridge/trainbridge/internal/human"
@@ -11,23 +12,152 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// slowHosts adds a claim for hosts whose steps load data, or compute, longer than those of the others, by the trainer's timers in each host's log: by 20 % of
-// that part, and by 10 % of a step. Most of at least four hosts must be alike. A host may have more to do, such as another stage of a pipeline: no loss.
-func (c *conclusion) slowHosts() {
-	const leastHosts, leastRecords = 4, 20
+// worker is a rank or a host, with the times of its records of steps.
+type worker struct {
+	who string // in a sentence
+	digest.PartTimes
+}
+
+// mean returns the time of a part in a step, s.
+func (w *worker) mean(part string) float64 {
+	if part == spans.PartDataLoading {
+		return w.Loading / float64(w.Records)
+	}
+	return w.Computing / float64(w.Records)
+}
+
+// slowByTimers adds a claim for ranks, or else hosts, whose steps load data, or compute, longer than those of the others, by the trainer's timers in each log.
+func (c *conclusion) slowByTimers() {
+	const leastRecords = 20
 	for _, l := range c.job.Steps.Rows() {
-		var all []*digest.HostTime
-		for _, h := range l.Hosts() {
-			if h.Records >= leastRecords {
-				all = append(all, h)
+		var ranks, hosts []worker
+		for _, r := range l.Ranks() {
+			told := c.blamed(r.Rank) || slices.Contains(c.grownRanks, r.Rank)
+			if r.Total.Records >= leastRecords && !told {
+				ranks = append(ranks, worker{c.who(view.Int{N: r.Rank, OK: true}, r.Host), r.Total})
 			}
 		}
-		if len(all) < leastHosts {
-			continue
+		for _, h := range l.Hosts() {
+			if h.Total.Records >= leastRecords {
+				hosts = append(hosts, worker{name(h.Host), h.Total})
+			}
 		}
-		c.slowHost(all, spans.PartDataLoading, func(h *digest.HostTime) float64 { return h.Loading })
-		c.slowHost(all, spans.PartCompute, func(h *digest.HostTime) float64 { return h.Computing })
+		for _, part := range []string{spans.PartDataLoading, spans.PartCompute} {
+			if slow := slowest(ranks, part); slow != nil {
+				c.slowRanks(slow, part)
+			} else if slow := slowest(hosts, part); slow != nil {
+				// A host may have more to do, such as another stage of a pipeline: no loss.
+				c.claims = append(c.claims, claim{
+					kind: "slow_host", cost: slow.cost(part), grade: remark, advice: c.of(adviceOf(part)),
+					what: c.timed(slow, part, c.sf("%d hosts", "%d 台主机", slow.all)) + c.in(": slower, or with more to do", "：较慢，或工作更多"),
+				})
+			}
+		}
 	}
+}
+
+// slowWorkers are workers with a longer part of the step than the others.
+type slowWorkers struct {
+	who           []string
+	all           int     // workers, with the others
+	worst         *worker // with the longest part
+	usual, step   float64 // s: the medians of the part and of the step
+	communicating float64 // s: the median time in collectives
+}
+
+// cost returns the seconds of all steps by which the part of the slowest worker was longer than usual.
+func (s *slowWorkers) cost(part string) float64 {
+	return (s.worst.mean(part) - s.usual) * s.worst.Steps
+}
+
+// slowest returns the workers whose part of the step is longer than usual by 20 % of the part, and by 10 % of a step; nil: none, or fewer than four workers, or
+// half of all. Workers that load next to nothing, as those of a pipeline's later stages, are nothing to compare with.
+func slowest(all []worker, part string) *slowWorkers {
+	const leastWorkers = 4
+	if len(all) < leastWorkers {
+		return nil
+	}
+	var parts, steps, collectives []float64
+	for i := range all {
+		w := &all[i]
+		parts = append(parts, w.mean(part))
+		steps = append(steps, w.Took/float64(w.Records))
+		collectives = append(collectives, w.Communicating/float64(w.Records))
+	}
+	s := &slowWorkers{all: len(all), usual: stat.Among(parts), step: stat.Among(steps), communicating: stat.Among(collectives)}
+	if s.usual < 0.002*s.step {
+		return nil
+	}
+	for i := range all {
+		w := &all[i]
+		if more := w.mean(part) - s.usual; more > 0.2*s.usual && more > 0.1*s.step {
+			s.who = append(s.who, w.who)
+			if s.worst == nil || w.mean(part) > s.worst.mean(part) {
+				s.worst = w
+			}
+		}
+	}
+	if len(s.who) == 0 || 2*len(s.who) >= s.all {
+		return nil
+	}
+	return s
+}
+
+// timed says how long the slow workers take for a part. all is the workers in words.
+func (c *conclusion) timed(s *slowWorkers, part, all string) string {
+	did := c.in("loading data", "加载数据")
+	if part == spans.PartCompute {
+		did = c.in("computing", "计算")
+	}
+	took := human.Seconds(s.worst.mean(part))
+	if len(s.who) > 1 {
+		took = c.sf("up to %s", "最多 %s", took)
+	}
+	return c.sf("%s took %s a step for %s, by the logs' timers; usual of %s is %s", "%s 每步用于%[3]s %[2]s（按日志计时），%[4]s中通常为 %[5]s",
+		c.capital(c.names(s.who)), took, did, all, human.Seconds(s.usual))
+}
+
+// names joins the names of workers, at most mostRanks.
+func (c *conclusion) names(who []string) string {
+	named := strings.Join(who[:min(len(who), mostRanks)], ", ")
+	if n := len(who) - mostRanks; n > 0 {
+		named += c.sf(" and %d more", " 等另外 %d 个", n)
+	}
+	return named
+}
+
+// slowRanks adds a claim for ranks with a longer part of the step. The others are known to wait if their steps are as long and, where the part is computing,
+// their timers of collectives are longer by half of the excess or more: else the timer may contain the wait for another rank, or for the GPU.
+func (c *conclusion) slowRanks(s *slowWorkers, part string) {
+	cost, w := s.cost(part), s.worst
+	cl := claim{kind: "slow_rank", cost: cost, grade: remark, advice: c.of(adviceOf(part)), what: c.timed(s, part, c.sf("%d ranks", "%d 个 rank", s.all))}
+	waited := s.communicating - w.Communicating/float64(w.Records) // s: of a step, less than the others
+	switch sameStep := w.Took/float64(w.Records) < 1.05*s.step; {
+	case !sameStep || part == spans.PartCompute && waited < (w.mean(part)-s.usual)/2:
+		cl.what += c.in(": slower, or with more to do", "：较慢，或工作更多")
+	default:
+		cl.what += c.sf(": the others wait, %s in all, %s", "：其他 rank 等待，共 %s，%s", human.Seconds(cost), c.share(cost))
+		cl.short, cl.grade, cl.devices = c.sf("waiting for %s", "等待 %s", c.names(s.who)), costly, cost*float64(s.all-len(s.who))
+		cl.lost = c.notYetLost(cost, part)
+	}
+	c.claims = append(c.claims, cl)
+}
+
+// notYetLost returns what remains of the seconds of waiting for ranks that load data or compute longer, without those that another claim counts as lost. The time
+// of loading data in all steps is that of the rank that loads longest: the seconds move to the caller's claim, which replaces a claim with few others.
+func (c *conclusion) notYetLost(seconds float64, part string) float64 {
+	at := slices.IndexFunc(c.claims, func(cl claim) bool { return cl.kind == "data_loading" })
+	switch {
+	case slices.ContainsFunc(c.claims, func(cl claim) bool { return cl.kind == "wait" || cl.kind == "late_rank" }):
+		return 0
+	case at >= 0 && part == spans.PartDataLoading:
+		loading := &c.claims[at]
+		loading.lost = max(0, loading.lost-seconds)
+		if loading.lost < 0.1*loading.cost {
+			c.claims = slices.Delete(c.claims, at, at+1)
+		}
+	}
+	return seconds
 }
 
 var throttled = both{
@@ -62,41 +192,4 @@ func (c *conclusion) clocks() {
 		what += c.sf("; it was the hottest, at up to %s °C", "；同时温度最高，达 %s °C", human.Digits(g.Hottest))
 	}
 	c.claims = append(c.claims, claim{kind: "slow_clock", what: what, cost: math.NaN(), grade: remark, proof: []proof{{"", g.At}}, advice: c.of(throttled)})
-}
-
-// slowHost is slowHosts for a part. Hosts that load next to nothing, as those of a pipeline's later stages, are nothing to compare with.
-func (c *conclusion) slowHost(all []*digest.HostTime, part string, of func(*digest.HostTime) float64) {
-	mean := func(h *digest.HostTime) float64 { return of(h) / float64(h.Records) }
-	var parts, steps []float64
-	for _, h := range all {
-		parts, steps = append(parts, mean(h)), append(steps, h.Took/float64(h.Records))
-	}
-	usual, step := stat.Among(parts), stat.Among(steps)
-	if usual < 0.002*step {
-		return
-	}
-	var who []string
-	worst := 0.0
-	for _, h := range all {
-		if more := mean(h) - usual; more > 0.2*usual && more > 0.1*step {
-			who, worst = append(who, name(h.Host)), max(worst, mean(h))
-		}
-	}
-	if len(who) == 0 || 2*len(who) >= len(all) {
-		return
-	}
-	named := strings.Join(who[:min(len(who), mostRanks)], ", ")
-	if n := len(who) - mostRanks; n > 0 {
-		named += c.sf(" and %d more", " 等另外 %d 个", n)
-	}
-	did := c.in("loading data", "加载数据")
-	if part == spans.PartCompute {
-		did = c.in("computing", "计算")
-	}
-	c.claims = append(c.claims, claim{
-		kind: "slow_host", cost: (worst - usual) * float64(all[0].Records), grade: remark, advice: c.of(adviceOf(part)),
-		what: c.sf("Of %d hosts %s took up to %s a step for %s, by the logs' timers; usual is %s: slower, or with more to do",
-			"%d 台主机中，%s 每步用于%[4]s最多 %[3]s（按日志计时），通常为 %[5]s：较慢，或工作更多",
-			len(all), named, human.Seconds(worst), did, human.Seconds(usual)),
-	})
 }

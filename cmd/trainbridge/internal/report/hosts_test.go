@@ -19,8 +19,8 @@ func TestSlowHosts(t *testing.T) {
 		want            string
 	}{
 		"alike":        {[4]float64{0.05, 0.06, 0.05, 0.05}, [4]float64{1.2, 1.22, 1.2, 1.25}, ""},
-		"loading data": {[4]float64{0.05, 0.06, 0.4, 0.05}, [4]float64{1.2, 1.2, 1.2, 1.2}, "Of 4 hosts n2 took up to 400 ms a step for loading data, by the logs' timers; usual is 55 ms"},
-		"computing":    {[4]float64{0.05, 0.05, 0.05, 0.05}, [4]float64{1.2, 1.6, 1.2, 1.2}, "Of 4 hosts n1 took up to 1.6 s a step for computing, by the logs' timers; usual is 1.2 s"},
+		"loading data": {[4]float64{0.05, 0.06, 0.4, 0.05}, [4]float64{1.2, 1.2, 1.2, 1.2}, "Rank 16 on n2 took 400 ms a step for loading data, by the logs' timers; usual of 4 ranks is 55 ms: the others wait, 20.7 s in all"},
+		"computing":    {[4]float64{0.05, 0.05, 0.05, 0.05}, [4]float64{1.2, 1.6, 1.2, 1.2}, "Rank 8 on n1 took 1.6 s a step for computing, by the logs' timers; usual of 4 ranks is 1.2 s: slower, or with more to do"},
 		"a pipeline":   {[4]float64{0.4, 0, 0, 0}, [4]float64{1.2, 1.2, 1.2, 1.2}, ""},
 		"two halves":   {[4]float64{0.4, 0.4, 0.05, 0.05}, [4]float64{1.2, 1.2, 1.6, 1.6}, ""},
 	} {
@@ -41,6 +41,43 @@ func TestSlowHosts(t *testing.T) {
 				assert.Contains(t, text, tt.want)
 				assert.NotContains(t, text, "Healthy")
 			}
+		})
+	}
+}
+
+// A rank that computes longer in each step is told with the time of the others' waiting, if their timers of collectives show the waiting.
+func TestSlowRank(t *testing.T) {
+	for name, tt := range map[string]struct {
+		syncs       bool // the log times collectives
+		file        string
+		want, short string
+	}{
+		"waiting is timed": {true, "rank%d.jsonl", "Rank 6 took 1.3 s a step for computing, by the logs' timers; usual of 8 ranks is 900 ms: the others wait, 24 s in all, " +
+			"28.6% of 84 s", "waiting for rank 6"},
+		"waiting is not timed": {false, "rank%d.jsonl", "usual of 8 ranks is 900 ms: slower, or with more to do", "None of 60 steps was slow"},
+		"no rank in the names": {true, "log%d.jsonl", "", "None of 60"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			for rank := range 8 {
+				var log strings.Builder
+				for i := 1; i <= 60; i++ {
+					computes := 0.9
+					if rank == 6 {
+						computes = 1.3
+					}
+					fmt.Fprintf(&log, `{"ts": %.3f, "step": %d, "loss": 2.%d, "step_time_s": 1.4, "compute_time_s": %g`, 1.78e9+1.4*float64(i), i, rank, computes)
+					if tt.syncs {
+						fmt.Fprintf(&log, `, "sync_time_s": %g`, 1.4-computes)
+					}
+					log.WriteString("}\n")
+				}
+				require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf(tt.file, rank)), []byte(log.String()), 0o600))
+			}
+			text := reported(t, dir)
+			assert.Contains(t, text, tt.want)
+			assert.Contains(t, text, tt.short)
+			assert.Equal(t, tt.want != "", strings.Contains(text, "by the logs' timers"), text)
 		})
 	}
 }

@@ -84,12 +84,20 @@ func (l *levels) trend(s *regimes.Segment) {
 	if !l.worth(lost) {
 		return
 	}
-	text := l.sf("Steps grew slower by %s from step %s to %s (%s to %s), which took %s more than at the beginning",
-		"从第 %[2]s 步到第 %[3]s 步，每步逐渐变慢 %[1]s（%[4]s 到 %[5]s），比开始时共多用 %[6]s",
-		human.Percent(last/first-1), l.number(s.From), l.number(s.To-1), human.Seconds(first), human.Seconds(last), human.Seconds(lost))
-	advice := l.in("Look for what grows: sequence lengths, memory fragmentation, logs, a cache, heat.", "查找逐渐增长的因素：序列长度、显存碎片、日志、缓存、温度。")
 	begin, end := regimes.Segment{From: s.From, To: s.From + n, Level: first}, regimes.Segment{From: s.To - n, To: s.To, Level: last}
-	if part, was, is := l.grown(&begin, &end); part != "" {
+	work, more := l.moreWork(&begin, &end)
+	grew := l.in("slower", "变慢")
+	if more {
+		grew = l.in("longer", "变长")
+	}
+	text := l.sf("Steps grew %[7]s by %[1]s from step %[2]s to %[3]s (%[4]s to %[5]s), which took %[6]s more than at the beginning",
+		"从第 %[2]s 步到第 %[3]s 步，每步逐渐%[7]s %[1]s（%[4]s 到 %[5]s），比开始时共多用 %[6]s",
+		human.Percent(last/first-1), l.number(s.From), l.number(s.To-1), human.Seconds(first), human.Seconds(last), human.Seconds(lost), grew)
+	advice := l.in("Look for what grows: sequence lengths, memory fragmentation, logs, a cache, heat.", "查找逐渐增长的因素：序列长度、显存碎片、日志、缓存、温度。")
+	if more {
+		text += l.sf(", and do %s times the work", "，工作量为此前的 %s 倍", human.Digits(work))
+		advice = ""
+	} else if part, was, is := l.grown(&begin, &end); part != "" {
 		text += l.sf(" (%s: %s instead of %s)", "（%s：%s，此前为 %s）", l.part(part), human.Seconds(is), human.Seconds(was))
 		advice = l.advice(part)
 	}
@@ -112,6 +120,7 @@ func (l *levels) change(i int) {
 	switch {
 	case late != nil:
 		part = spans.PartWait
+		l.grownRanks = append(l.grownRanks, late.rank)
 		text += l.sf(" (%s %s for %s instead of %s, and the others wait)", "（%s 用 %s %s，此前为 %s，其他 rank 等待）",
 			late.who, human.Seconds(late.is), late.did, human.Seconds(late.was))
 	case part != "":
@@ -142,7 +151,10 @@ func (l *levels) change(i int) {
 		}
 	}
 	advice := l.in("Look at what changed there: sequence length, batch size, number of ranks, data.", "查看此处的变化：序列长度、批大小、rank 数、数据。")
+	times, more := l.moreWork(before, s)
 	switch work, _, ok := l.work(before, s); {
+	case more:
+		text += l.sf(", and does %s times the work", "，工作量为此前的 %s 倍", human.Digits(times))
 	case !ok:
 	case math.Abs(work-1) < 0.1:
 		text += l.in(", for as many samples", "，而样本数相同")
@@ -177,6 +189,14 @@ func (l *levels) base(i int, part string, told bool) int {
 var rates = [...]digest.Figure{
 	digest.FlopThroughput, digest.DeviceFlopThroughput, digest.FlopThroughputReported, digest.DeviceFlopThroughputReported,
 	digest.TokenThroughput, digest.DeviceTokenThroughput, digest.SampleThroughput,
+}
+
+// moreWork returns the ratio of the work of a step in segment s to the work of a step in segment before. ok: the steps of s are longer, and do so much more
+// that the rate of work is at least 90 % of the rate before.
+func (l *levels) moreWork(before, s *regimes.Segment) (times float64, ok bool) {
+	times, _, ok = l.work(before, s)
+	longer := s.Level / before.Level
+	return times, ok && longer > 1 && times > 1.1 && times > 0.9*longer
 }
 
 // work returns the ratio of the work of a step in segment s to the work of a step in segment before. Work is rate × time; by is the first of rates with a value
@@ -284,6 +304,7 @@ func (l *levels) short(s *regimes.Segment, late *lateness) string {
 
 // lateness is the work of a rank that grew.
 type lateness struct {
+	rank     int64
 	who, did string
 	was, is  float64 // s a step
 }
@@ -316,7 +337,7 @@ func (l *levels) late(before, s *regimes.Segment) (found *lateness) {
 			}
 			series := of.series(ranks[worst])
 			least = all[worst]
-			found = &lateness{l.who(view.Int{N: ranks[worst].Rank, OK: true}, ranks[worst].Host), of.did, l.sum(series, before), l.sum(series, s)}
+			found = &lateness{ranks[worst].Rank, l.who(view.Int{N: ranks[worst].Rank, OK: true}, ranks[worst].Host), of.did, l.sum(series, before), l.sum(series, s)}
 		}
 	}
 	return found
@@ -355,7 +376,7 @@ func (c *conclusion) shared() {
 	var wait, who *claim
 	for i := range c.claims {
 		switch cl := &c.claims[i]; cl.kind {
-		case "late_rank", "late_host":
+		case "late_rank", "late_host", "slow_rank":
 			late += cl.lost
 			others += cl.lost
 			if who == nil || cl.cost > who.cost {

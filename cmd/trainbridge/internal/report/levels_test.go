@@ -255,6 +255,27 @@ func TestTrendLate(t *testing.T) {
 		"(data_time_s: 842 ms instead of 30 ms).")
 }
 
+// Steps that grow with their tokens, as completions do in reinforcement learning, do more work.
+func TestTrendOfWork(t *testing.T) {
+	for more, want := range map[bool]string{true: "Steps grew longer by 89.8% from step 1 to 200", false: "Steps grew slower by 89.8% from step 1 to 200"} {
+		var log strings.Builder
+		tokens := 0.0
+		for i := 1; i <= 200; i++ {
+			took := 12 * (1 + 0.0055*float64(i))
+			if more {
+				tokens += 1700 * took
+			} else {
+				tokens += 20000
+			}
+			fmt.Fprintf(&log, "{'loss': 0.02, 'learning_rate': 1e-06, 'num_tokens': %.1f, 'completions/mean_length': 300.0, 'reward': 0.2, 'step_time': %.6f, 'epoch': %.3f}\n",
+				tokens, took, 0.005*float64(i))
+		}
+		text := reported(t, write1(t, "train.out", log.String()))
+		assert.Contains(t, text, want)
+		assert.Equal(t, more, strings.Contains(text, "and do 1.9"), text)
+	}
+}
+
 // A rank loads data for longer in some records; the others wait in a collective meanwhile, whose time on the fastest rank stays as it was.
 func TestLoadingOfOneRank(t *testing.T) {
 	var log strings.Builder

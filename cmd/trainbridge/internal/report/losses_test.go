@@ -29,6 +29,32 @@ func TestPeriodOfSlowSteps(t *testing.T) {
 	assert.NotContains(t, text, "160 s")
 }
 
+// In a log of micro-steps each 8th has the update of the accumulated gradients: nothing is lost. A period of 10 steps is none of accumulation, and neither is one
+// in which a step loads data.
+func TestAccumulatedGradients(t *testing.T) {
+	for name, tt := range map[string]struct {
+		every int
+		part  string // of the longer time
+		lost  bool
+	}{
+		"update": {8, "optimizer_time_s", false}, "each 10th": {10, "optimizer_time_s", true}, "loading": {8, "data_time_s", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log strings.Builder
+			for i := 1; i <= 400; i++ {
+				more := 0.001
+				if i%tt.every == 0 {
+					more = 0.7
+				}
+				fmt.Fprintf(&log, `{"micro_step": %d, "loss": 2.5, "step_time_s": %.3f, "%s": %.3f}`+"\n", i, 0.35+0.002*float64(i%3)+more, tt.part, more)
+			}
+			text := reported(t, write1(t, "train.jsonl", log.String()))
+			assert.Equal(t, !tt.lost, strings.Contains(text, "as the update after gradients accumulated over 8 steps does"), text)
+			assert.Equal(t, !tt.lost, strings.Contains(text, "None of 400 steps was slow") && strings.Contains(text, "goodput 100%"), text)
+		})
+	}
+}
+
 // Losses that are not finite are counted over the whole log, and the first is named.
 func TestNotFinite(t *testing.T) {
 	dir := t.TempDir()

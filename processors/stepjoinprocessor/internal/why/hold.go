@@ -103,7 +103,7 @@ func (h *History) settle(s *series, all bool) {
 			h.peers.setWindows(s.held, near)
 			h.peers.explain(w, &v)
 			// A window that is slow in each period, as with a step that saves, is slow only with a cause.
-			slow = step.State != regimes.Periodic || len(v.Causes) > 0
+			slow = step.State != regimes.Periodic || len(v.Causes) > 0 && !(run.Periods[step.Period].Accumulates() && v.updates())
 			if !slow {
 				v = Verdict{Judged: true, Value: v.Value, Usual: v.Usual, Threshold: v.Threshold}
 			}
@@ -118,6 +118,11 @@ func (h *History) settle(s *series, all bool) {
 	h.free = append(h.free, s.held[:first]...)
 	s.held = slices.Delete(s.held, 0, first)
 	s.judged = until - first
+}
+
+// updates reports whether the causes are all work of an update of parameters: computing, and collectives without a late rank.
+func (v *Verdict) updates() bool {
+	return !slices.ContainsFunc(v.Causes, func(c Cause) bool { return c.Kind != breakdown.Compute && c.Kind != breakdown.Collective })
 }
 
 // keepPeriods remembers the periods found in steps for later windows, at most the latest eight.

@@ -184,7 +184,7 @@ func makeAliases() map[string]Target {
 	all(record.GradientZeros, "num_zeros")
 	all(
 		record.Iteration, "step", "global_step", "iteration", "iter", "global_steps", "_step", "training_step", "train_step", "trainer/global_step", "iter_num",
-		"training/global_step", "num_updates",
+		"training/global_step", "num_updates", "micro_step", "microstep",
 	)
 	byIter := out["iter"]
 	byIter.flags |= iter
@@ -305,12 +305,12 @@ func addParts(out map[string]Target) {
 	for base := range strings.FieldsSeq(`data_time data_loading_time data_load_time dataload_time data_wait_time dataloader_time data_fetch_time
 		batch_fetch_time fetch_time forward_time fwd_time backward_time bwd_time forward_backward_time fwd_bwd_time optimizer_time optim_time
 		optimizer_step_time compute_time
-		comm_time communication_time allreduce_time checkpoint_time ckpt_time save_checkpoint_time save_time eval_time evaluation_time validation_time`) {
+		comm_time communication_time allreduce_time all_reduce_time sync_time grad_sync_time barrier_time checkpoint_time ckpt_time save_checkpoint_time save_time eval_time evaluation_time validation_time`) {
 		add(base, append(seconds, ""))
 	}
 	for base := range strings.FieldsSeq(`data data_loading data_load data_wait dataloader data_fetch forward fwd backward bwd forward_backward fwd_bwd optimizer
 		optimizer_step compute
-		comm communication allreduce checkpoint ckpt save_checkpoint`) { // without a unit a share, a size or a name, perhaps
+		comm communication allreduce all_reduce sync grad_sync gradient_sync barrier checkpoint ckpt save_checkpoint`) { // without a unit a share, a size or a name, perhaps
 		add(base, seconds)
 	}
 }
