@@ -146,7 +146,8 @@ func anyTimed(steps []Step) bool {
 }
 
 // judge compares each step with its neighbours in the attempt (a.Judged), and sets a.Productive: the time of the steps without repetitions. A step that is
-// slow, a warm-up or periodic counts for no longer than the level of its segment, unless the period is that of gradient accumulation. excess has slow steps known otherwise (Ledger.Slow).
+// slow, a warm-up or periodic counts for no longer than the level of its segment, unless the period is that of gradient accumulation. excess has slow steps
+// known otherwise (Ledger.Slow).
 func (a *Account) judge(excess map[int64]float64) {
 	for _, steps := range a.Course {
 		run := regimes.Judge(attemptOf(steps))

@@ -61,8 +61,8 @@ func (j *judge) earlier() {
 // Same reports whether two periods are of the same steps.
 func (p Period) Same(o Period) bool { return p.Every == o.Every && p.Rest == o.Rest }
 
-// Accumulates reports whether the slow steps look like the updates of a trainer that logs each micro-step of its gradient accumulation: the last of every 2, 4, 8,
-// 16 or 32 micro-steps also reduces the gradients and runs the optimizer. Steps are numbered from 0 or 1.
+// Accumulates reports whether the slow steps look like the updates of a trainer that logs each micro-step of its gradient accumulation: the last of every 2,
+// 4, 8, 16 or 32 micro-steps also reduces the gradients and runs the optimizer. Steps are numbered from 0 or 1.
 func (p Period) Accumulates() bool {
 	powerOfTwo := p.Every&(p.Every-1) == 0
 	last := p.Rest == 0 || p.Rest == p.Every-1

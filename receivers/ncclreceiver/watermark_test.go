@@ -15,46 +15,80 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
+// said is the watermarks that a gateway has sent.
+type said struct {
+	mu    sync.Mutex
+	words []word
+}
+
+func (s *said) take(_ context.Context, td ptrace.Traces) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, span := range filereceivertest.Spans([]ptrace.Traces{td}, spans.SpanNCCLWatermark) {
+		m := span.Attributes().AsRaw()
+		s.words = append(s.words, word{m[spans.AttrNCCLWatermarkUntil].(int64), m[spans.AttrNCCLWatermarkSent].(int64), m[spans.AttrNCCLWatermarkFirst] == true})
+	}
+	return nil
+}
+
+// wait waits for a last watermark.
+func (s *said) wait(t *testing.T, what string, is func(w word) bool) {
+	t.Helper()
+	wait(t, what, func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return len(s.words) > 0 && is(s.words[len(s.words)-1])
+	})
+}
+
+// start is the start of a collective of ranked, Unix ns.
+func start(seq int64) int64 { return 1_781_000_000_000_000_000 + seq*1_000_000 }
+
+// A run whose agents were silent while a gateway took the partition over, as during an outage of the brokers, is no new run: its collectives of before went to
+// another gateway.
+func TestTakenOverInSilence(t *testing.T) {
+	c, before, after := newCluster(t, 1), new(said), new(said)
+	g := c.start(before.take, nil)
+	c.says(0, ranked(0, 2, 0, 1), ranked(1, 2, 0, 1))
+	before.wait(t, "the first", func(w word) bool { return w.until == start(1) })
+	wait(t, "all is committed", func() bool { return c.committed(0).Begin == c.sent })
+	g.stop()
+	g = c.start(after.take, nil)
+	other := ranked(0, 2, 0)
+	other.From.Run = "other"
+	c.says(0, other)
+	after.wait(t, "the partition", func(w word) bool { return !w.first })
+	g.ahead(time.Minute)
+	c.says(0, ranked(0, 2, 2, 3), ranked(1, 2, 2, 3))
+	after.wait(t, "what went elsewhere", func(w word) bool { return w.until == start(3) && w.sent >= start(1) })
+	g.stop()
+	for _, w := range after.words {
+		assert.False(t, w.first, w)
+	}
+}
+
 // After partitions were added, records of a log's other communicators may be in a new partition. A watermark then says that collectives may have been sent
 // elsewhere, until all agents must have learned of the partitions. No watermark without that word reaches records which came after the change.
 func TestPartitionsAdded(t *testing.T) {
-	var mu sync.Mutex
-	var words []word
-	c := newCluster(t, 1)
-	g := c.start(func(_ context.Context, td ptrace.Traces) error {
-		mu.Lock()
-		defer mu.Unlock()
-		for _, s := range filereceivertest.Spans([]ptrace.Traces{td}, spans.SpanNCCLWatermark) {
-			m := s.Attributes().AsRaw()
-			words = append(words, word{m[spans.AttrNCCLWatermarkUntil].(int64), m[spans.AttrNCCLWatermarkSent].(int64), m[spans.AttrNCCLWatermarkFirst] == true})
-		}
-		return nil
-	}, nil)
-	said := func(what string, is func(w word) bool) {
-		wait(t, what, func() bool {
-			mu.Lock()
-			defer mu.Unlock()
-			return len(words) > 0 && is(words[len(words)-1])
-		})
-	}
-	start := func(seq int64) int64 { return 1_781_000_000_000_000_000 + seq*1_000_000 }
+	c, out := newCluster(t, 1), new(said)
+	g := c.start(out.take, nil)
 	c.says(0, ranked(0, 2, 0, 1), ranked(1, 2, 0, 1))
-	said("the first", func(w word) bool { return w.until == start(1) && !w.first })
+	out.wait(t, "the first", func(w word) bool { return w.until == start(1) && !w.first })
 
 	made, err := kadm.NewClient(c.client).CreatePartitions(t.Context(), 2, "otlp_nccl")
 	require.NoError(t, err)
 	require.NoError(t, made.Error())
 	c.says(0, ranked(0, 2, 2, 3), ranked(1, 2, 2, 3))
-	said("the change", func(w word) bool { return w.until == start(3) && w.sent >= w.until && w.first })
+	out.wait(t, "the change", func(w word) bool { return w.until == start(3) && w.sent >= w.until && w.first })
 
-	mu.Lock()
-	for _, w := range words {
+	out.mu.Lock()
+	for _, w := range out.words {
 		assert.False(t, w.until > start(1) && !w.first, w)
 	}
-	mu.Unlock()
+	out.mu.Unlock()
 	g.ahead(moving)
 	c.says(0, ranked(0, 2, 4), ranked(1, 2, 4))
-	said("the end of the change", func(w word) bool { return w.until == start(4) && !w.first })
+	out.wait(t, "the end of the change", func(w word) bool { return w.until == start(4) && !w.first })
 	g.stop()
 	assert.GreaterOrEqual(t, moving, 10*time.Minute, "metadata::refresh_interval of the kafka exporter")
 }

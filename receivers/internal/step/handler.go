@@ -241,7 +241,8 @@ func isAlphanumeric(c byte) bool { return '0' <= c && c <= '9' || 'a' <= c && c 
 func newHandler(set *Settings, known *seen, batches *filereceiver.Pool[stepBatch], s stream) *handler {
 	h := &handler{
 		set: set, seen: known, pool: batches, stream: s, run: set.Run.Run(s.Path()), file: []byte(filepath.Base(s.Path())),
-		first: attemptOf(s.Path()), byName: rankOf(filepath.Base(s.Path())), stamps: clock.NewStamps(set.Zone), parser: set.NewParser(s.Path(), s.IsDocument()), whole: s.IsDocument(),
+		first: attemptOf(s.Path()), byName: rankOf(filepath.Base(s.Path())),
+		stamps: clock.NewStamps(set.Zone), parser: set.NewParser(s.Path(), s.IsDocument()), whole: s.IsDocument(),
 		rec: new(record.Record), began: math.MaxInt64,
 	}
 	h.state.Tracks = make(map[who]*track)

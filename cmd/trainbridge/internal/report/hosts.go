@@ -143,8 +143,8 @@ func (c *conclusion) slowRanks(s *slowWorkers, part string) {
 	c.claims = append(c.claims, cl)
 }
 
-// notYetLost returns what remains of the seconds of waiting for ranks that load data or compute longer, without those that another claim counts as lost. The time
-// of loading data in all steps is that of the rank that loads longest: the seconds move to the caller's claim, which replaces a claim with few others.
+// notYetLost returns what remains of the seconds of waiting for ranks that load data or compute longer, without those that another claim counts as lost. The
+// time of loading data in all steps is that of the rank that loads longest: the seconds move to the caller's claim, which replaces a claim with few others.
 func (c *conclusion) notYetLost(seconds float64, part string) float64 {
 	at := slices.IndexFunc(c.claims, func(cl claim) bool { return cl.kind == "data_loading" })
 	switch {

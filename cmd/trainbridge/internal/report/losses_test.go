@@ -29,8 +29,8 @@ func TestPeriodOfSlowSteps(t *testing.T) {
 	assert.NotContains(t, text, "160 s")
 }
 
-// In a log of micro-steps each 8th has the update of the accumulated gradients: nothing is lost. A period of 10 steps is none of accumulation, and neither is one
-// in which a step loads data.
+// In a log of micro-steps each 8th has the update of the accumulated gradients: nothing is lost. A period of 10 steps is none of accumulation, and neither is
+// one in which a step loads data.
 func TestAccumulatedGradients(t *testing.T) {
 	for name, tt := range map[string]struct {
 		every int

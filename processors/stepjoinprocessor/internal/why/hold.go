@@ -103,7 +103,10 @@ func (h *History) settle(s *series, all bool) {
 			h.peers.setWindows(s.held, near)
 			h.peers.explain(w, &v)
 			// A window that is slow in each period, as with a step that saves, is slow only with a cause.
-			slow = step.State != regimes.Periodic || len(v.Causes) > 0 && !(run.Periods[step.Period].Accumulates() && v.updates())
+			if step.State == regimes.Periodic {
+				isUpdate := run.Periods[step.Period].Accumulates() && v.updates()
+				slow = len(v.Causes) > 0 && !isUpdate
+			}
 			if !slow {
 				v = Verdict{Judged: true, Value: v.Value, Usual: v.Usual, Threshold: v.Threshold}
 			}

@@ -305,12 +305,14 @@ func addParts(out map[string]Target) {
 	for base := range strings.FieldsSeq(`data_time data_loading_time data_load_time dataload_time data_wait_time dataloader_time data_fetch_time
 		batch_fetch_time fetch_time forward_time fwd_time backward_time bwd_time forward_backward_time fwd_bwd_time optimizer_time optim_time
 		optimizer_step_time compute_time
-		comm_time communication_time allreduce_time all_reduce_time sync_time grad_sync_time barrier_time checkpoint_time ckpt_time save_checkpoint_time save_time eval_time evaluation_time validation_time`) {
+		comm_time communication_time allreduce_time all_reduce_time sync_time grad_sync_time barrier_time
+		checkpoint_time ckpt_time save_checkpoint_time save_time eval_time evaluation_time validation_time`) {
 		add(base, append(seconds, ""))
 	}
 	for base := range strings.FieldsSeq(`data data_loading data_load data_wait dataloader data_fetch forward fwd backward bwd forward_backward fwd_bwd optimizer
 		optimizer_step compute
-		comm communication allreduce all_reduce sync grad_sync gradient_sync barrier checkpoint ckpt save_checkpoint`) { // without a unit a share, a size or a name, perhaps
+		comm communication allreduce all_reduce sync grad_sync gradient_sync barrier
+		checkpoint ckpt save_checkpoint`) { // without a unit a share, a size or a name, perhaps
 		add(base, seconds)
 	}
 }
