@@ -684,7 +684,7 @@ func (j *judge) hostOOM(e *Event) End {
 		end.Sentence += ": the kernel killed " + e.Process + " (process " + strconv.FormatInt(e.PID, 10) + ")"
 	}
 	if e.Step != "" {
-		end.Sentence += ", in step " + e.Step + " of Slurm"
+		end.Sentence += ", in Slurm step " + e.Step
 	}
 	if e.Rank >= 0 && e.Exception != "" { // a MemoryError, printed by the rank
 		j.name(&end, e, func(o *Event) bool { return o.Class == e.Class })

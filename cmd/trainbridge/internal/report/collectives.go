@@ -87,7 +87,7 @@ func (p *page) errors(operations []*digest.Collective) {
 	p.value(p.in("Errors", "错误次数"), human.Thousands(errors))
 	p.value(p.in("Retries", "重试次数"), human.Thousands(retries))
 	if hangs > 0 {
-		p.value(p.in("Did not end", "挂起"), human.Thousands(hangs))
+		p.value(p.in("Never finished", "挂起"), human.Thousands(hangs))
 	}
 }
 

@@ -262,7 +262,7 @@ func (c *conclusion) latest(rank int64) []proof {
 	if found == nil {
 		return nil
 	}
-	return []proof{{c.sf("%s, rank %d late by %s", "%s，rank %d 迟到 %s", name(found.Of), rank, human.Seconds(found.Weight)), found.At}}
+	return []proof{{c.sf("%s, rank %d was %s late", "%s，rank %d 迟到 %s", name(found.Of), rank, human.Seconds(found.Weight)), found.At}}
 }
 
 // queue adds claims about TransferQueue, by the limits of its document: functions with more than 30 % of their time in GET and PUT, and client operations below

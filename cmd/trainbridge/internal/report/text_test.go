@@ -136,7 +136,7 @@ func TestTruth(t *testing.T) {
 		assert.True(t, slices.IsSortedFunc(order, func(a, b float64) int { return int(math.Copysign(1, b-a)) }), "%v", order)
 		for what := range want {
 			if strings.HasPrefix(what, "rank") {
-				assert.Regexp(t, what+` late by .*, nccl/rank_\d+\.json:\d+, trace [0-9a-f]{32}\n`, text)
+				assert.Regexp(t, what+` was .* late, nccl/rank_\d+\.json:\d+, trace [0-9a-f]{32}\n`, text)
 			}
 		}
 		assert.Regexp(t, `\n    step \d+ \([\d.]+ m?s\), train/train\.jsonl:\d+, trace [0-9a-f]{32}\n`, text)
