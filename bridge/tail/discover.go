@@ -26,19 +26,20 @@ type sight struct {
 
 // directory is a directory within the globs.
 type directory struct {
-	path     string
-	mtime    time.Time // at the last listing
-	next     time.Time // of the next look
-	activeAt time.Time // when a change was last seen
-	again    bool      // list once more: the directory changed during the listing, or was unreadable
-	polled   bool      // inotify could not watch it
+	path      string
+	mtime     time.Time // at the last listing
+	next      time.Time // of the next look
+	activeAt  time.Time // when a change was last seen
+	listAgain bool      // list once more: the directory may have changed during the listing, or could not be read
+	polled    bool      // inotify could not watch it
 }
 
-// suspect is a new file that is not taken up yet: it may prove to be a stream's file, such as an unfinished copy.
+// suspect is a new file without a stream yet, because the file may prove to be a known file of another stream: an unfinished copy, a rotated file that is not
+// compared yet, or a compressed file whose original is still there. Each scan looks at the suspects again (found).
 type suspect struct {
 	first, since time.Time // first seen, and last grown
-	size         int64
-	twin         bool // a compressed file that begins like its original
+	size         int64     // at since
+	twin         bool      // a compressed file that begins like its original
 }
 
 // scan takes up new files. A full scan, from the bases of the globs, comes first, then every fullScanEvery, when something asks for one (rescan), and
@@ -92,7 +93,7 @@ func (w *sweeper) scanChanged(now time.Time) {
 			w.rescan = true
 			continue
 		}
-		if !fi.ModTime().Equal(d.mtime) || d.again {
+		if !fi.ModTime().Equal(d.mtime) || d.listAgain {
 			visited := map[string]bool{}
 			w.list(d, fi.ModTime(), 0, visited, now)
 		}
@@ -150,7 +151,7 @@ func (w *sweeper) walk(path string, depth int, visited map[string]bool, now time
 // list takes up the files of one directory, and walks into the directories in it. mtime is the directory's modification time before the listing.
 func (w *sweeper) list(d *directory, mtime time.Time, depth int, visited map[string]bool, now time.Time) {
 	changed := !mtime.Equal(d.mtime)
-	d.again = changed // a further change may come during the listing, or within the precision of the time
+	d.listAgain = changed // a further change may come during the listing, or within the precision of the time
 	if changed {
 		d.activeAt = now
 	}
@@ -159,7 +160,7 @@ func (w *sweeper) list(d *directory, mtime time.Time, depth int, visited map[str
 	entries, err := os.ReadDir(d.path)
 	if err != nil {
 		w.t.readError(d.path, err)
-		d.again = true // a change of permissions leaves the modification time
+		d.listAgain = true // a change of permissions leaves the modification time
 	}
 	for _, e := range entries {
 		if w.t.halted() { // a look at many thousand files takes longer than Shutdown waits
@@ -215,44 +216,53 @@ func (w *sweeper) notePassed(path string, isDir bool) {
 	}
 }
 
-// found takes up a file met in a directory: a file of the globs gets a stream of its own, unless it is a stream's already, may be another stream's rotated file
-// or copy, or is for another Tailer.
+// found handles a path met in a directory. A file of the globs that is for this Tailer gets a stream of its own, unless the path has a stream, or the file is
+// or may be a known file of another stream (foundNew).
 func (w *sweeper) found(path string, now time.Time) {
-	s := w.streams[path]
-	if s == nil && (!w.wanted(path) || !w.isMine(path, now, false)) {
+	if s := w.streams[path]; s != nil {
+		w.foundAgain(s, now)
 		return
 	}
-	if s != nil { // the stream's own looks follow the path
-		if s.current == nil {
-			w.look(s, now)
-		}
-		if s.current != nil {
-			s.current.seen = w.scans
-			delete(w.suspects, path)
-		}
-		return
+	if w.wanted(path) && w.isMine(path, now) {
+		w.foundNew(path, now)
 	}
+}
+
+// foundAgain handles the path of a stream, met in a directory: the stream's current file was seen in the present scan. A stream with a current file is looked
+// at when due (look), one without is looked at now, because the path may name a new file.
+func (w *sweeper) foundAgain(s *Stream, now time.Time) {
+	if s.current == nil {
+		w.look(s, now)
+	}
+	if s.current != nil {
+		s.current.seen = w.scans
+		delete(w.suspects, s.path)
+	}
+}
+
+// foundNew handles a path without a stream, met in a directory, and starts a stream, unless the file is a known file of a stream under a new name, or may be
+// one: then the file stays among w.suspects, and the next scan decides.
+func (w *sweeper) foundNew(path string, now time.Time) {
 	fi, err := w.t.stat(path)
 	if err != nil || !fi.Mode().IsRegular() {
 		delete(w.suspects, path)
 		if d := w.dirs[filepath.Dir(path)]; d != nil && errors.Is(err, fs.ErrPermission) {
-			d.again = true // a change of permissions leaves the directory's modification time
+			d.listAgain = true // a change of permissions leaves the directory's modification time
 			w.t.readError(path, err)
 		}
 		return
 	}
-	if w.known(path, fi) == nil && w.isPacking(path, fi, now) {
-		return // a suspect, until its original is removed
+	if w.known(path, fi) == nil && w.awaitsOriginal(path, fi, now) {
+		return
 	}
 	f, wait := w.claimed(path, fi, now)
 	if wait {
 		return
 	}
-	if f != nil {
-		delete(w.suspects, path)
+	delete(w.suspects, path)
+	if f != nil { // read by the stream of f
 		return
 	}
-	delete(w.suspects, path)
 	// A rotated file without a successor (yet) belongs to the successor's future stream.
 	if base := w.rotatedFrom(path); base != "" {
 		w.startStream(base, now)
@@ -292,15 +302,16 @@ func (w *sweeper) isDocument(path string) bool {
 // rotatedFrom returns the former path of a rotated file, if in the globs and without a stream; otherwise "".
 func (w *sweeper) rotatedFrom(path string) string {
 	for base := range rotation.Bases(path) {
-		if w.wanted(base) && w.streams[base] == nil && !w.isDocument(path) && w.isMine(base, w.now, true) {
+		if w.wanted(base) && w.streams[base] == nil && !w.isDocument(path) && w.isMineAtOnce(base, w.now) {
 			return base
 		}
 	}
 	return ""
 }
 
-// claimed returns the known file of a stream that a new name belongs to, after the streams whose rotated files or copies may have this name were looked at.
-// nil: no stream has the file. wait: the file may prove to be a stream's, so it is not taken up yet.
+// claimed returns the known file of a stream that has the new name path, with the stat fi. Before, the streams whose rotated files or copies may have this name
+// are looked at, as they may claim the file. nil: no stream has the file, or with wait the file may prove to be a stream's: it is a suspect, and not taken up
+// yet.
 func (w *sweeper) claimed(path string, fi fs.FileInfo, now time.Time) (_ *file, wait bool) {
 	if f := w.known(path, fi); f != nil {
 		return f, false

@@ -45,7 +45,7 @@ type sweeper struct {
 	documents  glob.List
 	exclude    glob.List
 	dirs       map[string]*directory         // within the globs, by path
-	suspects   map[string]suspect            // by path
+	suspects   map[string]suspect            // new files that are not taken up yet, by path
 	lastFull   time.Time                     // last full scan
 	rescan     bool                          // the next scan is a full one
 	denied     bool                          // the directory of a glob could not be looked at

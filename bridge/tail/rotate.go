@@ -627,9 +627,9 @@ func (w *sweeper) packedAs(path string, fi fs.FileInfo, packed string) bool {
 	return path != packed && path == unpack.Name(packed) && w.t.packing(packed) != CompressionNone && (w.wanted(path) || w.files[fingerprint.IDOf(fi)] != nil)
 }
 
-// isPacking reports whether a compressed file has its original beside it and must wait for the original's removal. If the contents differ and the compressed
-// file has not grown for copyGrace, the answer is false: it is a file of its own.
-func (w *sweeper) isPacking(path string, fi fs.FileInfo, now time.Time) bool {
+// awaitsOriginal reports whether a compressed file has its original beside it, and stays a suspect until the original is removed. If the contents differ and
+// the compressed file has not grown for copyGrace, the answer is false: the compressed file is a file of its own.
+func (w *sweeper) awaitsOriginal(path string, fi fs.FileInfo, now time.Time) bool {
 	original, err := w.t.stat(unpack.Name(path))
 	if err != nil || !original.Mode().IsRegular() || !w.packedAs(unpack.Name(path), original, path) {
 		return false

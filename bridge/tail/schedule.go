@@ -148,21 +148,23 @@ func (t *Tailer) wakeSweeper() {
 	}
 }
 
-// mayHaveMore reports whether a stream is below its share of the budget.
-func (t *Tailer) mayHaveMore(s *Stream) bool {
+// isBelowShare reports whether a stream has less in flight than a single stream may have of the budget.
+func (t *Tailer) isBelowShare(s *Stream) bool {
 	return s.inFlight < t.policy.share(t.cfg.MaxInFlightBytes)
 }
 
-// mayRead returns the budget for a stream's next batch; 0: the stream has to wait for an ack, and is queued until there is room in the budget.
+// mayRead returns the budget for a stream's next batch, in bytes. 0: the budget, or the stream's share of the budget, is used up. Then the stream is blocked,
+// and is in t.waiting, until a batch of its own is settled (refund), or other batches are settled and the stream has its turn (resume).
 func (t *Tailer) mayRead(s *Stream) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.inFlight < t.cfg.MaxInFlightBytes && t.mayHaveMore(s) {
+	hasBudget := t.inFlight < t.cfg.MaxInFlightBytes
+	if hasBudget && t.isBelowShare(s) {
 		return t.chunk
 	}
 	s.blocked = true
-	if !s.waits {
-		s.waits = true
+	if !s.inWaiting {
+		s.inWaiting = true
 		t.put(&t.waiting, s)
 	}
 	return 0
@@ -177,7 +179,8 @@ func (t *Tailer) charge(s *Stream, b *lineBatch) {
 	t.mu.Unlock()
 }
 
-// refund returns the budget of a batch, and resumes waiting streams.
+// refund returns the budget of a stream's settled batch. The stream is resumed if blocked, and stays in t.waiting until resume removes it; of the other streams
+// in t.waiting a few are resumed.
 func (t *Tailer) refund(s *Stream, bytes, records int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -188,19 +191,21 @@ func (t *Tailer) refund(s *Stream, bytes, records int64) {
 		s.blocked = false
 		t.scheduleLocked(s)
 	}
-	t.resume(4) // not all: they would wait for the budget again
+	t.resume(4) // if all were resumed, most would find the budget used up again
 }
 
-// resume resumes up to n streams that wait for the budget, while some is left. The caller holds t.mu.
+// resume takes streams out of t.waiting and resumes up to n of them, until the queue is empty or the budget is used up. A stream that is not blocked any more
+// was resumed by refund, and only leaves the queue. A blocked stream without room in its share of the budget has batches in flight: it leaves the queue too,
+// and refund resumes it when the next of these batches is settled. The caller holds t.mu.
 func (t *Tailer) resume(n int) {
 	for n > 0 && len(t.waiting) > 0 && t.inFlight < t.cfg.MaxInFlightBytes {
-		w := t.next(&t.waiting)
-		w.waits = false
-		// Streams already resumed by their own acks are still in the list: skip them, and streams waiting for an ack of their own.
-		if w.blocked && t.mayHaveMore(w) {
-			w.blocked = false
-			t.scheduleLocked(w)
-			n--
+		s := t.next(&t.waiting)
+		s.inWaiting = false
+		if !s.blocked || !t.isBelowShare(s) {
+			continue
 		}
+		s.blocked = false
+		t.scheduleLocked(s)
+		n--
 	}
 }

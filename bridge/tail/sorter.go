@@ -385,9 +385,15 @@ func (w *sweeper) names(path string) bool {
 	return w.byName.Match(absolute(path)) || w.shared.Match(path) && w.isDocument(path)
 }
 
-// isMine reports whether a file is for this Tailer, by name or by content. A file known to be another Tailer's is checked again in each full scan; of an
-// unassigned file the Sorter will inform the Tailer, so the answer is false. atOnce: the answer cannot wait, and the file is sniffed now.
-func (w *sweeper) isMine(path string, now time.Time, atOnce bool) bool {
+// isMine reports whether a file is for this Tailer, by name or by content. Of a file that is not assigned yet the answer is false: the Sorter informs the
+// Tailer later if the file is for it (takeNews).
+func (w *sweeper) isMine(path string, now time.Time) bool { return w.assigned(path, now, false) }
+
+// isMineAtOnce is isMine for a caller that cannot wait: a file that is not assigned yet is sniffed and assigned now.
+func (w *sweeper) isMineAtOnce(path string, now time.Time) bool { return w.assigned(path, now, true) }
+
+// assigned implements isMine, and with atOnce isMineAtOnce. A file known to be another Tailer's is checked again in each full scan.
+func (w *sweeper) assigned(path string, now time.Time, atOnce bool) bool {
 	if w.isOwn(path) {
 		return true
 	}

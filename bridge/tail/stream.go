@@ -68,10 +68,11 @@ type Stream struct {
 	// of the scheduler, under t.mu
 	inFlight int64 // budget of the batches that are cut and not settled, in bytes
 	sched    schedState
-	blocked  bool // waits for an ack
-	waits    bool // is in Tailer.waiting
-	kicked   bool // is in Tailer.kicked
-	starves  bool // in descriptors.waiting; under its lock
+	// blocked: mayRead had no budget for the next batch, and neither refund nor resume has resumed the stream since.
+	blocked   bool
+	inWaiting bool // is in Tailer.waiting, perhaps though resumed by refund
+	kicked    bool // is in Tailer.kicked
+	starves   bool // in descriptors.waiting; under its lock
 	// caughtUp is the last time the stream was fully read, Unix ns; farFuture while at the end. It is read without mu.
 	caughtUp atomic.Int64
 	// size counts the bytes in the files, lag the unread bytes; linesRead and recordsRead count lines and records read in this process. All are read without

@@ -96,7 +96,7 @@ type Tailer struct {
 	mu       lockorder.Mutex[leaf] // scheduler
 	wakeup   *sync.Cond            // wakes the workers
 	ready    []queued
-	waiting  []queued  // for the budget
+	waiting  []queued  // streams that mayRead had no budget for; see Stream.blocked and Stream.inWaiting
 	kicked   []*Stream // to be looked at now
 	captures captures
 	news     []news    // by the Sorter
@@ -381,14 +381,16 @@ func (t *Tailer) warn(key, msg string, fields ...zap.Field) {
 	}
 }
 
-// mayWarn reports whether the last warning with a key is a minute ago, and counts the call as a warning if so.
+// mayWarn reports whether a warning with a key may be logged now: none was logged yet, or the last one is a minute or more ago (warnEvery). If so, the call
+// counts as the last warning from now on. A last warning that is a minute or more in the future does not count, as the clock was set back.
 func (t *Tailer) mayWarn(key string) bool {
 	now := t.now()
 	t.warnMu.Lock()
 	defer t.warnMu.Unlock()
 	last, ok := t.warned[key]
-	clockWasSetBack := ok && !now.After(last.Add(-warnEvery)) // by a minute or more
-	if ok && now.Sub(last) < warnEvery && !clockWasSetBack {
+	clockWasSetBack := !now.After(last.Add(-warnEvery))
+	warnedLately := ok && now.Sub(last) < warnEvery && !clockWasSetBack
+	if warnedLately {
 		return false
 	}
 	t.warned[key] = now

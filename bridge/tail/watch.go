@@ -62,7 +62,7 @@ func (w *sweeper) takeHints(now time.Time) {
 			w.setNextLook(s, now)
 		}
 		if d != nil {
-			d.next, d.again = now, true
+			d.next, d.listAgain = now, true
 		}
 		if s == nil && d == nil && len(w.shared.Globs) > 0 { // perhaps another Tailer's file so far, or a file that waits to be sorted
 			delete(w.others, p)

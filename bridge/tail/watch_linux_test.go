@@ -143,7 +143,7 @@ func TestWrittenBeforeWatched(t *testing.T) {
 	more("two\n")
 	tl.sweepMu.Lock()
 	for _, d := range tl.sweeper.dirs {
-		d.next, d.again = time.Time{}, true
+		d.next, d.listAgain = time.Time{}, true
 	}
 	tl.sweepMu.Unlock()
 	tl.wakeSweeper()

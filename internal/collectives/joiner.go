@@ -154,7 +154,7 @@ type joiner struct {
 	opens      pool[open]
 	free       pool[Collective]
 
-	silent int // inputs without a record yet: their ranks are unknown
+	silent int // inputs that are not started (input.started): their ranks are unknown
 	begun  int // inputs with an unfinished record
 
 	record   record // scratch, as all below
@@ -244,7 +244,9 @@ type Input[H any] struct {
 
 // input is the part of an Input independent of H.
 type input struct {
-	started bool  // has had a record, or has none
+	// started: collectives no longer wait for the input's first record, because it has come (addRecord), or EndWait was called. Only methods of the input itself
+	// set started, with Joiner.mu held; these methods are not called concurrently, so they may read started without the lock.
+	started bool
 	alive   int64 // time of the last record or heartbeat, Unix ns
 
 	comms   map[string]*communicator
@@ -265,8 +267,9 @@ func (j *Joiner[H]) Input(from From, take func(c *Collective, came []H)) *Input[
 	return &Input[H]{From: from, of: j, take: take, input: input{comms: make(map[string]*communicator)}}
 }
 
-// Heard records that an input will have no first record to wait for: collectives stop waiting for unknown ranks of this input.
-func (in *Input[H]) Heard() {
+// EndWait ends the wait for the input's first record, which would tell the ranks of the input: the caller knows that none is coming, or that it would come too
+// late. Collectives of an unknown number of ranks then wait for the other silent inputs only. After the first record, EndWait does nothing.
+func (in *Input[H]) EndWait() {
 	if in.started {
 		return
 	}
@@ -277,7 +280,7 @@ func (in *Input[H]) Heard() {
 
 // Alive records that the input is still read at a time, Unix ns, even without records.
 func (in *Input[H]) Alive(at int64) {
-	in.Heard()
+	in.EndWait()
 	in.of.mu.Lock()
 	defer in.of.mu.Unlock()
 	in.alive = max(in.alive, at)

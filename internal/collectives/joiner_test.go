@@ -235,7 +235,7 @@ var joins = map[string]struct {
 	"size not known: the other input has nothing to say": {
 		do: func(r *rig) {
 			r.say(says{rank: 0, seq: 0, size: 4096, us: 100})
-			r.inputs[1].Heard()
+			r.inputs[1].EndWait()
 			r.pass(0)
 		},
 		want: []string{"0: complete, ranks 0 by 0/0"},

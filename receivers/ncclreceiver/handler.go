@@ -26,7 +26,7 @@ type stream interface {
 
 // input takes the records of a stream: an Input of the Joiner, or remote.
 type input interface {
-	Heard()
+	EndWait()
 	Begin()
 	End()
 	Add(o *op.Op, came []tail.Lent, at int64) bool
@@ -42,7 +42,7 @@ type handler struct {
 	input  input
 	remote *remote         // the input if records are joined elsewhere; otherwise nil
 	format *formats.Format // nil: unknown so far
-	parser parse.Parser    // nil: as format
+	parser parse.Parser    // of format; nil: format is nil
 	out    parse.Out       // results of the current line
 	quiet  int             // lines without a record
 	paired bool            // one of VCCL's two files for a network card
@@ -188,7 +188,7 @@ const maxQuiet = 64
 // saidNothing counts a line without a record, until the stream counts as one without records.
 func (h *handler) saidNothing() {
 	if h.quiet++; h.quiet == maxQuiet {
-		h.input.Heard()
+		h.input.EndWait()
 	}
 }
 
@@ -242,7 +242,7 @@ func (h *handler) passResults(withLine bool) (reason string) {
 		o.Again = h.again
 		h.input.Add(o, lents, h.now)
 	}
-	h.input.Heard() // not before Add: by now the joiner knows which ranks the stream has
+	h.input.EndWait() // not before Add: by now the joiner knows which ranks the stream has
 	h.open = lents[:0]
 	if opened {
 		h.input.End()
@@ -300,7 +300,7 @@ func (h *handler) Expire(before time.Time) {
 // Cut implements tail.Handler: the batch is complete with the points of what its collectives taught (Joiner.Learned). nil: there is nothing to send.
 func (h *handler) Cut() tail.Delivery {
 	if h.paired && len(h.open) == 0 {
-		h.input.Heard() // the other file of the pair has the records
+		h.input.EndWait() // the other file of the pair has the records
 	}
 	b := h.batch
 	if b == nil {
@@ -321,9 +321,10 @@ func (h *handler) Cut() tail.Delivery {
 }
 
 // Forget implements tail.Forgetter: no collective waits any more for a first record of the stream.
-func (h *handler) Forget() { h.input.Heard() }
+func (h *handler) Forget() { h.input.EndWait() }
 
-// Save implements tail.Handler: the name of the format, with join: remote a line for each communicator (remote.save), a zero byte, and the parser's state.
+// Save implements tail.Handler. The result is the format's name, with join: remote a newline and a line for each communicator (remote.save), NUL, and the
+// parser's state (see Restore). nil: the format is not known yet.
 func (h *handler) Save() []byte {
 	if h.parser == nil {
 		return nil
@@ -335,20 +336,27 @@ func (h *handler) Save() []byte {
 	return append(append(b, 0), h.parser.Save()...)
 }
 
-// Restore implements tail.Handler. The parser's state is taken up only by a parser of the same format: the configuration may name another one now.
+// Restore implements tail.Handler. saved is the result of Save: the format's name, with join: remote a newline and the communicators, then NUL and the parser's
+// state. Without NUL nothing is restored. If the configuration names no format, the parser is made for the saved format. If the configuration names another
+// format by now, the parser of that format begins without a state.
 func (h *handler) Restore(saved []byte) {
-	format, state, ok := bytes.Cut(saved, []byte{0})
+	head, state, ok := bytes.Cut(saved, []byte{0})
 	if !ok {
 		return
 	}
-	format, comms, _ := bytes.Cut(format, []byte{'\n'})
+	name, comms, _ := bytes.Cut(head, []byte{'\n'}) // without join: remote all of head is the name
 	if h.remote != nil {
 		h.remote.restore(string(comms))
 	}
-	if f := formats.Named(string(format)); h.parser == nil && f != nil {
-		h.setFormat(f)
+	if h.parser == nil { // no format is configured
+		format := formats.Named(string(name))
+		if format == nil { // the saved format is unknown to this version
+			return
+		}
+		h.setFormat(format)
 	}
-	if h.parser != nil && h.format.Name == string(format) && len(state) > 0 {
+	isSameFormat := h.format.Name == string(name)
+	if isSameFormat && len(state) > 0 {
 		h.parser.Restore(state)
 	}
 }

@@ -116,7 +116,7 @@ func newPartition(t *kafkaTopic, id int32, committed offsets.Position, from int6
 // records represents the logs that are still unknown.
 func (p *partition) awaitOthers() {
 	if p.others != nil {
-		p.others.Heard()
+		p.others.EndWait()
 	}
 	p.others, p.settled = p.joiner.Input(collectives.From{}, p.take), p.t.now().Add(p.t.settle)
 }
@@ -336,7 +336,7 @@ func (p *partition) join(s *partial.Stretch, offset int64) error {
 	in.lastRead, in.Known = now, offset < p.floor // Known: sent in an earlier life, and read again to complete others
 	p.noteWatermark(s)
 	if s.Count == 0 {
-		in.Heard()
+		in.EndWait()
 		if !in.deaf {
 			in.Alive(now.UnixNano())
 		}
@@ -373,7 +373,7 @@ func (p *partition) join(s *partial.Stretch, offset int64) error {
 // may lack ranks.
 func (p *partition) noteUnreadable(s *partial.Stretch) {
 	in := p.input(s)
-	in.Heard()
+	in.EndWait()
 	in.deaf = true
 	if s.Start > 0 { // the log is read on: steps need not wait for it
 		in.lastRead, in.until = p.t.now(), max(in.until, s.Start)
@@ -416,7 +416,7 @@ func (p *partition) forget() {
 	dead := p.t.now().Add(-p.t.r.cfg.HangTimeout)
 	for key, in := range p.inputs {
 		if in.lastRead.Before(dead) {
-			in.Heard() // no collective waits for a forgotten input
+			in.EndWait() // no collective waits for a forgotten input
 			delete(p.inputs, key)
 		}
 	}
@@ -424,7 +424,7 @@ func (p *partition) forget() {
 		if len(p.inputs) < maxInputs {
 			return
 		}
-		in.Heard()
+		in.EndWait()
 		delete(p.inputs, key)
 	}
 }
@@ -439,7 +439,7 @@ func (p *partition) expire() bool {
 		return true
 	}
 	if at.After(p.settled) { // all live logs have been heard of: no collective waits any more for a log without a record
-		p.others.Heard()
+		p.others.EndWait()
 	}
 	before := at.Add(-p.t.r.cfg.HangTimeout).UnixNano()
 	// Expire ends about a batch of collectives at a time: until none leaves.

@@ -108,7 +108,7 @@ func (r *remote) cut(b *joined, p *commWriter) {
 
 // The other methods of input do nothing: no record waits for others here.
 
-func (*remote) Heard()       {}
+func (*remote) EndWait()     {}
 func (*remote) Begin()       {}
 func (*remote) End()         {}
 func (*remote) Expire(int64) {}

@@ -97,7 +97,7 @@ func rejoined(tb testing.TB, cfg *Config) *filereceivertest.Result {
 			in.Add(o, []int{i}, int64(i))
 			added++
 		}))
-		in.Heard()
+		in.EndWait()
 	}
 	for _, in := range inputs {
 		in.Expire(math.MaxInt64)

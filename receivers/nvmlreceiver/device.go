@@ -17,9 +17,9 @@ import (
 // device is a GPU or a MIG device.
 type device struct {
 	handle                    nvml.Device
-	index                     int // of the GPU
-	uuid, name, model, parent string
-	wanted                    bool
+	index                     int                // NVML's index of the GPU, or of a MIG device's GPU; -1: NVML has renumbered the GPUs, and none has this UUID now
+	uuid, name, model, parent string             // parent: the UUID of a MIG device's GPU; "" for a GPU
+	wanted                    bool               // the configuration asks for the device
 	nameless                  bool               // NVML has no UUID of the GPU: uuid is index-3
 	mig                       bool               // divided into MIG devices
 	migless                   bool               // without MIG support
@@ -65,8 +65,10 @@ func (r *retry) fail(now time.Time) {
 	}
 }
 
-// identify finds the GPU at an index: one of before, by its UUID (known), or a new device with its model, fields and MIG mode. ret is NVML's answer. If NVML
-// does not even tell the UUID, the device is nameless: index-3 stands for the UUID.
+// identify finds the GPU at an index of NVML. If before, the devices known until a restart of NVML, has a device with the GPU's UUID, d is that device, with
+// the new handle and index, and known is true; else d is a new device with its model and fields. If NVML refuses the GPU's handle or UUID, ret is the answer to
+// the refused call, and d is a new device without a UUID (nameless): uuid is then a text such as index-3. Otherwise ret is the result of migMode: SUCCESS, or
+// the answer of a lost GPU.
 func (g *gpus) identify(index int, before []*device) (d *device, known bool, ret nvml.Return) {
 	d = &device{index: index, name: fmt.Sprintf("GPU %d", index), uuid: fmt.Sprintf("index-%d", index), nameless: true}
 	d.handle, ret = g.lib.DeviceGetHandleByIndex(index)
@@ -77,10 +79,12 @@ func (g *gpus) identify(index int, before []*device) (d *device, known bool, ret
 	if ret != nvml.SUCCESS {
 		return d, false, ret
 	}
-	// A device of before that was found already is another one, of a host whose UUIDs are not unique.
-	if i := slices.IndexFunc(before, func(b *device) bool { return b.uuid == uuid && !slices.Contains(g.devices, b) }); i >= 0 {
-		before[i].handle, before[i].index, before[i].name = d.handle, index, d.name
-		return before[i], true, g.migMode(before[i])
+	// If UUIDs are not unique on the host, a device in g.devices was found at a smaller index, and is another GPU with the same UUID.
+	isThisGPU := func(b *device) bool { return b.uuid == uuid && !slices.Contains(g.devices, b) }
+	if i := slices.IndexFunc(before, isThisGPU); i >= 0 {
+		same := before[i]
+		same.handle, same.index, same.name = d.handle, index, d.name
+		return same, true, g.migMode(same)
 	}
 	d.uuid, d.nameless = uuid, false
 	d.model, _ = d.handle.GetName() // "" without a name
@@ -89,8 +93,8 @@ func (g *gpus) identify(index int, before []*device) (d *device, known bool, ret
 	return d, false, g.migMode(d)
 }
 
-// migMode reads whether a GPU is divided into MIG devices, and chooses the fields accordingly: a divided GPU lacks those that its MIG devices have. On Hopper
-// and later the mode changes while the driver runs, so each pass asks again. The answer is SUCCESS, or that of a lost GPU.
+// migMode reads whether a GPU is divided into MIG devices, and chooses the fields accordingly: a divided GPU lacks the fields that its MIG devices have. On
+// Hopper and later the mode changes while the driver runs, so each pass asks again. The result is SUCCESS, or NVML's answer if the answer means a lost GPU.
 func (g *gpus) migMode(d *device) nvml.Return {
 	if d.migless {
 		return nvml.SUCCESS
@@ -118,7 +122,7 @@ func (g *gpus) fieldsOf(use func(*field) bool) []fieldOf {
 	return list
 }
 
-// has says whether the driver has a function. A call of a missing function ends the process, because the linker binds functions at the first call.
+// has reports whether the driver has a function. A call of a missing function ends the process, because the linker binds functions at the first call.
 func (g *gpus) has(symbol string) bool {
 	has, known := g.symbols[symbol]
 	if !known {
@@ -299,12 +303,12 @@ func (g *gpus) placed(d *device, known bool) {
 	}
 }
 
-// lost says whether an answer means that the GPU is gone.
+// lost reports whether an answer means that the GPU is gone.
 func lost(ret nvml.Return) bool {
 	return ret == nvml.ERROR_GPU_IS_LOST || ret == nvml.ERROR_RESET_REQUIRED || ret == nvml.ERROR_GPU_NOT_FOUND
 }
 
-// onlyLost is SUCCESS for answers that do not mean a lost GPU.
+// onlyLost returns an answer that means a lost GPU unchanged, and SUCCESS for any other answer.
 func onlyLost(ret nvml.Return) nvml.Return {
 	if lost(ret) {
 		return ret
@@ -312,7 +316,7 @@ func onlyLost(ret nvml.Return) nvml.Return {
 	return nvml.SUCCESS
 }
 
-// broken says whether an answer means that NVML as a whole no longer works.
+// broken reports whether an answer means that NVML as a whole no longer works.
 func broken(ret nvml.Return) bool {
 	switch ret {
 	case nvml.ERROR_UNINITIALIZED, nvml.ERROR_DRIVER_NOT_LOADED, nvml.ERROR_LIBRARY_NOT_FOUND, nvml.ERROR_LIB_RM_VERSION_MISMATCH:
@@ -321,7 +325,7 @@ func broken(ret nvml.Return) bool {
 	return false
 }
 
-// unsupported says whether the first answer for a field is final: the field is not read again.
+// unsupported reports whether the first answer for a field is final: the field is not read again.
 func unsupported(ret nvml.Return) bool {
 	switch ret {
 	case nvml.ERROR_NOT_SUPPORTED, nvml.ERROR_FUNCTION_NOT_FOUND, nvml.ERROR_INVALID_ARGUMENT, nvml.ERROR_ARGUMENT_VERSION_MISMATCH, nvml.ERROR_DEPRECATED,

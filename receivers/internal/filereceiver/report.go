@@ -62,8 +62,8 @@ type member struct {
 
 	files    int       // files found, as logged
 	foundAt  time.Time // when new files were logged last
-	mute     int       // files without a record, as logged
-	muteAt   time.Time // when files without a record were logged last
+	mute     int       // number of files without a record (tail.Status.MuteFiles) at the last call of logMute
+	muteAt   time.Time // when logMute has last logged a line; zero: never
 	behindAt time.Time // when a backlog was logged last
 	upToDate bool      // the accounts were logged, and no backlog since
 }
@@ -280,7 +280,8 @@ func (m *member) report(st *tail.Status, now time.Time) (read string) {
 	}
 	m.files = min(m.files, st.Files) // otherwise files that left would hide as many new ones
 	read = m.progress(st, now)
-	if st.MuteFiles > m.mute && (m.muteAt.IsZero() || now.Sub(m.muteAt) >= muteEvery) {
+	loggedLately := !m.muteAt.IsZero() && now.Sub(m.muteAt) < muteEvery
+	if st.MuteFiles > m.mute && !loggedLately {
 		m.logMute(st, now)
 	}
 	return read
@@ -325,14 +326,16 @@ func account(c tail.Counts) string {
 	return text
 }
 
-// logMute logs the number of files without any record (st.MuteFiles), with one of these files as an example, its first line, and the receiver that understands
-// the file, if any. A file understood by this receiver itself is no example: its records were read before, or are those of a copy. Without an example nothing
-// is logged.
+// logMute logs the number of files without any record (st.MuteFiles), with the path and first line of a file as an example, and the receiver that understands
+// the file, if any. report calls logMute when the number has grown, and not again within muteEvery of a logged line. A file that this receiver understands is
+// no example, because its records are not lost: an earlier process has read them, or they repeat the records of another file. If all files of st.Mute are of
+// this kind, nothing is logged.
 func (m *member) logMute(st *tail.Status, now time.Time) {
 	m.mute = st.MuteFiles
 	for _, f := range st.Mute {
 		reader, first := m.head(f.Path)
-		if reader == m.id {
+		understoodHere := reader == m.id
+		if understoodHere {
 			continue
 		}
 		m.muteAt = now

@@ -57,10 +57,10 @@ type runs struct {
 	once  sync.Once                // for the line about two directories
 	began map[string]spans.RunSpan // earliest beginnings where all logs are read before the spans are sent; nil: spans are sent at once
 
-	store   storage.Client     // keeps known; nil: no storage is configured
-	storeOf storage.Extension  // where store is from
-	users   map[*Receiver]bool // the receivers configured with the extension of; store is closed with the last of them
-	known   []spans.RunSpan    // stored spans, the oldest first
+	store   storage.Client     // keeps known across restarts; nil: no receiver has a storage
+	storeOf storage.Extension  // the extension that store belongs to
+	users   map[*Receiver]bool // the running receivers configured with storeOf; store is closed with the last of them
+	known   []spans.RunSpan    // the train.run spans sent by earlier processes and by this one, as stored: the oldest first, maxKnown at most
 }
 
 const (
@@ -169,8 +169,10 @@ func (r *runs) paid(sent []spans.RunSpan) {
 	}
 }
 
-// loadKnown reads the spans that earlier processes sent, at the start of a receiver with 'storage'. All receivers share the storage extension of the receiver
-// that starts first, a receiver with another extension too; but only receivers with the same extension keep the client open.
+// loadKnown is called at the start of each receiver with 'storage'. The first caller's extension is used for the whole process: the call opens the client and
+// fills r.known with the train.run spans that earlier processes have sent, so that open repeats them unchanged. Later calls only add their receiver to r.users,
+// if it has the same extension: users counts the receivers whose shutdown must precede the closing of the client (release). An error means that the extension
+// has no client. Spans that cannot be read are no error: the runs then begin with new spans.
 func (r *runs) loadKnown(ctx context.Context, from storage.Extension, by *Receiver) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -179,16 +181,21 @@ func (r *runs) loadKnown(ctx context.Context, from storage.Extension, by *Receiv
 		if err != nil {
 			return fmt.Errorf("'storage': %w", err)
 		}
-		text, err := store.Get(ctx, knownKey)
-		if err != nil || json.Unmarshal(text, &r.known) != nil { // nothing was stored, or the content is unusable
-			r.known = nil
-		}
-		r.store, r.storeOf, r.users = store, from, make(map[*Receiver]bool)
+		r.store, r.storeOf, r.known, r.users = store, from, readKnown(ctx, store), make(map[*Receiver]bool)
 	}
 	if r.storeOf == from {
 		r.users[by] = true
 	}
 	return nil
+}
+
+// readKnown returns the stored train.run spans; nil: nothing is stored, the storage cannot be read, or the content is not the JSON that open has written.
+func readKnown(ctx context.Context, store storage.Client) (known []spans.RunSpan) {
+	text, err := store.Get(ctx, knownKey)
+	if err != nil || json.Unmarshal(text, &known) != nil {
+		return nil
+	}
+	return known
 }
 
 // release forgets the runs that no receiver but a stopping one has met: a collector that loads a new configuration starts anew in the same process. The last

@@ -12,11 +12,11 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Counts are the replaced texts.
+// Counts are the numbers of replaced texts.
 type Counts struct {
-	Keys   int64 // because of the name of the field
-	Values int64 // because of their shape
-	Hosts  int64 // by a hash
+	Keys   int64 // values replaced because of the name of their field
+	Values int64 // texts replaced because of their shape
+	Hosts  int64 // names of hosts replaced by a hash
 }
 
 // Redactor takes secrets out of spans, points and texts. nil takes nothing out.
@@ -117,16 +117,19 @@ type walker struct {
 
 // field is the cached knowledge about the attributes with one name.
 type field struct {
-	name  string
-	shown string        // the name without secrets
-	named Counts        // the secrets in the name
-	class secrets.Looks // which values are secrets, by the name
-	skip  bool          // not of the log, or needed to find the file
-	host  bool          // the values are names of hosts, to be hashed
-	last  string        // last value: values repeat
-	clean string        // its redacted form
-	n     Counts        // the secrets in the last value
+	name       string
+	cleanName  string        // the name without secrets: equal to name for a name without secrets
+	nameCounts Counts        // how many secrets of each kind are in the name
+	class      secrets.Looks // which values are secrets, by the name
+	skip       bool          // not of the log, or needed to find the file
+	host       bool          // the values are names of hosts, to be hashed
+	lastValue  string        // the last value: values repeat
+	lastClean  string        // the last value without secrets
+	lastCounts Counts        // how many secrets of each kind are in the last value
 }
+
+// hasSecretName reports whether the name itself contains a secret.
+func (f *field) hasSecretName() bool { return f.cleanName != f.name }
 
 const (
 	maxFields = 4096 // cached names
@@ -187,7 +190,7 @@ func (w *walker) newField(name string) *field {
 		inLog = strings.TrimPrefix(inLog, p)
 	}
 	f := &field{name: name, skip: kept[name], class: w.class(inLog)}
-	f.shown = bounded(w.text(name, &f.named), name)
+	f.cleanName = bounded(w.text(name, &f.nameCounts), name)
 	f.host = w.hosts != nil && (isHost(inLog) || name == spans.AttrNCCLClockReference)
 	return f
 }
@@ -201,9 +204,9 @@ func (w *walker) value(f *field, s string) string {
 	case f.class != secrets.Nothing && hides(f.class, s):
 		w.counts.Keys++
 		return Redacted
-	case s == f.last:
-		w.counts.add(f.n)
-		return f.clean
+	case s == f.lastValue:
+		w.counts.add(f.lastCounts)
+		return f.lastClean
 	}
 	before := w.counts
 	clean := s
@@ -214,7 +217,7 @@ func (w *walker) value(f *field, s string) string {
 	}
 	clean = bounded(clean, s)
 	if len(s) <= maxKept {
-		f.last, f.clean, f.n = s, clean, w.counts.since(before)
+		f.lastValue, f.lastClean, f.lastCounts = s, clean, w.counts.since(before)
 	}
 	return clean
 }
@@ -235,12 +238,12 @@ func (c Counts) since(o Counts) Counts {
 	return Counts{c.Keys - o.Keys, c.Values - o.Values, c.Hosts - o.Hosts}
 }
 
-// span redacts a span: its name, attributes, status, events and links. A secret in a span's name is counted as one in a field's name.
+// span redacts a span: its name, attributes, status, events and links. The span's name is treated as the name of a field, with the cache of fields: spans have
+// few names, too.
 func (w *walker) span(s ptrace.Span) {
-	name := s.Name()
-	if f := w.field(name); f.shown != f.name { // names of spans are as few as those of fields
-		s.SetName(f.shown)
-		w.counts.add(f.named)
+	if f := w.field(s.Name()); f.hasSecretName() {
+		s.SetName(f.cleanName)
+		w.counts.add(f.nameCounts)
 	}
 	w.attributes(s.Attributes())
 	if m := s.Status().Message(); m != "" {
@@ -272,7 +275,7 @@ func (w *walker) attributes(m pcommon.Map) {
 			if clean := w.value(f, s); clean != s {
 				v.SetStr(clean)
 			}
-			if f.shown != f.name {
+			if f.hasSecretName() {
 				w.rename = append(w.rename, f)
 			}
 		case pcommon.ValueTypeInt, pcommon.ValueTypeDouble:
@@ -285,7 +288,7 @@ func (w *walker) attributes(m pcommon.Map) {
 				v.SetStr(Redacted)
 				w.counts.Keys++
 			}
-			if f.shown != f.name {
+			if f.hasSecretName() {
 				w.rename = append(w.rename, f)
 			}
 		case pcommon.ValueTypeSlice:
@@ -303,8 +306,8 @@ func (w *walker) attributes(m pcommon.Map) {
 			kept := pcommon.NewValueEmpty()
 			v.CopyTo(kept)
 			m.Remove(f.name)
-			kept.CopyTo(m.PutEmpty(f.shown))
-			w.counts.add(f.named)
+			kept.CopyTo(m.PutEmpty(f.cleanName))
+			w.counts.add(f.nameCounts)
 		}
 	}
 	w.rename = w.rename[:0]

@@ -57,21 +57,35 @@ func beginsAt(s string, i int) []shape {
 	return nil
 }
 
-// hasPrefix compares without regard to case.
+// hasPrefix reports whether s begins with prefix, in any case.
 func hasPrefix(s, prefix string) bool {
 	return len(s) >= len(prefix) && (s[:len(prefix)] == prefix || strings.EqualFold(s[:len(prefix)], prefix))
 }
 
-// startsWord says whether a word or a sign begins at s[i]: the byte before is no letter or digit. Behind an escaped sign (\n, \u0026, %3D) or a terminal's
-// colour (ESC[1;31m) a word begins, too, though the byte before is a letter or digit.
+// startsWord reports whether a secret may begin at s[i], by s[i] and the bytes before: s[i] is the first byte of the text or a symbol (no letter, digit or
+// dash), or s[i] stands behind a symbol, a dash, an escaped character or a terminal's colour (endsEscape). Of dashes in a row only the first begins a secret.
 func startsWord(s string, i int) bool {
-	if i == 0 || !ascii.IsLetter(s[i]) && !ascii.IsDigit(s[i]) && s[i] != '-' {
+	if i == 0 {
 		return true
 	}
-	c := s[i-1]
-	if !ascii.IsLetter(c) && !ascii.IsDigit(c) {
-		return c != '-' || s[i] != '-' // a dash within dashes begins nothing
+	isSymbol := !isAlphanumeric(s[i]) && s[i] != '-'
+	if isSymbol {
+		return true
 	}
+	before := s[i-1]
+	if isAlphanumeric(before) {
+		return endsEscape(s, i)
+	}
+	isFurtherDash := before == '-' && s[i] == '-'
+	return !isFurtherDash
+}
+
+// isAlphanumeric reports whether a byte is an ASCII letter or digit.
+func isAlphanumeric(c byte) bool { return ascii.IsLetter(c) || ascii.IsDigit(c) }
+
+// endsEscape reports whether an escaped character (\n, \u0026, %3D) or a terminal's colour (ESC[1;31m) ends with the letter or digit s[i-1].
+func endsEscape(s string, i int) bool {
+	c := s[i-1]
 	switch {
 	case i > 1 && s[i-2] == '\\':
 		return c == 'n' || c == 'r' || c == 't'
@@ -151,7 +165,7 @@ func (sh *shape) beginning(s string, i int) (begin, end int, ok bool) {
 	return begin, len(s), ok && begin < len(s)
 }
 
-// redacted says whether a part of a text was replaced before: patterns may leave the bracket out.
+// redacted reports whether a part of a text was replaced before: patterns may leave the bracket out.
 func redacted(s string, begin int) bool {
 	return strings.HasPrefix(s[begin:], Redacted) || begin > 0 && strings.HasPrefix(s[begin-1:], Redacted)
 }

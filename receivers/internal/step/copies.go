@@ -14,15 +14,17 @@ const copied = "copy"
 // prints each step once per rank. The step is the job's, and counts once. Where ranks differ in an iteration, each has its own steps, and nothing is a copy
 // from there on.
 type copies struct {
-	// Lead is the owner of the records, the first rank that wrote one; Found says that another rank wrote the same.
-	Lead   int64 `json:"lead,omitempty"`
-	Found  bool  `json:"found,omitempty"`
-	Differ bool  `json:"differ,omitempty"` // the ranks differ
+	// The exported fields are kept across restarts (settled).
 
-	led  bool                    // Lead is known
-	said map[subject]firstRecord // the last maxSaid subjects
-	ring []subject               // the keys of said, the oldest at next
-	next int
+	// Lead is the rank of the first record checked. Once a copy was found, all records count to Lead.
+	Lead   int64 `json:"lead,omitempty"`
+	Found  bool  `json:"found,omitempty"`  // a copy was found: another rank has written a record of the same subject with the same values
+	Differ bool  `json:"differ,omitempty"` // two ranks have written different values for one subject: never reset, and no later record is a copy
+
+	hasLead bool                    // Lead was set by this process; a Lead from before the restart has Found instead
+	said    map[subject]firstRecord // the last maxSaid subjects
+	ring    []subject               // the keys of said, the oldest at next
+	next    int
 }
 
 // subject is what a record is about: records of one subject by several ranks may be copies.
@@ -43,15 +45,18 @@ const maxSaid = 1024
 
 var seed = maphash.MakeSeed()
 
-// check reports whether a record is a copy of another rank's record. If not, owner is the rank to which the record counts: once copies were found, all records
-// of the job count to one rank (Lead), whichever rank wrote first. rank is the line prefix's. A record that states a rank, is not the job's (ofJob), or is
-// incomplete (Unnumbered, Join) is no copy, and its owner is rank, as for all records once the ranks differ.
+// check reports whether a record is a copy of another rank's record. rank is the rank before the record's line, and owner the rank to which the record counts:
+// rank until a copy was found, then Lead, whichever rank writes a subject first. For a copy, which does not count, owner is rank. A record is no copy, and its
+// owner is rank, once the ranks differ, and if the record states a rank, is not the job's (ofJob), or is only a part of a step: the next line will state its
+// iteration (Unnumbered), or the record is added to a waiting record (Join).
 func (c *copies) check(rec *record.Record, rank int64) (isCopy bool, owner int64) {
-	if c.Differ || rec.HasRank || rec.Unnumbered || rec.Join || !ofJob(rec) {
+	isPart := rec.Unnumbered || rec.Join
+	if c.Differ || rec.HasRank || isPart || !ofJob(rec) {
 		return false, rank
 	}
-	if !c.led && !c.Found { // Found alone: Lead is known from before a restart
-		c.Lead, c.led = rank, true
+	leadIsKnown := c.hasLead || c.Found
+	if !leadIsKnown {
+		c.Lead, c.hasLead = rank, true
 	}
 	about := subject{rec.Source, rec.Kind, rec.Get(record.Iteration)}
 	this := firstRecord{valuesOf(rec), rank}
@@ -60,8 +65,8 @@ func (c *copies) check(rec *record.Record, rank int64) (isCopy bool, owner int64
 	case !known:
 		c.note(about, this)
 	case first.rank == rank:
-		c.said[about] = this // the job went back
-	case first.values != this.values: // for good: each rank has its own steps
+		c.said[about] = this // the rank repeats an iteration: the job has restarted from an earlier checkpoint
+	case first.values != this.values: // each rank has its own steps
 		c.Differ = true
 		return false, rank
 	default:
@@ -90,8 +95,8 @@ func ofJob(rec *record.Record) bool {
 	return len(rec.Extra) > 0
 }
 
-// settled returns the part of the state that survives a restart: the owner of the records, once a copy was found. Before, the first record after the restart
-// decides the owner.
+// settled returns the part of the state that is stored for a restart: Differ, and once a copy was found also Lead and Found. Until a copy is found, Lead is not
+// stored: the first record after the restart sets it.
 func (c *copies) settled() copies {
 	if !c.Found {
 		return copies{Differ: c.Differ}
@@ -99,7 +104,7 @@ func (c *copies) settled() copies {
 	return copies{Lead: c.Lead, Found: true, Differ: c.Differ}
 }
 
-// note remembers the first record of a subject, in place of the oldest subject.
+// note remembers the first record of a subject. Beyond maxSaid subjects, the oldest one is forgotten.
 func (c *copies) note(about subject, first firstRecord) {
 	if c.said == nil {
 		c.said = make(map[subject]firstRecord)

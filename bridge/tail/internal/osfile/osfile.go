@@ -11,10 +11,11 @@ import (
 // ErrNotRegular is the error for a directory, a device or a FIFO.
 var ErrNotRegular = errors.New("not a regular file")
 
-// Open opens a regular file for reading. Opening a FIFO or a device can block or have effects, so anything else is ErrNotRegular. follow: also through a
-// symbolic link; otherwise a link is an error (ELOOP).
+// Open opens a regular file for reading, and returns the file's FileInfo too. A directory, a device or a FIFO is opened without blocking and closed at once,
+// and the error wraps ErrNotRegular: a caller that must not open a device, as opening may have effects, calls os.Stat first. follow: a symbolic link is
+// followed; if false, a link is an error (ELOOP).
 func Open(path string, follow bool) (*os.File, fs.FileInfo, error) {
-	flags := os.O_RDONLY | syscall.O_NONBLOCK // opening a FIFO does not wait for its writer
+	flags := os.O_RDONLY | syscall.O_NONBLOCK // else the opening of a FIFO would wait for a writer
 	if !follow {
 		flags |= syscall.O_NOFOLLOW
 	}

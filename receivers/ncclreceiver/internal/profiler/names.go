@@ -31,6 +31,9 @@ var levels = [...]uint8{
 	other: 9, group: 0, api: 1, launch: 1, collective: 2, pointToPoint: 2, copyEngine: 2, copyEnginePart: 3, gpu: 3, proxy: 4, net: 5, netPlugin: 6,
 }
 
+// isOperation reports whether an event of the category is an operation itself: all kinds of operations have the level of a collective, and no other events do.
+func (c category) isOperation() bool { return levels[c] == levels[collective] }
+
 // categoryOf returns the category of an event by its "cat", in any version of the plugin; other: the event is of another writer.
 func categoryOf(cat []byte) category {
 	switch string(cat) {

@@ -108,7 +108,7 @@ func (p *Parser) Line(text []byte, _ bool, _ uint64, out *parse.Out) (parse.Verd
 	switch {
 	case len(p.stack) == 0, p.lines >= maxLines, p.room+len(p.text) >= maxBytes:
 		p.endUnit(out)
-	case p.lines >= splitLines && e.phase == 'e' && levels[c] == levels[collective]: // the end of an operation: those so far leave
+	case p.lines >= splitLines && e.phase == 'e' && c.isOperation(): // the end of an operation: the operations so far leave
 		p.emit(out)
 	default:
 		out.Open = true

@@ -12,22 +12,23 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// frame is an open event.
+// frame is an open event: its beginning was read, its end was not.
 type frame struct {
-	category   category
-	name       string
-	id, pid    int64
-	begin      int64 // ts
-	op, detail int32 // index in Parser.ops, and in the operation's details; -1: the event belongs to none
+	category category
+	name     string
+	id, pid  int64
+	begin    int64 // ts of the event's beginning: ns since the profiler's start; 0: unknown
+	op       int32 // index in Parser.ops of the operation that the event is, or stands in; -1: none
+	detail   int32 // index in the operation's Details of the detail that was made of the event; -1: none
 }
 
-// pending is an operation of the current unit. Its times, also in its details, are as logged: ns of the GPU's clock from minEpoch on, else ns since the
-// profiler's start.
+// pending is an operation of the current unit. Its times, also the Start and End of its details, are as logged until finish converts them: ns of the GPU's
+// clock (isGPUTime), else ns since the profiler's start (ts). 0: unknown.
 type pending struct {
 	op         op.Op
 	comm       uint64
-	begin, end int64 // ts of the operation's own event
-	ended      bool  // end is known
+	begin, end int64 // ts of the beginning and the end of the operation's own event
+	ended      bool  // the end was read, with a ts
 	// Of the parts that the plugin waits for (KernelCh, PROXY): the number begun, the number ended, and the last end.
 	parts, partsEnded int
 	lastEnd           int64
@@ -38,6 +39,10 @@ type pending struct {
 
 // A GPU's clock between these bounds is taken as Unix time, ns: from 2001 to 2096. Other GPUs count ticks since boot.
 const minEpoch, maxEpoch = 1e18, 4e18
+
+// isGPUTime reports whether a logged time of a pending operation is of the GPU's clock, ns since the epoch, and not a ts, ns since the profiler's start: no
+// profiler runs for the 31 years that a ts would need to reach minEpoch.
+func isGPUTime(t int64) bool { return t >= minEpoch }
 
 const detailBytes = int(unsafe.Sizeof(op.Detail{}))
 
@@ -215,29 +220,37 @@ func (p *Parser) device(q *pending) *device {
 	return nil
 }
 
-// end ends the event at stack[n] at the ts of the current line. Events within, without an end of their own, are closed too, without a time.
+// end ends the event at stack[n] with the ts of the current line. Events above in the stack, whose own end is not in the trace, are closed too, without a time.
 func (p *Parser) end(n int) {
 	f := p.stack[n]
 	p.stack = p.stack[:n]
-	if f.op < 0 {
+	if f.op < 0 { // a group or a call, or an event whose operation has left (emit)
 		return
 	}
 	q, ts := &p.ops[f.op], p.event.ts
 	switch {
-	case levels[f.category] == levels[collective]: // the operation itself
+	case f.category.isOperation():
 		q.end, q.ended = ts, ts > 0
 	case f.detail >= 0:
-		d := &q.op.Details[f.detail]
-		if d.Start < minEpoch && ts > 0 { // not by the GPU's clock, which is better
-			d.End = ts
-			if f.begin > 0 && ts >= f.begin {
-				d.Duration = ts - f.begin
-			}
+		q.endDetail(&f, ts)
+	}
+}
+
+// endDetail ends the detail of an event at ts, ns since the profiler's start. 0: the end is unknown, and the detail stays as begun.
+func (q *pending) endDetail(f *frame, ts int64) {
+	if ts == 0 {
+		return
+	}
+	d := &q.op.Details[f.detail]
+	if !isGPUTime(d.Start) { // else kernel has set Start, End and Duration by the GPU's clock, which is more exact
+		d.End = ts
+		if f.begin > 0 && ts >= f.begin {
+			d.Duration = ts - f.begin
 		}
-		if (f.category == gpu || f.category == proxy) && ts > 0 {
-			q.partsEnded++
-			q.lastEnd = max(q.lastEnd, ts)
-		}
+	}
+	if f.category == gpu || f.category == proxy { // the parts that the plugin waits for
+		q.partsEnded++
+		q.lastEnd = max(q.lastEnd, ts)
 	}
 }
 
@@ -337,7 +350,7 @@ func (p *Parser) unixOf(t, ahead int64) int64 {
 	switch {
 	case t == 0:
 		return 0
-	case t >= minEpoch:
+	case isGPUTime(t):
 		return t - ahead
 	case p.anchored:
 		return t + p.anchor
