@@ -228,8 +228,8 @@ func (w *sweeper) found(path string, now time.Time) {
 	}
 }
 
-// foundAgain handles the path of a stream, met in a directory: the stream's current file was seen in the present scan. A stream with a current file is looked
-// at when due (look), one without is looked at now, because the path may name a new file.
+// foundAgain handles the path of a stream, met in a directory: the stream's current file counts as seen by the present scan. A stream with a current file is
+// looked at when due (look), one without is looked at now, because the path may name a new file.
 func (w *sweeper) foundAgain(s *Stream, now time.Time) {
 	if s.current == nil {
 		w.look(s, now)

@@ -16,7 +16,7 @@ const copied = "copy"
 type copies struct {
 	// The exported fields are kept across restarts (settled).
 
-	// Lead is the rank of the first record checked. Once a copy was found, all records count to Lead.
+	// Lead is the rank of the first record that could have copies (check). Once a copy was found, all records of the job count to Lead.
 	Lead   int64 `json:"lead,omitempty"`
 	Found  bool  `json:"found,omitempty"`  // a copy was found: another rank has written a record of the same subject with the same values
 	Differ bool  `json:"differ,omitempty"` // two ranks have written different values for one subject: never reset, and no later record is a copy
