@@ -238,7 +238,7 @@ func medianStep(steps []Step) float64 {
 			all = append(all, each)
 		}
 	}
-	return stat.Among(all)
+	return stat.MedianInPlace(all)
 }
 
 // builder goes through the steps of a run in order of time, and accounts for each and for the time before.

@@ -76,7 +76,7 @@ func (l *Ledger) clockLead(own []int, ends map[int64]int64) float64 {
 			seen[s.Number] = true
 		}
 	}
-	return stat.Among(diffs)
+	return stat.MedianInPlace(diffs)
 }
 
 // moveEarlier moves steps to earlier times by so many seconds, if that exceeds the spread of ranks (clocksApart), and reports whether it did.

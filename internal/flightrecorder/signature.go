@@ -16,11 +16,11 @@ type signature struct {
 	timeoutMS int64
 }
 
-// signatureOf makes the signature of an entry. The name of a send or a receive has the ranks: "nccl:send 0->1", "nccl:recv 1<-0".
+// signatureOf returns the signature of an entry. The name of a send or a receive has the ranks: "nccl:send 0->1", "nccl:recv 1<-0".
 func signatureOf(e *Entry) signature {
 	s := signature{Operation: Operation{
 		Name: string(e.Name), InputSizes: e.InputSizes, OutputSizes: e.OutputSizes, InputDtypes: e.InputDtypes, OutputDtypes: e.OutputDtypes,
-	}, src: -1, dst: -1, timeoutMS: int64(e.TimeoutMS), in: elements(e.InputSizes), out: elements(e.OutputSizes)}
+	}, src: -1, dst: -1, timeoutMS: int64(e.TimeoutMS), in: firstElements(e.InputSizes), out: firstElements(e.OutputSizes)}
 	name := s.Name[strings.LastIndexByte(s.Name, ':')+1:]
 	var ends string
 	s.op, ends, _ = strings.Cut(name, " ")
@@ -32,7 +32,7 @@ func signatureOf(e *Entry) signature {
 	return s
 }
 
-// number is a rank of the group; -1: s is none.
+// number reads a rank of the group; -1: s is no rank.
 func number(s string) int {
 	n, err := strconv.ParseInt(s, 10, 32)
 	if err != nil || n < 0 {
@@ -41,14 +41,23 @@ func number(s string) int {
 	return int(n)
 }
 
-// elements is the number of elements of the first tensor; 0: none.
-func elements(sizes [][]int64) int64 {
+// firstElements returns the number of elements of the first tensor; 0: no tensor.
+func firstElements(sizes [][]int64) int64 {
 	if len(sizes) == 0 {
 		return 0
 	}
 	return product(sizes[0])
 }
 
+// allElements returns the number of elements of all tensors together.
+func allElements(sizes [][]int64) (n int64) {
+	for _, dims := range sizes {
+		n += product(dims)
+	}
+	return n
+}
+
+// product returns the number of elements of a tensor with the given dimensions; 1 without a dimension, as of a scalar.
 func product(dims []int64) int64 {
 	n := int64(1)
 	for _, dim := range dims {
@@ -57,7 +66,7 @@ func product(dims []int64) int64 {
 	return n
 }
 
-// times multiplies; all products beyond 63 bits are equal.
+// times multiplies; all products beyond 63 bits, and of negative numbers, are math.MaxInt64.
 func times(a, b int64) int64 {
 	if a == 0 || b == 0 {
 		return 0
@@ -68,22 +77,22 @@ func times(a, b int64) int64 {
 	return a * b
 }
 
-// operation is the operation with the state of a record.
+// operation returns the operation with the state of a record.
 func (s *signature) operation(state uint8) Operation {
 	o := s.Operation
 	o.State = states[state]
 	return o
 }
 
-// uneven says whether the tensors of the ranks may have different sizes.
+// uneven reports whether the tensors of the ranks may have different sizes.
 func (s *signature) uneven() bool { return s.op == "all_to_all" || s.op == "all_to_all_single" }
 
-// ends says whether s is the end of a coalesced launch, without tensors.
+// ends reports whether s is the end of a coalesced launch, without tensors.
 func (s *signature) ends() bool {
 	return s.op == "coalesced" || s.op == "ALLGATHER_coalesced" || s.op == "REDUCE_SCATTER_coalesced"
 }
 
-// differ finds the difference of two collectives of a group of n ranks, s being the reference: the mismatches of Op.match in
+// differ returns the difference of two collectives of a group of n ranks, s being the reference: the mismatches of Op.match in
 // torch/distributed/flight_recorder/components/types.py, in its order.
 func (s *signature) differ(o *signature, n int64) What {
 	is := func(names ...string) bool { return slices.Contains(names, s.op) }
@@ -108,33 +117,30 @@ func (s *signature) differ(o *signature, n int64) What {
 	return Same
 }
 
-// equal says whether two lists of tensors have the same shapes.
+// equal reports whether two lists of tensors have the same shapes.
 func equal(a, b [][]int64) bool { return slices.EqualFunc(a, b, slices.Equal[[]int64]) }
 
-// gathers says whether gathered has the elements of n shards: in one tensor, or in one for each rank. Nothing is compared, and the
-// result true, without a tensor on either side.
+// gathers reports whether gathered, the tensors of all ranks together, fit n times shard, the tensors of one rank. They fit in one of two forms: the first
+// tensor of gathered has n times the elements of the first of shard, or gathered has n tensors for each of shard, with n times the elements of all. Without a
+// tensor on either side nothing is compared, and the result is true.
 func gathers(gathered, shard [][]int64, n int64) bool {
-	if len(gathered) == 0 || len(shard) == 0 || elements(gathered) == times(elements(shard), n) {
+	if len(gathered) == 0 || len(shard) == 0 {
 		return true
 	}
-	var all, one int64
-	for _, dims := range gathered {
-		all += product(dims)
-	}
-	for _, dims := range shard {
-		one += product(dims)
-	}
-	return int64(len(gathered)) == n*int64(len(shard)) && all == times(one, n)
+	oneTensor := firstElements(gathered) == times(firstElements(shard), n)
+	tensorPerRank := int64(len(gathered)) == n*int64(len(shard)) && allElements(gathered) == times(allElements(shard), n)
+	return oneTensor || tensorPerRank
 }
 
-// differ says whether one of two lists of tensors has a data type that the other lacks. Without a dimension in the first tensor of either, nothing is compared.
+// differ reports whether one of two lists of tensors has a data type that the other lacks. Without a dimension in the first tensor of either, nothing is
+// compared.
 func differ(a []Text, aSizes [][]int64, b []Text, bSizes [][]int64) bool {
 	has := func(sizes [][]int64) bool { return len(sizes) > 0 && len(sizes[0]) > 0 }
 	notIn := func(list []Text) func(Text) bool { return func(t Text) bool { return !slices.Contains(list, t) } }
 	return has(aSizes) && has(bSizes) && (slices.ContainsFunc(a, notIn(b)) || slices.ContainsFunc(b, notIn(a)))
 }
 
-// pairs finds the difference of a send and a receive of one message.
+// pairs returns the difference of a send and a receive of one message.
 func (s *signature) pairs(receive *signature) What {
 	if !equal(s.InputSizes, receive.OutputSizes) {
 		return Sizes

@@ -13,7 +13,7 @@ import (
 type scanner struct {
 	in    *bufio.Reader
 	limit *io.LimitedReader
-	token []byte // text of a string, number or literal
+	token []byte // text of a string (without the quotes), number or literal; empty for other kinds
 	kind  byte   // of the token: {}[]:, '"' for a string, '0' for a number or literal
 	back  bool   // the token was not taken: next is to return the same again
 	depth int    // open objects and arrays
@@ -27,7 +27,7 @@ const (
 var (
 	errDepth   = errors.New("it is nested too deep")
 	errToken   = fmt.Errorf("a text of more than %d bytes", maxToken)
-	errUnended = errors.New("a text does not end")
+	errUnended = errors.New("a text does not end") // a control character, such as the end of a line, before the closing quote
 )
 
 // newScanner makes a scanner that reads at most most bytes.
@@ -36,13 +36,13 @@ func newScanner(in io.Reader, most int64) scanner {
 	return scanner{in: bufio.NewReaderSize(limit, 64<<10), limit: limit}
 }
 
-// next reads a token into kind and token. White space and commas are passed over.
+// next reads a token into kind and token. White space and commas are passed over. At the end of the input the error is io.EOF.
 func (s *scanner) next() error {
 	if s.back {
 		s.back = false
 		return nil
 	}
-	s.token = s.token[:0]
+	s.token = s.token[:0] // quoted and bare append to the token
 	for {
 		b, err := s.in.ReadByte()
 		if err != nil {
@@ -63,7 +63,8 @@ func (s *scanner) next() error {
 	}
 }
 
-// quoted reads a string behind its first quote, up to the last, as the token.
+// quoted reads a string from behind its opening quote to its closing quote, and appends the text between, with escapes replaced, to the empty token. Errors: of
+// the input, errToken for more than maxToken bytes, errUnended for a control character, or of an invalid escape.
 func (s *scanner) quoted() error {
 	escaped := false
 	for {
@@ -78,13 +79,13 @@ func (s *scanner) quoted() error {
 			return s.unescape()
 		case len(s.token) >= maxToken:
 			return errToken
-		case b < ' ': // JSON has no control characters in texts
+		case b < ' ': // JSON escapes control characters in texts, so the closing quote is missing
 			return errUnended
 		}
 		s.token = append(s.token, b)
 		if b == '\\' {
 			escaped = true
-			b, err = s.in.ReadByte()
+			b, err = s.in.ReadByte() // the escaped byte, which may be a quote
 			if err != nil {
 				return err
 			}
@@ -93,7 +94,7 @@ func (s *scanner) quoted() error {
 	}
 }
 
-// unescape replaces the escapes in the token, by encoding/json: NCCL never writes any.
+// unescape replaces the escapes in the token. NCCL writes no escapes, so encoding/json is fast enough.
 func (s *scanner) unescape() error {
 	var text string
 	if err := json.Unmarshal([]byte(`"`+string(s.token)+`"`), &text); err != nil {
@@ -103,7 +104,7 @@ func (s *scanner) unescape() error {
 	return nil
 }
 
-// bare reads a number or a literal, whose first byte is b, as the token. The byte behind stays to be read.
+// bare reads a number or a literal, whose first byte is b, and appends its text to the empty token. The byte behind stays to be read.
 func (s *scanner) bare(b byte) error {
 	for {
 		if b < ' ' || b > '~' || len(s.token) >= maxToken {

@@ -218,7 +218,7 @@ func (j *judge) seconds(k int) float64 { return j.of.Seconds[j.known[k]] }
 // middle is the median logarithm of a range of known steps.
 func (j *judge) middle(from, to int) float64 {
 	j.values = append(j.values[:0], j.logs[from:to]...)
-	return stat.Among(j.values)
+	return stat.MedianInPlace(j.values)
 }
 
 // pieces are the ranges of known steps between lasting changes of the load, half open. A load lasts for settles steps; stretches of shorter ones, such as of
@@ -271,11 +271,11 @@ func (j *judge) judge(of int) {
 	if len(j.values) == 0 { // only first steps of attempts, mostly a single one
 		j.values = append(j.values, j.seconds(r.from))
 	}
-	segment.Level = stat.Among(j.values)
+	segment.Level = stat.MedianInPlace(j.values)
 	for i, x := range j.values {
 		j.values[i] = math.Abs(x - segment.Level)
 	}
-	segment.Spread = stat.MADToSigma * stat.Among(j.values)
+	segment.Spread = stat.MADToSigma * stat.MedianInPlace(j.values)
 	for k := r.from; k < r.to; k++ {
 		j.run.Steps[j.known[k]].Segment = of
 	}

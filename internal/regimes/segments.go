@@ -215,7 +215,7 @@ func (g *group) trend(j *judge) float64 {
 		for _, i := range g.steps[b*n/count : (b+1)*n/count] {
 			j.values = append(j.values, j.of.Seconds[i])
 		}
-		medians[b] = stat.Among(j.values)
+		medians[b] = stat.MedianInPlace(j.values)
 	}
 	var slopes []float64 // of all pairs of blocks, s a block
 	up, down := 0, 0     // pairs that rise, and that fall

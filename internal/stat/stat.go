@@ -1,4 +1,5 @@
-// Package stat has the order statistics for all parts of trainbridge. All functions but Middle, Among, Select and AtQuantile take values in rising order.
+// Package stat has the order statistics for all parts of trainbridge. All functions but Middle, MedianInPlace, Select and AtQuantile take values in rising
+// order.
 package stat
 
 import (
@@ -9,11 +10,11 @@ import (
 // MADToSigma is the standard deviation of a normal distribution by its MAD: 1/Φ⁻¹(¾).
 const MADToSigma = 1.4826
 
-// Finite says whether x is a number: neither NaN nor infinite. x-x == 0 fails for a product x: arm64 computes both in one operation, and the rounding error
+// Finite reports whether x is a number: neither NaN nor infinite. x-x == 0 fails for a product x: arm64 computes both in one operation, and the rounding error
 // remains.
 func Finite(x float64) bool { return math.Abs(x) <= math.MaxFloat64 }
 
-// Median is numpy.median: the middle value, or of an even number the mean of the two middle values. NaN: no values.
+// Median returns numpy.median: the middle value, or of an even number the mean of the two middle values. NaN: no values.
 func Median[T ~int64 | ~float32 | ~float64](sorted []T) float64 {
 	n := len(sorted)
 	if n == 0 {
@@ -23,11 +24,11 @@ func Median[T ~int64 | ~float32 | ~float64](sorted []T) float64 {
 	return float64(sorted[(n-1)/2])/2 + float64(sorted[n/2])/2
 }
 
-// Middle is the median of values in any order.
-func Middle(values []float64) float64 { return Among(slices.Clone(values)) }
+// Middle returns the median of values in any order, without a change of their order. NaN: no values.
+func Middle(values []float64) float64 { return MedianInPlace(slices.Clone(values)) }
 
-// Among is Middle of values that may be reordered.
-func Among(values []float64) float64 {
+// MedianInPlace returns the median of values in any order, and reorders the values. NaN: no values.
+func MedianInPlace(values []float64) float64 {
 	n := len(values)
 	if n == 0 {
 		return math.NaN()
@@ -39,7 +40,8 @@ func Among(values []float64) float64 {
 	return slices.Max(values[:n/2])/2 + upper/2
 }
 
-// Select is the value at a rank from 0, by quickselect. Values are reordered: none before the rank is larger, and none behind is smaller. Time O(n) mostly.
+// Select returns the value at a rank from 0, by quickselect. Values are reordered: none before the rank is larger, and none behind is smaller. Time O(n)
+// mostly.
 func Select(values []float64, rank int) float64 {
 	for len(values) > 16 {
 		n := len(values)
@@ -71,20 +73,20 @@ func Select(values []float64, rank int) float64 {
 	return values[rank]
 }
 
-// Quantile is the value at a rank, numpy.quantile with the method "inverted_cdf": the lowest value not exceeded by at least the share q of all. There must be
-// values.
+// Quantile returns the value at a rank, numpy.quantile with the method "inverted_cdf": the lowest value not exceeded by at least the share q of all. There must
+// be values.
 func Quantile(sorted []float64, q float64) float64 { return sorted[quantileRank(len(sorted), q)] }
 
-// AtQuantile is Quantile of values in any order, which are reordered as by Select.
+// AtQuantile returns Quantile of values in any order, which are reordered as by Select.
 func AtQuantile(values []float64, q float64) float64 {
 	return Select(values, quantileRank(len(values), q))
 }
 
 func quantileRank(n int, q float64) int { return min(max(int(math.Ceil(q*float64(n)))-1, 0), n-1) }
 
-// MAD is the median of |v − median|. There must be values. The n/2+1 values closest to the median are neighbours in the list, and the farthest of them are the
-// middle distances. How many of them are above is found by binary search: each included value above is no farther than the next excluded value below, and vice
-// versa.
+// MAD returns the median of |v − median|. There must be values. The n/2+1 values closest to the median are neighbours in the list, and the farthest of them are
+// the middle distances. How many of them are above is found by binary search: each included value above is no farther than the next excluded value below, and
+// vice versa.
 func MAD(sorted []float64, median float64) float64 {
 	n := len(sorted)
 	hi := Below(sorted, median) // index of the first value above or at the median
@@ -113,7 +115,7 @@ func MAD(sorted []float64, median float64) float64 {
 	return farthest(lo, hi)/2 + d/2
 }
 
-// Below is the number of values below x. slices.BinarySearch takes twice as long, as NaN may be among its values.
+// Below returns the number of values below x. slices.BinarySearch takes twice as long, as NaN may be among its values.
 func Below(sorted []float64, x float64) int {
 	from, to := 0, len(sorted)
 	for from < to {
@@ -126,5 +128,5 @@ func Below(sorted []float64, x float64) int {
 	return from
 }
 
-// Sigma is the standard deviation estimated from the median and the MAD of values, robust against outliers.
+// Sigma returns the standard deviation estimated from the median and the MAD of values, robust against outliers.
 func Sigma(sorted []float64, median float64) float64 { return MADToSigma * MAD(sorted, median) }

@@ -101,7 +101,8 @@ const (
 	exitNotComplete = 3<<3 | uint64(protowire.VarintType)
 )
 
-// read passes a record to the handler, and counts its kind. A malformed record is only counted.
+// read passes a record to the handler, and counts its kind. A malformed record is only counted. At the end read empties d.items and the other fields that the
+// handler's argument was made in.
 func (d *Decoder) read(b []byte) {
 	var tag uint64 // of the record's kind
 	var of []byte  // its message
@@ -269,21 +270,23 @@ func (d *Decoder) runRecord(b []byte) bool {
 	return true
 }
 
-// config reads a ConfigRecord, and passes it to the handler; false: malformed.
+// config reads a ConfigRecord, and passes it to the handler; false: malformed. d.cfg, with the slices of d.items in it, is valid until read empties both after
+// the handler's return.
 func (d *Decoder) config(b []byte) bool {
+	// d.items, empty before each record, gets the updates first, and the removals behind.
 	if !d.itemsOf(b, configUpdate) {
 		return false
 	}
-	n := len(d.items)
+	updates := len(d.items)
 	if !d.itemsOf(b, configRemove) {
 		return false
 	}
-	d.cfg = Config{Items: d.items[:n:n], Removed: d.items[n:]}
+	d.cfg = Config{Items: d.items[:updates:updates], Removed: d.items[updates:]}
 	d.handler.Config(&d.cfg)
 	return true
 }
 
-// itemsOf reads the items of a ConfigRecord in the field with a tag into d.items: updates or removals; false: malformed.
+// itemsOf appends the items of a ConfigRecord in the field with a tag to d.items: updates or removals; false: malformed.
 func (d *Decoder) itemsOf(b []byte, tag uint64) bool {
 	m := message{rest: b}
 	for m.next() {
@@ -314,8 +317,8 @@ func (d *Decoder) exit(b []byte) bool {
 	return true
 }
 
-// item reads a HistoryItem, StatsItem or ConfigItem, with fields from the same list, into d.items. Nested keys are joined with dots; a value is the JSON, or
-// the typed value written as JSON. An item without a key is left out. false: malformed.
+// item reads a HistoryItem, StatsItem or ConfigItem, with fields from the same list, and appends the item to d.items. Nested keys are joined with dots; a value
+// is the JSON, or the typed value written as JSON. An item without a key is left out. false: malformed.
 func (d *Decoder) item(b []byte) bool {
 	var item Item
 	var typed message   // stays at the field of the typed value

@@ -43,13 +43,13 @@ type Method struct {
 	Took, Sent, Received Values
 }
 
-// CallLog has the calls of a log. If the numbers of its calls restarted, as they do after a warm-up, Calls are the calls since then.
+// CallLog has the calls of a log. The numbers of its calls may restart, as they do after a warm-up: each restart begins a block of calls.
 type CallLog struct {
-	File       string // "": not said, or the calls of a service
-	Transports map[string]int
-	WarmUp     int64 // calls before the numbers began anew
-	Calls
-	block int64 // number of restarts
+	File       string         // "": not said, or the calls of a service
+	Transports map[string]int // calls by transport, "-" if not said; of all blocks
+	WarmUp     int64          // calls of earlier blocks
+	Calls                     // of the latest block
+	block      int64          // number of the latest block, from 0: how often the call numbers had restarted
 }
 
 // Methods returns the methods, by time, the largest first.
@@ -96,20 +96,25 @@ func (d *Passes) Logs() []*CallLog {
 	return d.logs.rows(func(a, b *CallLog) int { return cmp.Compare(a.File, b.File) })
 }
 
-// addCall adds an RPC to the sums of the job and of its log. Where the call numbers of a log restart, the calls before were a warm-up: the sums of the log
-// restart too. A call of an earlier block that comes late only counts as warm-up.
+// addCall adds an RPC to the sums of the job and of its log. A log's sums are of its latest block (CallLog): with the first call of a later block they restart,
+// and all calls before count as warm-up. A call of an earlier block may come late, as passes come in any order: in its log the call only counts as warm-up,
+// while its transport, its verdicts and the job's sums count as of any call.
+//
+// addCall leaves for addPart, which gets the call's stages next: in Passes.log the log whose sums the stages add to (nil: none, as the call is of the warm-up),
+// and in Passes.stated whether the call has the times of its stages as attributes.
 func (d *Digest) addCall(s ptrace.Span, res *resource) {
 	ps := &d.Passes
 	v := &ps.c
 	v.Read(s, &res.Resource)
-	at, _ := d.places.find(s.TraceID(), view.KindPass) // a pass is one record: its first span has the place
+	// A pass is one record of the log: places has file and block of the pass, whose trace has the call too.
+	at, _ := d.places.find(s.TraceID(), view.KindPass)
 	file := cmp.Or(res.file, at.file)
 	log := ps.logs.findOrMake(file, Other, mostLogs, func(file string) (string, *CallLog) {
 		file = shortText(file)
 		return file, &CallLog{File: file, Transports: map[string]int{}}
 	})
-	ps.log, ps.stated = log, v.Took == v.Took // not NaN: then the call has the times of its stages as attributes, too
-	if at.block > log.block {
+	ps.log, ps.stated = log, !math.IsNaN(v.Took) // a call with its time as an attribute has the times of its stages as attributes, too
+	if at.block > log.block {                    // the first call of a later block
 		*log = CallLog{File: log.File, Transports: log.Transports, WarmUp: log.WarmUp + log.Took.Count(), block: at.block}
 	}
 	// At most mostLogs transports are counted.
@@ -118,7 +123,7 @@ func (d *Digest) addCall(s ptrace.Span, res *resource) {
 	}
 	d.countVerdicts(s, &v.Head, res)
 	ps.Calls.add(s, v, res)
-	if at.block < log.block { // passes come in any order
+	if late := at.block < log.block; late {
 		log.WarmUp++
 		ps.log = nil
 		return
@@ -193,7 +198,8 @@ func stageOf(s ptrace.Span) (view.RPCStage, bool) {
 	return 0, false
 }
 
-// addPart adds the span of a stage to the call before: the spans below a call follow the span of the call.
+// addPart adds the span of a stage to the sums of the call added last: the spans below a call follow the span of the call. If the call has the times of its
+// stages as attributes, the span is left out.
 func (d *Passes) addPart(s ptrace.Span, _ *resource) {
 	stage, ok := stageOf(s)
 	if !ok || d.stated {

@@ -270,27 +270,29 @@ func (w Who) String() string {
 	return text
 }
 
-// rankRecord adds the record of a rank to its parent, the collective. false: the collective is not among the recent ones.
+// rankRecord adds the record of a rank, s, to the sums of the rank and of the collective, the parent of s. It returns false, and adds nothing, if the
+// collective is not among the recent ones: the caller may try again when the collective has come. A record that does not tell its rank is left out: then the
+// result is true, too, as another try would not help.
 func (d *Collectives) rankRecord(s ptrace.Span, res *resource) (found bool) {
-	of, found := d.recent.get(s.ParentSpanID())
+	col, found := d.recent.get(s.ParentSpanID())
 	if !found {
 		return false
 	}
 	v := &d.rankView
 	v.Read(s)
 	if v.Rank.OK {
-		d.addRecord(s, &of, v.Rank.N, res, v)
+		d.addRecord(s, &col, v.Rank.N, res, v)
 	}
 	return true
 }
 
-// orphan is a rank's record whose collective has not come yet: in a message the rank's resource may stand before that of the collective.
+// orphan is a rank's record whose collective has not come yet: in a message the rank's resource may stand before the collective's.
 type orphan struct {
 	span ptrace.Span
 	res  resource
 }
 
-// adoptOrphans adds the records whose collectives came later in the same message.
+// adoptOrphans adds the records whose collectives came later in the same message, and drops all others. Jobs.Batch calls it at the end of each message.
 func (d *Collectives) adoptOrphans() {
 	for i := range d.orphans {
 		d.rankRecord(d.orphans[i].span, &d.orphans[i].res)
@@ -299,7 +301,7 @@ func (d *Collectives) adoptOrphans() {
 	d.orphans = d.orphans[:0]
 }
 
-// addRecord adds the record of rank n of a collective.
+// addRecord adds the record of rank n of a collective to the sums that col points at. It only reads col itself, which may be a copy.
 func (d *Collectives) addRecord(s ptrace.Span, col *recentCollective, n int64, res *resource, v *view.Rank) {
 	r := d.rankOf(col.communicator, n)
 	if r.Host == "" {

@@ -91,11 +91,11 @@ func (l *Lateness) mergePairs(first int64) {
 	*l = merged
 }
 
-// recentCollective has the collective's values for the spans of its ranks.
+// recentCollective has the values of a collective for the records of its ranks, and points at the sums that these add to.
 type recentCollective struct {
 	communicator string
 	g, all       *Collective // of the communicator and operation; of the operation in all communicators
-	transfer     float64     // s; NaN: not known
+	transfer     float64     // s, the time of the rank that took least; NaN: not known
 	late         float64     // s, of the last rank behind the first; NaN: not known
 	last         int64       // the last rank
 	host         string      // of the last rank

@@ -61,10 +61,10 @@ type Passes struct {
 	verdicts          Verdicts // of all passes
 	repeats           repeats
 	logs              table[string, CallLog]
-	log               *CallLog   // of the last call; nil: the call was of a warm-up
+	log               *CallLog   // of the last call, for addPart; nil: the call was of a warm-up
 	stated            bool       // the last call has the times of its stages as attributes, so the stages' spans do not count
 	v                 view.Group // read last
-	c                 view.Call  // likewise
+	c                 view.Call  // read last
 }
 
 // PassFigures are distributions over passes, as in [Pass].

@@ -11,33 +11,33 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Series of calls or passes, and their entries, are bounded: further ones are left out.
+// Series of calls or passes, and their entries, are bounded: all beyond the bounds are left out.
 const (
-	mostRepeats = 1024
-	mostEntries = 1 << 15
+	mostRepeats = 1024    // series
+	mostEntries = 1 << 15 // entries of all series together
 )
 
-// RepeatKey is whose calls a series has.
+// RepeatKey identifies a series: the calls of one function or operation by one worker, or the passes of one log.
 type RepeatKey struct {
-	Name string // the TransferQueue function, or its operation of the client; "" of passes of RPCs
+	Name string // the TransferQueue function, or the operation of TransferQueue's client; "": passes of RPCs
 	Host string // of the worker; "": not said
-	PID  int64  // likewise; -1: not said
+	PID  int64  // of the worker; -1: not said
 	File string // the log, of passes, and of calls without a PID
-	Part string // of an operation of the client: spans.PartGet or PartPut; "": of a call or a pass, which has several
+	Part string // of an operation of the client, the only part: spans.PartGet or PartPut; "": a call or a pass, which has several parts
 }
 
-// Repeats are calls of a function by one worker, or passes of a log, whose parts have names (spans.Part…).
+// Repeats is a series: the calls of a function or operation by one worker, or the passes of a log.
 type Repeats struct {
 	RepeatKey
-	Parts   []string
+	Parts   []string // names of the parts of each entry (spans.Part…)
 	entries []RepeatOf
 }
 
-// RepeatOf is a call or a pass.
+// RepeatOf is an entry of a series: a call or a pass.
 type RepeatOf struct {
 	At
 	Took  float64    // s
-	Parts [5]float64 // s, of Repeats.Parts; NaN: unknown
+	Parts [5]float64 // s, Parts[i] is the time of the part Repeats.Parts[i], 0 beyond these; NaN: unknown
 	Bytes float64    // moved; NaN: unknown
 	Batch float64    // samples of a call; NaN: unknown
 }
@@ -53,13 +53,14 @@ func (r *Repeats) Entries() []RepeatOf {
 	return r.entries
 }
 
-// repeats are all series.
+// repeats are all series of a domain.
 type repeats struct {
 	by map[RepeatKey]*Repeats
-	n  int // entries
+	n  int // entries of all series
 }
 
-// add adds an empty entry to the series of a key, made if absent, for the caller to fill; nil: no room.
+// add adds an empty entry to the series of a key, made if absent, and returns the entry for the caller to fill. It returns nil, and adds nothing, if there are
+// mostRepeats other series or mostEntries entries.
 func (d *repeats) add(k RepeatKey, parts []string) *RepeatOf {
 	series := d.by[k]
 	if series == nil {
@@ -81,7 +82,7 @@ func (d *repeats) add(k RepeatKey, parts []string) *RepeatOf {
 	return &series.entries[len(series.entries)-1]
 }
 
-// addCall adds a complete call of a TransferQueue function whose stages are known.
+// addCall adds a complete call of a TransferQueue function whose stages are known. took is the time of the call, s.
 func (d *repeats) addCall(s ptrace.Span, v *view.Function, name string, took float64, res *resource) {
 	e := d.add(workerOf(name, v.Host, v.PID, res), callParts)
 	if e == nil {
@@ -96,7 +97,8 @@ func (d *repeats) addCall(s ptrace.Span, v *view.Function, name string, took flo
 	}
 }
 
-// addOperation adds a complete operation of the client; only GET and PUT have a series.
+// addOperation adds a complete operation of TransferQueue's client to the series of the worker's operations of the same kind for the same function. Only GET
+// and PUT have a series. took is the time of the operation, s: of the series' only part, too.
 func (d *repeats) addOperation(s ptrace.Span, v *view.Stage, took float64, res *resource) {
 	k := workerOf(v.Stage.String(), "", v.PID, res)
 	switch v.Stage {
@@ -104,15 +106,17 @@ func (d *repeats) addOperation(s ptrace.Span, v *view.Stage, took float64, res *
 		k.Part = spans.PartGet
 	case spans.TQClientPut:
 		k.Part = spans.PartPut
-	default:
+	default: // an operation without a series
 		return
 	}
 	if v.Function != "" {
 		k.Name += " (" + v.Function + ")"
 	}
-	if e := d.add(k, []string{k.Part}); e != nil {
-		*e = RepeatOf{At: res.at(s), Took: took, Parts: [5]float64{took}, Bytes: v.Size, Batch: math.NaN()}
+	e := d.add(k, []string{k.Part})
+	if e == nil {
+		return
 	}
+	*e = RepeatOf{At: res.at(s), Took: took, Parts: [5]float64{took}, Bytes: v.Size, Batch: math.NaN()}
 }
 
 // workerOf returns the key for the calls of a worker: by host and process, or, without a process, by the log.
@@ -134,7 +138,7 @@ func (d *repeats) addPass(v *view.Group, at At) {
 	for i, stage := range [...]view.RPCStage{view.RPCSerialize, view.RPCSend, view.RPCReceive, view.RPCServer, view.RPCDeserialize} {
 		e.Parts[i] = v.Duration[stage]
 	}
-	if server := e.Parts[3]; !math.IsNaN(server) { // within receiving
+	if server := e.Parts[3]; !math.IsNaN(server) { // the server works while the client receives: the time counts once
 		e.Parts[2] -= server
 	}
 }

@@ -1209,12 +1209,18 @@ func (j *judge) timeout(e *Event) End {
 	return end
 }
 
-// fewest are the ranks of a group that have enqueued the fewest works (least), by the counts of all ranks; empty: all have the same, or not all have told.
-// Ranks of the group are ranks of the job if the group has as many. default_pg of a job of unknown size has the ranks up to the highest at least: then a rank
-// that did not tell may be further behind. A majority that waits for a work of which a rank ahead is done is not behind.
+// fewest returns the ranks of a group that have enqueued the fewest works (behind, in rising order), and the number of these works (least). counts has the last
+// line of each rank that told its number of works, by rank of the group.
+//
+// behind is empty if no rank can be named:
+//   - Not every rank of the job has told: a silent rank may be further behind. A smaller group than the job is no use either, as its rank numbers are not the
+//     job's. Where the size of the job is unknown, default_pg, the group of all ranks, counts as complete if each rank up to the highest has told.
+//   - All ranks have enqueued the same number of works.
+//   - Most ranks wait for a work that a rank ahead has completed: the few ahead called something else, or a message was lost.
 func (j *judge) fewest(counts map[int64]*Event, group string) (behind []int64, least int64) {
-	size := j.WorldSize
+	size := j.WorldSize // ranks of the job; 0: unknown
 	if size == 0 && strings.Contains(group, "default_pg") && len(counts) > 2 {
+		// Ranks count from 0. Lines of one or two ranks are too few to infer the size of the job.
 		size = slices.Max(slices.Collect(maps.Keys(counts))) + 1
 	}
 	if size == 0 || int64(len(counts)) != size {
@@ -1224,16 +1230,20 @@ func (j *judge) fewest(counts map[int64]*Event, group string) (behind []int64, l
 	for _, o := range counts {
 		least = min(least, o.Enqueued)
 	}
-	waiting, done := false, false // a rank behind has not completed its last work; a rank ahead has
+	// Of work number least, the last work of the ranks behind: waiting, if a rank behind has not completed the work; done, if a rank ahead has.
+	waiting, done := false, false
 	for r, o := range counts {
 		if o.Enqueued > least {
 			done = done || o.Completed >= least
 			continue
 		}
 		behind = append(behind, r)
-		waiting = waiting || o.Completed >= 0 && o.Completed < least
+		waiting = waiting || o.Completed >= 0 && o.Completed < least // Completed is -1 if the line does not tell
 	}
-	if len(behind) == len(counts) || waiting && done && 2*len(behind) > len(counts) { // the few ahead called something else, or a message was lost
+	allEven := len(behind) == len(counts)
+	// For example ranks 0 to 6 of 8 wait for work 10, their last, and rank 7 has completed its work 10 and enqueued work 11.
+	mostWait := waiting && done && 2*len(behind) > len(counts)
+	if allEven || mostWait {
 		return nil, 0
 	}
 	slices.Sort(behind)

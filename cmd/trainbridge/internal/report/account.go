@@ -191,7 +191,7 @@ func usual(all []account.Pause) float64 {
 	for _, p := range all {
 		times = append(times, p.Seconds)
 	}
-	return stat.Among(times)
+	return stat.MedianInPlace(times)
 }
 
 // longEvaluations adds a remark about evaluations that took more than 1.5 times the median of four or more. No loss: a larger set takes longer, as at the end.

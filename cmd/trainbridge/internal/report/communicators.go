@@ -50,7 +50,7 @@ func (c *conclusion) slowComms() {
 					others = append(others, s.Bus.Mean())
 				}
 			}
-			own, usual := g.Sizes[k.size], stat.Among(others)
+			own, usual := g.Sizes[k.size], stat.MedianInPlace(others)
 			if own.Bus.Mean() > usual/2 {
 				continue
 			}

@@ -14,11 +14,11 @@ import (
 
 // worker is a rank or a host, with the times of its records of steps.
 type worker struct {
-	who string // in a sentence
+	who string // its name, to be put into a sentence
 	digest.PartTimes
 }
 
-// mean returns the time of a part in a step, s.
+// mean returns the mean time of a part in a record, s: of data loading for spans.PartDataLoading, else of computing.
 func (w *worker) mean(part string) float64 {
 	if part == spans.PartDataLoading {
 		return w.Loading / float64(w.Records)
@@ -56,13 +56,13 @@ func (c *conclusion) slowByTimers() {
 	}
 }
 
-// slowWorkers are workers with a longer part of the step than the others.
+// slowWorkers are the workers whose part of the step is longer than usual.
 type slowWorkers struct {
-	who           []string
-	all           int     // workers, with the others
-	worst         *worker // with the longest part
-	usual, step   float64 // s: the medians of the part and of the step
-	communicating float64 // s: the median time in collectives
+	who           []string // the names of the slow workers
+	all           int      // number of all workers compared, the slow ones among them
+	worst         *worker  // with the longest part
+	usual, step   float64  // s, medians over all workers: of the part, and of the step
+	communicating float64  // s, median over all workers: of the time in collectives
 }
 
 // cost returns the seconds of all steps by which the part of the slowest worker was longer than usual.
@@ -70,8 +70,12 @@ func (s *slowWorkers) cost(part string) float64 {
 	return (s.worst.mean(part) - s.usual) * s.worst.Steps
 }
 
-// slowest returns the workers whose part of the step is longer than usual by 20 % of the part, and by 10 % of a step; nil: none, or fewer than four workers, or
-// half of all. Workers that load next to nothing, as those of a pipeline's later stages, are nothing to compare with.
+// slowest returns the workers whose part of the step is longer than usual, the median over all workers, by more than 20 % of the usual part and by more than
+// 10 % of the usual step. It returns nil if:
+//   - there are fewer than four workers
+//   - the usual part is below 0.2 % of a step: workers that load next to nothing, as on a pipeline's later stages, are nothing to compare with
+//   - no worker is slow
+//   - half of the workers or more are slow: then neither half is the usual one
 func slowest(all []worker, part string) *slowWorkers {
 	const leastWorkers = 4
 	if len(all) < leastWorkers {
@@ -84,8 +88,8 @@ func slowest(all []worker, part string) *slowWorkers {
 		steps = append(steps, w.Took/float64(w.Records))
 		collectives = append(collectives, w.Communicating/float64(w.Records))
 	}
-	s := &slowWorkers{all: len(all), usual: stat.Among(parts), step: stat.Among(steps), communicating: stat.Among(collectives)}
-	if s.usual < 0.002*s.step {
+	s := &slowWorkers{all: len(all), usual: stat.MedianInPlace(parts), step: stat.MedianInPlace(steps), communicating: stat.MedianInPlace(collectives)}
+	if negligible := s.usual < 0.002*s.step; negligible {
 		return nil
 	}
 	for i := range all {
@@ -97,7 +101,7 @@ func slowest(all []worker, part string) *slowWorkers {
 			}
 		}
 	}
-	if len(s.who) == 0 || 2*len(s.who) >= s.all {
+	if few := 2*len(s.who) < s.all; len(s.who) == 0 || !few {
 		return nil
 	}
 	return s

@@ -67,7 +67,7 @@ func (l *levels) median(from, to int) float64 {
 			each = append(each, took)
 		}
 	}
-	return stat.Among(each)
+	return stat.MedianInPlace(each)
 }
 
 // trend adds a claim for a stretch that grew slower, if it cost enough.
@@ -233,7 +233,7 @@ func (l *levels) over(of *digest.Series, s *regimes.Segment) float64 {
 			values = append(values, b.Mean())
 		}
 	}
-	return stat.Among(values)
+	return stat.MedianInPlace(values)
 }
 
 // grown is the part of a step that grew by most of a change to longer steps, s; "": no part did.
@@ -332,7 +332,7 @@ func (l *levels) late(before, s *regimes.Segment) (found *lateness) {
 					worst = i
 				}
 			}
-			if len(all) < 2 || !(all[worst] > least) || !(stat.Among(slices.Delete(slices.Clone(all), worst, worst+1)) < all[worst]/3) {
+			if len(all) < 2 || !(all[worst] > least) || !(stat.MedianInPlace(slices.Delete(slices.Clone(all), worst, worst+1)) < all[worst]/3) {
 				continue
 			}
 			series := of.series(ranks[worst])

@@ -151,7 +151,7 @@ func grownPart(r *digest.Repeats, entries []digest.RepeatOf, usual *regimes.Segm
 		for i := range list {
 			values[i] = of(&list[i])
 		}
-		return stat.Among(values)
+		return stat.MedianInPlace(values)
 	}
 	took := func(e *digest.RepeatOf) float64 { return e.Took }
 	before := entries[usual.From:usual.To]
@@ -186,7 +186,7 @@ func changeOf(r *digest.Repeats, entries []digest.RepeatOf, before, s *regimes.S
 		for _, e := range entries[of.From:of.To] {
 			values = append(values, e.Bytes)
 		}
-		return stat.Among(values)
+		return stat.MedianInPlace(values)
 	}
 	took := 0.0
 	for i := range entries {
@@ -224,7 +224,7 @@ func (c *conclusion) changes(list []change, all int) {
 			human.Seconds(ch.level), human.Seconds(ch.old))
 	}
 	cl.what += c.sf(" (%s: %s instead of %s): %s more, added up", "（%s：%s，此前为 %s）：合计多用 %s",
-		c.partOf(ch.part), human.Seconds(stat.Among(is)), human.Seconds(stat.Among(was)), human.Seconds(cl.cost))
+		c.partOf(ch.part), human.Seconds(stat.MedianInPlace(is)), human.Seconds(stat.MedianInPlace(was)), human.Seconds(cl.cost))
 	c.claims = append(c.claims, cl)
 }
 
@@ -293,7 +293,7 @@ func usually(of []float64) (usual float64, halves bool) {
 	if n := len(sorted); n%2 == 0 && sorted[n/2] > 2*sorted[n/2-1] {
 		return stat.Median(sorted[:n/2]), true
 	}
-	return stat.Among(sorted), false
+	return stat.MedianInPlace(sorted), false
 }
 
 // medianOf is the median of a value of the calls of a series.
@@ -302,5 +302,5 @@ func medianOf(r *digest.Repeats, of func(*digest.RepeatOf) float64) float64 {
 	for _, e := range r.Entries() {
 		values = append(values, of(&e))
 	}
-	return stat.Among(values)
+	return stat.MedianInPlace(values)
 }

@@ -79,7 +79,7 @@ func (l *levels) slowGPUs(before, s *regimes.Segment) string {
 				continue
 			}
 			all++
-			if a, b := stat.Among(was.mhz), stat.Among(is.mhz); b <= 0.9*a {
+			if a, b := stat.MedianInPlace(was.mhz), stat.MedianInPlace(is.mhz); b <= 0.9*a {
 				of := slowGPU{name: l.sf("GPU %s in %s", "%[2]s 中的 GPU %[1]s", name(g.Index), name(f.name)), was: a, is: b}
 				switch {
 				case is.heat > 0.5 && was.heat < 0.25:

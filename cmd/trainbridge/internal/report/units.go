@@ -29,7 +29,7 @@ func (c *conclusion) units() {
 		if len(others) < least || u.Values.Count() < 3 {
 			continue
 		}
-		switch own, usual := u.Values.Quantile(0.5), stat.Among(others); {
+		switch own, usual := u.Values.Quantile(0.5), stat.MedianInPlace(others); {
 		case nic && own <= usual/2:
 			c.unit(c.sf("The NIC of %s sends at %s, the %d others at %s (medians)", "%s 的网卡发送速度为 %s，其他 %d 个为 %s（中位数）",
 				name(u.Name), human.Rate(own), len(others), human.Rate(usual)), c.in("Check the cable, NIC and switch port.", "检查线缆、网卡与交换机端口。"))
