@@ -795,17 +795,19 @@ func (d *deriver) putVerdict(s ptrace.Span, ranks int64, v *why.Verdict, slow bo
 	}
 }
 
-// putCause adds an event with one cause of the verdict, for programs, and returns the attributes of the event.
+// putCause adds an event with one cause of the verdict to the breakdown span, and returns the attributes of the event. Programs read the event, people the
+// sentence of the verdict. ranks is the size of the job, which gives the cost in rank-seconds; 0: unknown, and the event has no cost. The rank of any kind of
+// cause has the attribute of a late rank, as the job waited for the rank.
 func putCause(span ptrace.Span, ranks int64, c why.Cause) pcommon.Map {
 	e := span.Events().AppendEmpty()
 	e.SetName(spans.EventCause)
 	e.SetTimestamp(span.EndTimestamp())
 	m := e.Attributes()
 	m.EnsureCapacity(8)
-	m.PutStr(spans.AttrStepPart, c.Who.Part(c.Kind))
+	m.PutStr(spans.AttrStepPart, c.Who.Part(c.Kind)) // the trainer's own name of the part, if known
 	m.PutDouble(spans.AttrCauseTime, c.Seconds)
 	if ranks > 0 {
-		m.PutDouble(spans.AttrCauseCost, c.Seconds*float64(ranks))
+		m.PutDouble(spans.AttrCauseCost, c.Seconds*float64(ranks)) // rank-seconds: all ranks lost the time
 	}
 	if c.Who.HasRank {
 		m.PutInt(spans.AttrNCCLLateRank, c.Who.Rank)

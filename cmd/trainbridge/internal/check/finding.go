@@ -64,7 +64,7 @@ type place struct {
 // finding is a problem, or a note: a log that is fine, and could have more.
 type finding struct {
 	Name string  `json:"finding"`
-	Off  bool    `json:"off"`
+	Off  bool    `json:"off"` // a problem; false: a note
 	What string  `json:"what"`
 	Seen []place `json:"seen,omitempty"` // the first places
 	Why  string  `json:"why"`

@@ -29,7 +29,8 @@ func (r *rules) of(receivers ...string) (files []*file, all []*signs) {
 	return files, all
 }
 
-// gather counts one kind of line, chosen by pick from the signs of each file: n is the number in all files, seen the first line of each of the first files.
+// gather counts the lines of one kind: pick returns the sight of the kind among the signs of a file. n is the number of lines in all files; seen has the first
+// line of each file with such lines, of mostPlaces files at most.
 func (r *rules) gather(files []*file, all []*signs, pick func(*signs) *sight) (n int64, seen []place) {
 	for i, s := range all {
 		what := pick(s)
@@ -100,7 +101,8 @@ func (r *rules) calls() {
 	files, all := r.of("zmq_rpc")
 	var open []place
 	for i, s := range all {
-		if s.call > s.summary { // both are offsets of the last, −1: none
+		// Offsets in the log, −1 without such a line: the log has a call, and no SUMMARY behind.
+		if unfinished := s.call > s.summary; unfinished {
 			open = append(open, place{File: files[i].Name, Line: r.got.LineAt(files[i].Path, s.call)})
 		}
 	}

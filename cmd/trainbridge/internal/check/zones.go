@@ -10,17 +10,18 @@ import (
 	"github.com/trainbridge/trainbridge/internal/human"
 )
 
-// shifted reports logs whose stamps, without a zone, are in a different zone from the one assumed, with the flags that mend the reading.
+// shifted adds findings about logs whose stamps, without a zone, are in a different zone from the one assumed. A shift groups the logs of a run with the same
+// lead: each shift makes one finding, which states the lead of its first log and has the flags for all.
 func (r *rules) shifted() {
 	for _, s := range r.got.Shifts {
 		var seen []place
 		var flags []string
-		receiver := ""
 		for _, f := range s.Files {
 			seen = append(seen, place{File: f.Name})
 			flags = append(flags, fmt.Sprintf("--timezone '%s=%s'", filepath.Base(f.Path), s.Zone))
-			receiver, _, _ = strings.Cut(f.Receiver, "/")
 		}
+		last := s.Files[len(s.Files)-1]
+		receiver, _, _ := strings.Cut(last.Receiver, "/") // the type without the name; mostly all files have the same receiver
 		ahead, which := s.Ahead.Seconds(), "ahead of"
 		if ahead < 0 {
 			ahead, which = -ahead, "behind"

@@ -128,7 +128,8 @@ func readers() []reader {
 // progressEvery is the interval of calls of Options.Progress.
 const progressEvery = 200 * time.Millisecond
 
-// Read reads all files, job by job, each through a pipeline of its own, and returns when everything is read, joined and judged.
+// Read reads all files, job by job, each job through a pipeline of its own, and returns when everything is read, joined and judged. An error of a job ends the
+// reading, without a result. If ctx is canceled and no job failed, the result has what was read, and the error is ctx.Err().
 func Read(ctx context.Context, in *Input, opt Options, to Sink) (*Reading, error) {
 	opt = opt.withLog()
 	out := newReading(in)
@@ -138,7 +139,7 @@ func Read(ctx context.Context, in *Input, opt Options, to Sink) (*Reading, error
 	}
 	jobs := in.jobs(opt.Run, func(file string) string { return out.by[file].Receiver })
 	var mu sync.Mutex
-	var now []*tail.Once // reading, or finished
+	var started []*tail.Once // the readers of all jobs so far, finished or not; guarded by mu
 	// Progress is reported by a goroutine, and a last time before Read returns.
 	if opt.Progress != nil {
 		ticker := time.NewTicker(progressEvery)
@@ -147,7 +148,7 @@ func Read(ctx context.Context, in *Input, opt Options, to Sink) (*Reading, error
 			mu.Lock()
 			defer mu.Unlock()
 			bytes := int64(0)
-			for _, o := range now {
+			for _, o := range started {
 				bytes += o.Counts().Bytes
 			}
 			opt.Progress(bytes, out.Bytes)
@@ -170,12 +171,12 @@ func Read(ctx context.Context, in *Input, opt Options, to Sink) (*Reading, error
 			<-done
 		}()
 	}
-	defer out.addSeconds()
+	defer out.addSeconds() // counts of files that two receivers read, after all jobs
 	for _, j := range jobs {
 		out.Runs = append(out.Runs, Run{ID: j.run, Files: j.files})
 		err := readJob(ctx, j, opt, to, out, func(o *tail.Once) {
 			mu.Lock()
-			now = append(now, o)
+			started = append(started, o)
 			mu.Unlock()
 		})
 		if err != nil {

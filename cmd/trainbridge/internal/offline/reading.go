@@ -328,7 +328,7 @@ func readError(path string) error {
 	return err
 }
 
-// headOf returns the beginning of a file's content, 4 KiB at most; nil if the file cannot be read.
+// headOf returns the beginning of a file's content, 4 KiB at most: fewer bytes of a short file, or up to an error of reading; nil if the file cannot be opened.
 func headOf(path string) []byte {
 	src, err := openContent(path)
 	if err != nil {
@@ -336,7 +336,7 @@ func headOf(path string) []byte {
 	}
 	defer src.Close()
 	head := make([]byte, 4096)
-	n, _ := io.ReadFull(src, head)
+	n, _ := io.ReadFull(src, head) // the bytes before an error are enough
 	return head[:n]
 }
 

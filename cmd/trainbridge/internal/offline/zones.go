@@ -87,10 +87,10 @@ func (o *Options) byZone(files []string) map[string][]string {
 // Shift is a log whose stamps, without a zone, are of a different zone from the one assumed.
 type Shift struct {
 	Run   string
-	Files []*File // whose times are shifted alike
+	Files []*File // one or more, whose times are shifted alike: all of the run with the same lead
 	// Ahead is the lead of their times over the rest of the run's logs: a multiple of a quarter of an hour.
 	Ahead time.Duration
-	Other string // the name of one of the latter
+	Other string // the name of one log of the rest, which the first of Files was compared with
 	Zone  string // the right offset of the stamps, such as +08:00
 }
 

@@ -179,11 +179,12 @@ func checkTable(cmd *cobra.Command, to *kind, opt options) error {
 	return nil
 }
 
-// write reads the logs and writes the report in a format. An error of the writer ends the reading.
+// write reads the logs of a request and writes the report in the format to. It returns the first error: of the report's writer, which ends the reading, the
+// cancellation of the command, or an error of the reading.
 func write(cmd *cobra.Command, to *kind, req format.Request) error {
 	w := to.open(req)
 	if c, ok := w.(io.Closer); ok {
-		defer c.Close()
+		defer c.Close() // frees temporary files; the errors of a whole report come from Finish
 	}
 	ctx, end := context.WithCancelCause(cmd.Context())
 	defer end(nil)

@@ -40,7 +40,9 @@ var steps = domain{
 // logName returns the format of a log, "-" if unknown.
 func logName(l *digest.Log) string { return cmp.Or(l.Name, "-") }
 
-// stepTable prints a row for each kind of log: the number of steps, quantiles of the time, the first and last loss, medians of the rest.
+// stepTable prints a table with a row for each kind of log (tables.Logs): the number of steps, P50 and P95 of a step's time, the first and last loss, and the
+// medians of throughput, FLOP/s and MFU. Below the table, each kind of log with verdicts on its steps gets a line with their counts. Without a log nothing is
+// printed.
 func stepTable(w *strings.Builder, d *digest.Digest, l style) {
 	logs := d.Steps.Rows()
 	if len(logs) == 0 {
@@ -48,7 +50,7 @@ func stepTable(w *strings.Builder, d *digest.Digest, l style) {
 	}
 	t := tables.Logs(d)
 	printTable(w, &t, l)
-	for _, log := range logs {
+	for _, log := range logs { // one for each kind
 		printVerdictCounts(w, logName(log), log.Verdicts, l)
 	}
 }

@@ -22,8 +22,14 @@ type pair struct {
 
 const maxWords = 6 // of a name
 
-// split reads a value's line: " loss: 2.3641", " train/CE loss=10.62", " • Total step time: 69.39s". ok is false for any other line, or without a number. A
-// value is indented or has a bullet (•, Coqui's sign, - or *); far below a banner, only • and Coqui's sign make a value. OLMo's values are indented.
+// split reads a value's line: " loss: 2.3641", " train/CE loss=10.62", " • Total step time: 69.39s". ok is false for any other line, or without a number.
+// Which lines may be values depends on the open block, p.state.In:
+//   - in each block, a line with the bullet • or Coqui's sign "| >", in front of the rules below
+//   - of a banner, no other line once state.Far is set: after the first line without a value below the header
+//   - of olmo, an indented line; the bullets - and * are no bullets there
+//   - otherwise, an indented line, or a line with the bullet - or *
+//
+// The name ends at the first ": " or "=", in olmo at "=" alone. pair.take reads the number, unit and share behind.
 func (p *Parser) split(b []byte) (q pair, ok bool) {
 	text := bytes.TrimLeft(b, " \t")
 	indented := len(text) < len(b)
@@ -39,11 +45,11 @@ func (p *Parser) split(b []byte) (q pair, ok bool) {
 	case !indented:
 		return q, false
 	}
-	i := bytes.IndexByte(text, '=') // the sign after the name: OLMo's names may have a colon
-	if c := bytes.Index(text, []byte(": ")); p.state.In != olmo && c >= 0 && (i < 0 || c < i) {
+	i := bytes.IndexByte(text, '=')                                                             // the sign after the name
+	if c := bytes.Index(text, []byte(": ")); p.state.In != olmo && c >= 0 && (i < 0 || c < i) { // OLMo's names may have a colon
 		i = c
 	}
-	if i < 1 {
+	if i < 1 { // no sign, or no name
 		return q, false
 	}
 	q.name = bytes.TrimSpace(text[:i])

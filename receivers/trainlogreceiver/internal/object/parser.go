@@ -30,7 +30,7 @@ type Parser struct {
 	eval, total float64        // seconds of the evaluation, and of the training
 	elapsed     float64        // and of the job's running time
 	timed       float64        // the value of "time", if not a time of day
-	path        []byte         // "a." within the object named a
+	path        []byte         // the names of the enclosing objects, each with a dot behind: "a." within the object a; empty in the outermost object
 	own         jsonlike.Texts // unescaped texts
 
 	trial record.Record // of Each: takes the fields of objects that are only tried
@@ -43,7 +43,7 @@ type Parser struct {
 type entry struct {
 	Target
 	name   []byte // with the names of the enclosing objects
-	prefix int    // length of the enclosing names
+	prefix int    // length of the enclosing names, with the dots
 	loss   bool   // the word is in the name
 }
 
@@ -235,8 +235,9 @@ func (p *Parser) setPacedDuration(seen, speed float64) {
 	}
 }
 
-// entry returns the meaning of a name in the current object, by the full name with those of the enclosing objects ("a.b"). Meanings are kept: logs repeat their
-// names. When maxKnown names are kept, all are forgotten.
+// entry returns the meaning of a name in the current object, by the full name: p.path with the name behind ("a.b"). Meanings are kept, as logs repeat their
+// names. When maxKnown names are kept, all are forgotten. A full name may be a name with a dot in one object ("a.b") and nested in another ({"a": {"b": …}}):
+// a kept meaning is used only if its enclosing names have the same length (prefix), which key needs to compare names.
 func (p *Parser) entry(name []byte) *entry {
 	n := len(p.path)
 	if n > 0 { // the full name stands after p.path for a moment, without an allocation
@@ -252,7 +253,7 @@ func (p *Parser) entry(name []byte) *entry {
 	}
 	full := string(name)
 	e := &entry{Target: resolve(full, p.mapped), name: []byte(full), prefix: n, loss: isLoss(strings.ToLower(full))}
-	e.flags |= rowFlags(full, e.flags)
+	e.flags |= rowFlags(full, e.flags) // beside the flags of the target, which rowFlags needs to know
 	p.known[full] = e
 	return e
 }
