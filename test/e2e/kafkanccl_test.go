@@ -183,6 +183,15 @@ type spanSink struct {
 	differ []string
 	copies int
 	steps  []*node // received breakdowns and roots of traces
+	came   []came  // breakdowns and collectives, for the message of a failed test
+}
+
+// came is the first arrival of a breakdown or a collective.
+type came struct {
+	ids        [2]string
+	name       string
+	start, end pcommon.Timestamp
+	at         time.Time
 }
 
 func startSpanSink(tb testing.TB) *spanSink {
@@ -220,7 +229,11 @@ func (s *spanSink) take(td ptrace.Traces) {
 					s.differ = append(s.differ, was+"\n"+text)
 				}
 				s.spans[ids] = text
-				if kind := spans.AttrText(span.Attributes(), spans.AttrKind); kind == spans.KindBreakdown || kind == spans.KindRoot {
+				kind := spans.AttrText(span.Attributes(), spans.AttrKind)
+				if !again && (kind == spans.KindBreakdown || kind == spans.KindCollective) {
+					s.came = append(s.came, came{ids, span.Name(), span.StartTimestamp(), span.EndTimestamp(), time.Now()})
+				}
+				if kind == spans.KindBreakdown || kind == spans.KindRoot {
 					own := ptrace.NewSpan()
 					span.CopyTo(own)
 					s.steps = append(s.steps, &node{Span: own, resource: rs.Resource()})
@@ -228,6 +241,17 @@ func (s *spanSink) take(td ptrace.Traces) {
 			}
 		}
 	}
+}
+
+// arrivals says when a breakdown came, and when the collectives of its time did.
+func (s *spanSink) arrivals(n *node) string {
+	ids, text := [2]string{n.TraceID().String(), n.SpanID().String()}, new(strings.Builder)
+	for _, c := range s.came {
+		if c.ids == ids || c.start < n.EndTimestamp() && c.end > n.StartTimestamp() {
+			fmt.Fprintf(text, "\n%s %s, which began %s after the step", c.at.Format(time.StampMilli), c.name, time.Duration(c.start-n.StartTimestamp()))
+		}
+	}
+	return text.String()
 }
 
 func (s *spanSink) set(down bool) {

@@ -82,7 +82,11 @@ func (f *fleet) breakdowns(tr *jobTruth, sink *spanSink) (whole int, partial map
 			continue
 		}
 		whole++
+		failed := f.Failed()
 		truth[n.int(spans.AttrIteration)].checkBreakdown(f.T, n, spans.PartCollective, spans.PartWait)
+		if f.Failed() && !failed { // the first wrong breakdown
+			f.Logf("step %d:%s", n.int(spans.AttrIteration), sink.arrivals(n))
+		}
 	}
 	return whole, partial
 }
