@@ -15,5 +15,6 @@ func TestKinds(t *testing.T) {
 		plain := r <= unicode.MaxASCII
 		assert.Equal(t, plain && unicode.IsDigit(r), ascii.IsDigit(byte(c)), "%q", r)
 		assert.Equal(t, plain && unicode.IsLetter(r), ascii.IsLetter(byte(c)), "%q", r)
+		assert.Equal(t, plain && (unicode.IsLetter(r) || unicode.IsDigit(r)), ascii.IsAlphanumeric(byte(c)), "%q", r)
 	}
 }

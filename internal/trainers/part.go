@@ -24,14 +24,21 @@ var transfers = []string{
 	"all-gather", "all_gather", "allgather", "all-reduce", "all_reduce", "allreduce", "reduce-scatter", "reduce_scatter", "reducescatter", "recv", "send",
 }
 
-// hasWord reports whether a name has the word between other characters than letters: "grads-all-reduce-sync", not "async".
-func hasWord(name, word string) bool {
-	for w := range strings.FieldsFuncSeq(name, func(r rune) bool { return !unicode.IsLetter(r) }) {
-		if w == word {
+// hasWord reports whether one of the words of a name, between other characters than letters, is wanted: "sync" of "all-grads-sync", not "async".
+func hasWord(name string, wanted func(word string) bool) bool {
+	for word := range strings.FieldsFuncSeq(name, func(r rune) bool { return !unicode.IsLetter(r) }) {
+		if wanted(word) {
 			return true
 		}
 	}
 	return false
+}
+
+func synchronizes(word string) bool { return word == "sync" || word == "barrier" }
+
+// evaluates reports whether a word is of an evaluation. Other words only contain the beginnings: "retrieval", "fastest", "invalid".
+func evaluates(word string) bool {
+	return strings.HasPrefix(word, "eval") || strings.HasPrefix(word, "test") || strings.HasPrefix(word, "valid")
 }
 
 // Together reports whether a timer is of a collective that all ranks leave together: the time of the fastest rank is that of the transfer, any more is waiting
@@ -50,7 +57,7 @@ func WholeOf(name string) (whole string, ok bool) { return strings.CutSuffix(nam
 func PartOf(name string) Part {
 	name = strings.ToLower(name)
 	switch {
-	case hasWord(name, "sync"), hasWord(name, "barrier"), strings.HasPrefix(name, "comm_"), strings.HasPrefix(name, "communication"),
+	case hasWord(name, synchronizes), strings.HasPrefix(name, "comm_"), strings.HasPrefix(name, "communication"),
 		slices.ContainsFunc(transfers, func(of string) bool { return strings.Contains(name, of) }):
 		return Communicating // and exposed: no other work at the same time
 	case name == "train_wait", strings.HasPrefix(name, "wait_"): // slime; verl's one_step_off_policy (wait_prev_gen)
@@ -59,11 +66,8 @@ func PartOf(name string) Part {
 		return LoadingData
 	case strings.Contains(name, "checkpoint"), strings.Contains(name, "ckpt"), strings.HasPrefix(name, "save"):
 		return Checkpointing
-	}
-	for word := range strings.FieldsFuncSeq(name, func(r rune) bool { return !unicode.IsLetter(r) }) {
-		if strings.HasPrefix(word, "eval") || strings.HasPrefix(word, "test") || strings.HasPrefix(word, "valid") { // not "retrieval", "fastest", "invalid"
-			return Evaluating
-		}
+	case hasWord(name, evaluates):
+		return Evaluating
 	}
 	return Computing
 }

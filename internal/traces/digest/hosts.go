@@ -47,8 +47,8 @@ func (t *PartTimes) add(took, steps float64) {
 }
 
 // addPart adds the time of a part of the last record, s.
-func (t *PartTimes) addPart(name string, took float64) {
-	switch trainers.PartOf(name) {
+func (t *PartTimes) addPart(part trainers.Part, took float64) {
+	switch part {
 	case trainers.LoadingData:
 		t.Loading += took
 	case trainers.Computing:
@@ -87,9 +87,9 @@ func (l *Log) rank(rank view.Int, res *resource) *RankTime {
 }
 
 // addPart adds the time of a part directly below step number at, s. Parts of one kind are added up.
-func (r *RankTime) addPart(name string, at int64, took float64) {
-	r.Total.addPart(name, took)
-	switch trainers.PartOf(name) {
+func (r *RankTime) addPart(part trainers.Part, at int64, took float64) {
+	r.Total.addPart(part, took)
+	switch part {
 	case trainers.LoadingData:
 		r.Loading.Add(at, took)
 	case trainers.Computing:

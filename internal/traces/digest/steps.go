@@ -325,15 +325,16 @@ func (d *Steps) addPart(s ptrace.Span, res *resource) {
 	took := spanSeconds(s)
 	part.Add(took)
 	if step := d.message.stepWithID(spanKey{s.TraceID(), s.ParentSpanID()}); step != nil {
+		kind := trainers.PartOf(v.Name)
 		if step.host != nil {
-			step.host.Total.addPart(v.Name, took)
+			step.host.Total.addPart(kind, took)
 		}
 		if v.DurationMin <= took && trainers.Together(v.Name) {
 			took = v.DurationMin // more is waiting for the rank that came last
 		}
 		part.Over.Add(step.at, took)
 		if step.rank != nil {
-			step.rank.addPart(v.Name, step.at, took)
+			step.rank.addPart(kind, step.at, took)
 		}
 	}
 }

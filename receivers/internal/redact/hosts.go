@@ -107,7 +107,7 @@ func (h *hosts) addresses(s string, n *Counts) string {
 
 // ofWord says whether a byte may belong to the word of an address: "v10.0.0.1" and "10.0.0.1_2" are words, too, and no addresses.
 func ofWord(c byte) bool {
-	return ascii.IsLetter(c) || ascii.IsDigit(c) || c == '.' || c == ':' || c == '_' || c >= utf8.RuneSelf
+	return ascii.IsAlphanumeric(c) || c == '.' || c == ':' || c == '_' || c >= utf8.RuneSelf
 }
 
 // ofHosts are the last words of the names of fields for a host.

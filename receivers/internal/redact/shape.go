@@ -68,12 +68,12 @@ func startsWord(s string, i int) bool {
 	if i == 0 {
 		return true
 	}
-	isSymbol := !isAlphanumeric(s[i]) && s[i] != '-'
+	isSymbol := !ascii.IsAlphanumeric(s[i]) && s[i] != '-'
 	if isSymbol {
 		return true
 	}
 	before := s[i-1]
-	if isAlphanumeric(before) {
+	if ascii.IsAlphanumeric(before) {
 		return endsEscape(s, i)
 	}
 	isFurtherDash := before == '-' && s[i] == '-'
@@ -81,8 +81,6 @@ func startsWord(s string, i int) bool {
 }
 
 // isAlphanumeric reports whether a byte is an ASCII letter or digit.
-func isAlphanumeric(c byte) bool { return ascii.IsLetter(c) || ascii.IsDigit(c) }
-
 // endsEscape reports whether an escaped character (\n, \u0026, %3D) or a terminal's colour (ESC[1;31m) ends with the letter or digit s[i-1].
 func endsEscape(s string, i int) bool {
 	c := s[i-1]

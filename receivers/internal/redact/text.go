@@ -162,7 +162,7 @@ func separator(s string, i int) int {
 			return 0
 		}
 		behindDots := s[i-3:i] == "..."
-		behindOption := (ascii.IsLetter(s[i-1]) || ascii.IsDigit(s[i-1])) && s[nameStart(s, i):][:2] == "--"
+		behindOption := ascii.IsAlphanumeric(s[i-1]) && s[nameStart(s, i):][:2] == "--"
 		if behindDots || behindOption {
 			return 1
 		}

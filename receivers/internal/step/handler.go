@@ -15,6 +15,7 @@ import (
 	"github.com/trainbridge/trainbridge/bridge/clock"
 	"github.com/trainbridge/trainbridge/bridge/line"
 	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/internal/ascii"
 	"github.com/trainbridge/trainbridge/internal/trainers"
 	"github.com/trainbridge/trainbridge/receivers/internal/envelope"
 	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver"
@@ -221,8 +222,8 @@ func rankOf(name string) int64 {
 	for at := strings.Index(name, word); at >= 0; {
 		before, after := name[:at], strings.TrimLeft(name[at+len(word):], "_-=.")
 		digits := len(after) - len(strings.TrimLeft(after, "0123456789"))
-		ofWord := strings.HasSuffix(before, "local_") || before != "" && isAlphanumeric(before[len(before)-1]) // "frank2"
-		ends := digits == len(after) || !isAlphanumeric(after[digits])
+		ofWord := strings.HasSuffix(before, "local_") || before != "" && ascii.IsAlphanumeric(before[len(before)-1]) // "frank2"
+		ends := digits == len(after) || !ascii.IsAlphanumeric(after[digits])
 		if n, err := strconv.ParseInt(after[:digits], 10, 32); err == nil && !ofWord && ends {
 			return n
 		}
@@ -234,8 +235,6 @@ func rankOf(name string) int64 {
 	}
 	return noRank
 }
-
-func isAlphanumeric(c byte) bool { return '0' <= c && c <= '9' || 'a' <= c && c <= 'z' }
 
 // newHandler makes the handler of a stream. known and batches are shared by the receiver's handlers.
 func newHandler(set *Settings, known *seen, batches *filereceiver.Pool[stepBatch], s stream) *handler {

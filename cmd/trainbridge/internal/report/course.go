@@ -76,7 +76,8 @@ func (c *conclusion) periods(steps []account.Step, run *regimes.Run, ranks float
 		if held != nil {
 			what, advice, seen = what+","+during, c.of(held.advice), append(seen, line...)
 		}
-		if held == nil && p.Accumulates() && c.slowIn(steps, run, period) == 0 {
+		inWindows := c.slowIn(steps, run, period)
+		if held == nil && p.Accumulates() && inWindows == 0 {
 			what += c.sf(", as the update after gradients accumulated over %d steps does", "，与累积 %d 步梯度后的参数更新相符", p.Every)
 			advice = c.in("If gradients are not accumulated, see what else the trainer does at this interval.", "若未使用梯度累积，查看训练程序在此间隔还做什么。")
 			c.claims = append(c.claims, claim{kind: "period", cost: p.Excess, grade: remark, what: what, advice: advice, proof: seen})
@@ -84,7 +85,7 @@ func (c *conclusion) periods(steps []account.Step, run *regimes.Run, ranks float
 		}
 		cl := c.lose("period", p.Excess, ranks, what, c.sf("each %s step", "每 %s 步一次的慢步", ordinal(p.Every, c.chinese)),
 			advice, seen...)
-		cl.lost = max(0, p.Excess-c.slowIn(steps, run, period))
+		cl.lost = max(0, p.Excess-inWindows)
 	}
 }
 

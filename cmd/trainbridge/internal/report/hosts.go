@@ -118,13 +118,13 @@ func (c *conclusion) timed(s *slowWorkers, part, all string) string {
 		took = c.sf("up to %s", "最多 %s", took)
 	}
 	return c.sf("%s took %s a step for %s, by the logs' timers; usual of %s is %s", "%s 每步用于%[3]s %[2]s（按日志计时），%[4]s中通常为 %[5]s",
-		c.capital(c.names(s.who)), took, did, all, human.Seconds(s.usual))
+		c.capital(c.names(s.who, mostRanks)), took, did, all, human.Seconds(s.usual))
 }
 
-// names joins the names of workers, at most mostRanks.
-func (c *conclusion) names(who []string) string {
-	named := strings.Join(who[:min(len(who), mostRanks)], ", ")
-	if n := len(who) - mostRanks; n > 0 {
+// names joins the names of workers, at most most of them, and counts the others.
+func (c *conclusion) names(who []string, most int) string {
+	named := strings.Join(who[:min(len(who), most)], ", ")
+	if n := len(who) - most; n > 0 {
 		named += c.sf(" and %d more", " 等另外 %d 个", n)
 	}
 	return named
@@ -141,7 +141,7 @@ func (c *conclusion) slowRanks(s *slowWorkers, part string) {
 		cl.what += c.in(": slower, or with more to do", "：较慢，或工作更多")
 	default:
 		cl.what += c.sf(": the others wait, %s in all, %s", "：其他 rank 等待，共 %s，%s", human.Seconds(cost), c.share(cost))
-		cl.short, cl.grade, cl.devices = c.sf("waiting for %s", "等待 %s", c.names(s.who)), costly, cost*float64(s.all-len(s.who))
+		cl.short, cl.grade, cl.devices = c.sf("waiting for %s", "等待 %s", c.names(s.who, mostRanks)), costly, cost*float64(s.all-len(s.who))
 		cl.lost = c.notYetLost(cost, part)
 	}
 	c.claims = append(c.claims, cl)

@@ -85,7 +85,8 @@ func (l *levels) trend(s *regimes.Segment) {
 		return
 	}
 	begin, end := regimes.Segment{From: s.From, To: s.From + n, Level: first}, regimes.Segment{From: s.To - n, To: s.To, Level: last}
-	work, more := l.moreWork(&begin, &end)
+	work, _, ok := l.work(&begin, &end)
+	more := ok && doesMore(work, &begin, &end)
 	grew := l.in("slower", "变慢")
 	if more {
 		grew = l.in("longer", "变长")
@@ -151,14 +152,11 @@ func (l *levels) change(i int) {
 		}
 	}
 	advice := l.in("Look at what changed there: sequence length, batch size, number of ranks, data.", "查看此处的变化：序列长度、批大小、rank 数、数据。")
-	times, more := l.moreWork(before, s)
 	switch work, _, ok := l.work(before, s); {
-	case more:
-		text += l.sf(", and does %s times the work", "，工作量为此前的 %s 倍", human.Digits(times))
 	case !ok:
 	case math.Abs(work-1) < 0.1:
 		text += l.in(", for as many samples", "，而样本数相同")
-	case math.Abs(work/(s.Level/before.Level)-1) < 0.1:
+	case doesMore(work, before, s), math.Abs(work/(s.Level/before.Level)-1) < 0.1:
 		text += l.sf(", and does %s times the work", "，工作量为此前的 %s 倍", human.Digits(work))
 		advice = l.in("No fault: longer sequences or a larger batch, as fast as before.", "并非故障：序列更长或批更大，速度与此前相同。")
 	}
@@ -191,12 +189,11 @@ var rates = [...]digest.Figure{
 	digest.TokenThroughput, digest.DeviceTokenThroughput, digest.SampleThroughput,
 }
 
-// moreWork returns the ratio of the work of a step in segment s to the work of a step in segment before. ok: the steps of s are longer, and do so much more
-// that the rate of work is at least 90 % of the rate before.
-func (l *levels) moreWork(before, s *regimes.Segment) (times float64, ok bool) {
-	times, _, ok = l.work(before, s)
+// doesMore reports whether the steps of segment s are longer than those before and do so much more (work, a ratio) that the rate is at least 90 % of the rate
+// before.
+func doesMore(work float64, before, s *regimes.Segment) bool {
 	longer := s.Level / before.Level
-	return times, ok && longer > 1 && times > 1.1 && times > 0.9*longer
+	return longer > 1 && work > 1.1 && work > 0.9*longer
 }
 
 // work returns the ratio of the work of a step in segment s to the work of a step in segment before. Work is rate × time; by is the first of rates with a value

@@ -277,12 +277,8 @@ func (c *conclusion) slowWorkers(all []*digest.Repeats) {
 		if most > 1.05*least {
 			took += c.in(" to ", " 至 ") + human.Seconds(most)
 		}
-		named := strings.Join(who[:min(len(who), 2*mostRanks)], ", ")
-		if n := len(who) - 2*mostRanks; n > 0 {
-			named += c.sf(" and %d more", " 等另外 %d 个", n)
-		}
 		cl.what = c.sf("Of %d workers of %s %d (%s) %s a call %s; usual is %s", "%[2]s 的 %[1]d 个 worker 中有 %[3]d 个（%[4]s）每次用 %[5]s %[6]s，通常为 %[7]s",
-			len(all), name(all[0].Name), len(who), named, c.in(verb+" "+took, took), c.partOf(part), human.Seconds(usual))
+			len(all), name(all[0].Name), len(who), c.names(who, 2*mostRanks), c.in(verb+" "+took, took), c.partOf(part), human.Seconds(usual))
 		c.claims = append(c.claims, cl)
 	}
 }

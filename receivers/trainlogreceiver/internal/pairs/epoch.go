@@ -37,7 +37,7 @@ func (p *Parser) readHead(b []byte) {
 		}
 	}
 	// A quick look first, since nearly all lines of a log come here: "Epoch" or "ep", possibly after decoration. The bit 0x20 makes a capital small.
-	if len(b) == 0 || b[0]|0x20 != 'e' && (ascii.IsLetter(b[0]) || ascii.IsDigit(b[0])) {
+	if len(b) == 0 || b[0]|0x20 != 'e' && ascii.IsAlphanumeric(b[0]) {
 		return
 	}
 	b = bytes.Trim(b, "=-*#[]>: ")
