@@ -28,6 +28,7 @@ type Ends struct {
 	latest   lastSteps        // of all logs
 	latestOf map[string]*lastSteps
 	summary  *summary // the latest; nil: no log has one
+	worked   int64    // ns since 1970, the latest end of a collective or a call that was completed; 0: no log has one with a time
 }
 
 // summary is what a trainer logs of the whole run once training has ended: HF Trainer's train_runtime, perf_monitor's summary.
@@ -39,7 +40,7 @@ type summary struct {
 
 // AddEnd adds what a span says about the end of its run: an event, a summary, or a later step. Other spans are ignored.
 func (d *Ends) AddEnd(s ptrace.Span, kind view.Kind, res *view.Resource) {
-	if kind != view.KindEvent && kind != view.KindStep && kind != view.KindSummary {
+	if kind != view.KindEvent && kind != view.KindStep && kind != view.KindSummary && !isWork(kind) {
 		return
 	}
 	r := resource{Resource: *res, offset: -1}
@@ -50,8 +51,22 @@ func (d *Ends) AddEnd(s ptrace.Span, kind view.Kind, res *view.Resource) {
 		d.addEvent(s, &r)
 	case view.KindStep:
 		d.noteStep(s, &r, madeUp)
-	default:
+	case view.KindSummary:
 		d.noteSummary(s, &r, madeUp)
+	default:
+		d.noteWork(s, madeUp)
+	}
+}
+
+// isWork reports whether spans of a kind are collectives or calls: what a job does within its steps.
+func isWork(kind view.Kind) bool { return kind == view.KindCollective || kind == view.KindFunction }
+
+// noteWork records the end of a collective or a call, unless it was not completed, or its time is not from a clock (madeUp).
+func (d *Ends) noteWork(s ptrace.Span, madeUp bool) {
+	if end := int64(s.EndTimestamp()); !madeUp && end > d.worked {
+		if v, ok := s.Attributes().Get(spans.AttrIncomplete); !ok || !v.Bool() {
+			d.worked = end
+		}
 	}
 }
 
@@ -168,11 +183,15 @@ func (d *Ends) Tell(l *account.Ledger) {
 	}
 }
 
+// workAfterEnd is how long after an event (ns) collectives or calls must be completed to prove that the run went on: groups without the rank that died may go
+// on until the end of their step.
+const workAfterEnd = 10 * 60e9
+
 // WentOn reports whether stepsAfterEnd steps came after an event: by their offsets, if the log of the event has as many steps, else by the times of the steps
-// of every log.
+// of every log. Collectives and calls that were completed long after the event (workAfterEnd) prove as much.
 func (d *Ends) WentOn(e *Event) bool {
 	if steps := d.latestOf[e.File]; steps != nil && e.Offset >= 0 && steps.offsets[stepsAfterEnd-1] > 0 {
 		return steps.offsets[stepsAfterEnd-1] > e.Offset
 	}
-	return e.Time != 0 && d.latest.times[stepsAfterEnd-1] > e.Time
+	return e.Time != 0 && (d.latest.times[stepsAfterEnd-1] > e.Time || d.worked > e.Time+workAfterEnd)
 }

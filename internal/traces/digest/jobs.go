@@ -112,6 +112,8 @@ func (j *Job) add(list ptrace.SpanSlice, res *resource, madeUp, ending bool) {
 			j.noteStep(s, res, madeUp)
 		case view.KindSummary:
 			j.noteSummary(s, res, madeUp)
+		case view.KindCollective, view.KindFunction:
+			j.noteWork(s, madeUp)
 		}
 		if !ending || kind == view.KindCollective || kind == view.KindRank {
 			j.span(s, kind, res)

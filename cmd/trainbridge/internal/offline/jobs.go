@@ -2,6 +2,8 @@ package offline
 
 import (
 	"cmp"
+	"compress/gzip"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -28,7 +30,8 @@ var partOfJob = regexp.MustCompile(`(?i)^(\d+|\d+\.\d+\.\d+\.\d+|checkpoint-\d+|
 var trainReceivers = map[string]bool{"train_log": true, "flagscale": true}
 
 // jobs groups files by job. The logs in one directory belong to one job. Below a directory named by the user, logs of different kinds also belong to one job,
-// as do logs that accompany a single training. If two directories there have logs of the same kind, each is a job, unless by their names they are parts of one.
+// as do logs that accompany a single training. If two directories there have logs of the same kind, each is a job, unless by their names they are parts of one,
+// or have the records of one communicator.
 // kind returns the receiver of a file, "" for none.
 func (in *Input) jobs(run string, kind func(file string) string) (jobs []job) {
 	run = cmp.Or(run, os.Getenv("TRAINBRIDGE_RUN_ID")) // a run that the user names is that of all files
@@ -76,10 +79,10 @@ type locatedFile struct {
 }
 
 // splitJobs divides the files below a directory into jobs and calls put for each. All files are one job unless areSeveral finds several; then each directory
-// below is split in the same way. Directories that are parts of a job by their names do not count as directories.
+// below is split in the same way. Directories that are parts of a job by their names do not count as directories. Directories that share a communicator count
+// as one, and are one job.
 func splitJobs(dir string, files []locatedFile, kind func(file string) string, put func(id string, files []string)) {
-	below := make(map[string][]locatedFile)   // by the first directory that is no part of a job; "" without one
-	kinds := make(map[string]map[string]bool) // the directories of each kind
+	below := make(map[string][]locatedFile) // by the first directory that is no part of a job; "" without one
 	for _, f := range files {
 		name := ""
 		for i, d := range f.dirs {
@@ -89,30 +92,96 @@ func splitJobs(dir string, files []locatedFile, kind func(file string) string, p
 			}
 		}
 		below[name] = append(below[name], f)
-		k := kind(f.path)
-		if kinds[k] == nil {
-			kinds[k] = make(map[string]bool)
-		}
-		kinds[k][name] = true
 	}
-	join := func(files []locatedFile) {
-		var paths []string
+	first := sharing(below, kind)
+	kinds := make(map[string]map[string]bool) // the directories of each kind
+	for name, files := range below {
 		for _, f := range files {
-			paths = append(paths, f.path)
+			k := kind(f.path)
+			if kinds[k] == nil {
+				kinds[k] = make(map[string]bool)
+			}
+			kinds[k][first[name]] = true
 		}
-		put(spans.DirectoryRun(filepath.Join(dir, "x")), paths) // "x": DirectoryRun takes the path of a file
 	}
-	if !areSeveral(kinds) {
-		join(files)
-		return
-	}
+	several := areSeveral(kinds)
+	joined := make(map[string][]string) // the files of each job of several directories, by the first; without several jobs "" has all
 	for _, name := range slices.Sorted(maps.Keys(below)) {
-		if name == "" {
-			join(below[name])
+		job := first[name]
+		if !several {
+			job = ""
+		}
+		alone := several && name != "" && !slices.ContainsFunc(slices.Collect(maps.Keys(below)), func(o string) bool { return o != name && first[o] == job })
+		if alone {
+			splitJobs(filepath.Join(dir, name), below[name], kind, put)
 			continue
 		}
-		splitJobs(filepath.Join(dir, name), below[name], kind, put)
+		for _, f := range below[name] {
+			joined[job] = append(joined[job], f.path)
+		}
 	}
+	for _, name := range slices.Sorted(maps.Keys(joined)) {
+		put(spans.DirectoryRun(filepath.Join(dir, name, "x")), joined[name]) // "x": DirectoryRun takes the path of a file
+	}
+}
+
+// sharing returns, for each directory, the first directory in order of names that is linked to the directory by common communicators, or the directory itself.
+func sharing(below map[string][]locatedFile, kind func(file string) string) map[string]string {
+	first := make(map[string]string)
+	owner := make(map[string]string) // a directory with the communicator
+	for _, name := range slices.Sorted(maps.Keys(below)) {
+		first[name] = name
+		if len(below) == 1 {
+			break
+		}
+		for _, f := range below[name] {
+			if kind(f.path) != "nccl" {
+				continue
+			}
+			for _, comm := range communicatorsIn(f.path) {
+				of, known := owner[comm]
+				if !known {
+					owner[comm] = name
+					continue
+				}
+				old, earliest := max(first[of], first[name]), min(first[of], first[name])
+				for d, at := range first {
+					if at == old {
+						first[d] = earliest
+					}
+				}
+			}
+		}
+	}
+	return first
+}
+
+// headBytes is the part of a log in which communicatorsIn looks: the first few hundred records.
+const headBytes = 1 << 18
+
+// communicatorIn matches the communicator of a record of NCCL Inspector, and of a row of VCCL's telemetry (Time,Group,…).
+var communicatorIn = regexp.MustCompile(`"header":\s*\{\s*"id":\s*"0x([0-9a-f]{6,})"|(?m:^\d{14},(\d{9,}),)`)
+
+// communicatorsIn returns the communicators at the beginning of a log of collectives: the hashes, which are of one job. nil: none, or the log cannot be read.
+func communicatorsIn(path string) []string {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = file.Close() }()
+	var text io.Reader = file
+	if strings.HasSuffix(path, ".gz") {
+		if text, err = gzip.NewReader(file); err != nil {
+			return nil
+		}
+	}
+	head := make([]byte, headBytes)
+	n, _ := io.ReadFull(text, head) // an error is the end of a short log, or of a torn one
+	found := make(map[string]bool)
+	for _, m := range communicatorIn.FindAllSubmatch(head[:n], -1) {
+		found[string(m[1])+string(m[2])] = true
+	}
+	return slices.Sorted(maps.Keys(found))
 }
 
 // areSeveral reports whether directories are of several jobs. They are if logs of a trainer are in two of them. They also are if logs of another kind are in

@@ -234,6 +234,41 @@ func TestJobs(t *testing.T) {
 	}
 }
 
+// Directories with the records of one communicator are of one job, whatever their names; those of others are not.
+func TestJobsOfOneCommunicator(t *testing.T) {
+	inspector := func(comm string) string {
+		return `{"header":{"id":"` + comm + `","rank":0,"n_ranks":2},"coll_perf":{"coll":"AllReduce"}}` + "\n"
+	}
+	vccl := func(comm string) string { return "Time,Group,FromRank\n20260108180000," + comm + ",0\n" }
+	for name, tt := range map[string]struct {
+		a, b string
+		want int
+	}{
+		"one":           {inspector("0x9e7a479f95a66c"), inspector("0x1") + inspector("0x9e7a479f95a66c"), 1},
+		"others":        {inspector("0x9e7a479f95a66c"), inspector("0x9e7a479f95a66d"), 2},
+		"one of VCCL":   {vccl("12715772615376301750"), vccl("12715772615376301750"), 1},
+		"other of VCCL": {vccl("12715772615376301750"), vccl("12715772615376301751"), 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			put(t, dir, "left/nccl/a.log", tt.a)
+			put(t, dir, "left/train.log", "")
+			put(t, dir, "right/nccl/b.log", tt.b)
+			put(t, dir, "right/train.log", "")
+			in, err := Open([]string{dir}, strings.NewReader(""))
+			require.NoError(t, err)
+			defer in.Close()
+			jobs := in.jobs("", func(file string) string {
+				if filepath.Base(file) == "train.log" {
+					return "train_log"
+				}
+				return "nccl"
+			})
+			assert.Len(t, jobs, tt.want)
+		})
+	}
+}
+
 func TestSinceUntil(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, "train.jsonl", jsonl(10, at))

@@ -2,13 +2,18 @@ package report
 
 import (
 	"cmp"
+	"fmt"
+	"math"
 	"slices"
 	"strings"
 
+	"github.com/trainbridge/trainbridge/bridge/events"
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/postmortem"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/tables"
 	"github.com/trainbridge/trainbridge/internal/account"
 	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/internal/stat"
+	"github.com/trainbridge/trainbridge/internal/traces/digest"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -156,7 +161,73 @@ func (c *conclusion) gap(of account.State, kind, advice string) {
 		text, short = c.sf("No step for %s%s", "有 %s 没有任何训练步，%s", human.Seconds(lost), during), c.of(held.while)
 		advice, seen = c.of(held.advice), append(seen, line...)
 	}
-	c.lose(kind, lost, c.ranksIn(of), text+where+": "+c.share(lost), short, advice, seen...)
+	why := ""
+	if of == account.Down {
+		var line []proof
+		why, line = c.whyDown(gaps)
+		seen = append(line, seen...)
+	}
+	c.lose(kind, lost, c.ranksIn(of), text+where+": "+c.share(lost)+why, short, advice, seen...)
+}
+
+// whyDown is what ended most of the attempts before some gaps, by the lines between the last step before a gap and the first step after, with the evidence:
+// ". Before 3 of 4 times: Rank 5 raised …"; "": the logs do not say.
+func (c *conclusion) whyDown(gaps []account.Gap) (text string, seen []proof) {
+	type reason struct {
+		n   int
+		end postmortem.End
+	}
+	found := map[string]*reason{}
+	var most *reason
+	for i := range gaps {
+		ends := digest.Ends{Events: c.eventsIn(&gaps[i])}
+		end := postmortem.Of(&ends, nil, c.size, gaps[i].After, 0)
+		if !end.Failed() {
+			continue
+		}
+		k := fmt.Sprint(end.Kind, end.Ranks, end.Hosts)
+		if found[k] == nil {
+			found[k] = &reason{end: end}
+		}
+		if found[k].n++; most == nil || found[k].n > most.n {
+			most = found[k]
+		}
+	}
+	if most == nil {
+		return "", nil
+	}
+	for i := range most.end.Evidence[:min(1, len(most.end.Evidence))] {
+		seen = append(seen, proof{name(most.end.Evidence[i].Text), most.end.Evidence[i].At})
+	}
+	sentence := strings.TrimRight(c.in(most.end.Sentence, chineseEnd(&most.end)), ".。")
+	if len(gaps) == 1 {
+		return c.sf(". Before: %s", "。此前：%s", sentence), seen
+	}
+	return c.sf(". Before %d of %d times: %s", "。%[2]d 次中有 %[1]d 次之前：%[3]s", most.n, len(gaps), sentence), seen
+}
+
+// eventsIn are the events of a gap between attempts: in the log of the step before, the lines up to the next step; in other logs by their times.
+func (c *conclusion) eventsIn(g *account.Gap) (out []digest.Event) {
+	from := c.job.Placed(g.At)
+	until := int64(math.MaxInt64)
+	for _, steps := range c.account.Course {
+		for i := range steps {
+			if at := c.job.Placed(steps[i].Place()); at.File == from.File && at.Offset > from.Offset && at.Offset < until {
+				until = at.Offset
+			}
+		}
+	}
+	for i := range c.job.Events {
+		e := &c.job.Events[i]
+		if events.Class(e.Class) == events.ClassBegan { // the attempt after
+			continue
+		}
+		same := from.Offset >= 0 && e.File == from.File
+		if same && e.Offset > from.Offset && e.Offset < until || !same && e.Time >= g.Start && e.Time <= g.End {
+			out = append(out, *e)
+		}
+	}
+	return out
 }
 
 // checkpoints adds a claim for the time of checkpoints, if worth a claim. Seconds that already count as the cause of slow steps are taken off. Of three

@@ -103,9 +103,9 @@ func conclude(p *page, job *digest.Job, read *offline.Reading) *conclusion {
 	c.steadyParts()
 	c.states()
 	c.course()
+	c.units()
 	c.queue()
 	c.repeats()
-	c.units()
 	c.ranks()
 	c.hosts()
 	c.slowByTimers()
@@ -253,20 +253,27 @@ func (c *conclusion) worker() string {
 
 // latest is the evidence of how late a rank came: its record with the largest lateness; nil: its logs tell of none.
 func (c *conclusion) latest(rank int64) []proof {
-	var found *digest.Ranked[string]
+	var found *digest.Rank
 	for _, r := range c.job.Collectives.Ranks() {
-		if r.Rank == rank && len(r.Latest) > 0 && (found == nil || r.Latest[0].Weight > found.Weight) {
-			found = &r.Latest[0]
+		if r.Rank == rank && len(r.Latest) > 0 && (found == nil || r.Latest[0].Weight > found.Latest[0].Weight) {
+			found = r
 		}
 	}
-	if found == nil {
+	return c.latestOf(found)
+}
+
+// latestOf is latest for a rank of one communicator; nil: none, or the logs do not tell how late the rank came.
+func (c *conclusion) latestOf(r *digest.Rank) []proof {
+	if r == nil || len(r.Latest) == 0 {
 		return nil
 	}
-	return []proof{{c.sf("%s, rank %d was %s late", "%s，rank %d 迟到 %s", name(found.Of), rank, human.Seconds(found.Weight)), found.At}}
+	worst := &r.Latest[0]
+	return []proof{{c.sf("%s, rank %d was %s late", "%s，rank %d 迟到 %s", name(worst.Of), r.Rank, human.Seconds(worst.Weight)), worst.At}}
 }
 
 // queue adds claims about TransferQueue, by the limits of its document: functions with more than 30 % of their time in GET and PUT, and client operations below
-// 100 MiB/s. If no function as a whole is above the limit and no window was slow, calls above the limit make a claim, from 1 % of all calls (little) on.
+// 100 MiB/s, if these take 3 % of the calls' time or more: operations of a few milliseconds are slow by their latency. If no function as a whole is above the
+// limit and no window was slow, calls above the limit make a claim, from 1 % of all calls (little) on.
 func (c *conclusion) queue() {
 	high := c.verdict(spans.VerdictTQOverhead) // of calls; nil: none, or functions have told already
 	advice := advices[spans.PartGet]
@@ -297,12 +304,16 @@ func (c *conclusion) queue() {
 		c.claims = append(c.claims, claim{what: what, cost: math.NaN(), grade: remark, advice: c.of(advice), proof: c.worst(high)})
 	}
 	for _, o := range c.job.Functions.Operations() {
-		if rate := o.Overall(); rate < 100<<20 {
+		if rate := o.Overall(); rate < 100<<20 && o.Took.Sum() >= 3*little*all.Total {
+			advice := c.in("Check the network bandwidth, the IOPS of the storage, and how the data is serialised.", "检查网络带宽，检查存储IOPS，优化数据序列化方式。")
+			if o.Stage == spans.TQClientGet {
+				advice = c.in("First look at who puts the data: a GET waits until the data are there. ", "先看数据的生产者：GET 会等到数据就绪。") + advice
+			}
 			c.claims = append(c.claims, claim{
 				what: c.sf("%s moved %s at %s (limit 100 MiB/s)", "%s 传输 %s，速度 %s（限值 100 MiB/s）",
 					name(o.Stage.String()), human.Bytes(o.Size.Sum()), human.BinaryRate(rate)),
 				cost: math.NaN(), grade: remark, proof: c.worst(c.verdict(spans.VerdictTQThroughputLow)),
-				advice: c.in("Check the network bandwidth, the IOPS of the storage, and how the data is serialised.", "检查网络带宽，检查存储IOPS，优化数据序列化方式。"),
+				advice: advice,
 			})
 		}
 	}
@@ -380,6 +391,12 @@ func (c *conclusion) notFinite(cl *claim) {
 		}
 		first := proof{"", l.FirstNotFinite.At}
 		cl.proof = append([]proof{first}, slices.DeleteFunc(cl.proof, func(p proof) bool { return p.Span == first.Span })...)
+		if few := 100*l.NotFinite <= l.Records; few && l.Last != nil && !math.IsNaN(l.Last.Value) && !math.IsInf(l.Last.Value, 0) {
+			cl.grade = remark
+			cl.what = c.sf("The loss was %s in %s of %s records, first at %s, and finite again after", "%[3]s 条记录中有 %[2]s 条的损失为 %[1]s，首次在%[4]s，之后恢复正常",
+				name(l.FirstNotFinite.String()), n, all, c.numbered(l.FirstNotFinite.Step))
+			cl.advice = c.in("No fault if the trainer skips such updates: see the loss scale and the data of these steps.", "若训练器跳过此类更新则无妨：查看这些步的 loss scale 与数据。")
+		}
 		return
 	}
 }

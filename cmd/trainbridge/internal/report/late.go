@@ -11,8 +11,9 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// deviceSeconds are the seconds of all ranks together, against which waiting is held: by the account if it has a clock, else from the first span to the last.
-// The account is better, because logs with stamps of several time zones are apart by hours.
+// deviceSeconds are the seconds of all ranks together, against which waiting is held: by the account if it has a clock, else from the first late record of a
+// collective to the last, else from the first span to the last. The account is better, because logs with stamps of several time zones are apart by hours; so
+// are collectives and a training log without a clock, whose times are those of its file.
 func (c *conclusion) deviceSeconds() float64 {
 	if c.accounted && c.account.Clock {
 		devices := 0.0
@@ -21,7 +22,11 @@ func (c *conclusion) deviceSeconds() float64 {
 		}
 		return devices
 	}
-	return float64(c.size) * float64(c.job.Last-c.job.First) / 1e9
+	whole := c.job.Last - c.job.First
+	if _, width, n := c.job.Collectives.Columns(); n > 1 {
+		whole = min(whole, width*int64(n))
+	}
+	return float64(c.size) * float64(whole) / 1e9
 }
 
 // base are the GPU-seconds that waiting is held against, and how they are called: all time, or without any clock the time in collectives, by the records.
@@ -57,6 +62,24 @@ func (c *conclusion) once(r *digest.Rank) (worst digest.Ranked[string], ok bool)
 	return worst, worst.Weight*float64(c.size-1) >= 0.8*r.Cost.Sum()
 }
 
+// within names the communicator of a rank, " of TP_GROUP", where the number of the rank is that of another process in another communicator: by the logs of the
+// records that came latest. "": the number has one meaning.
+func (c *conclusion) within(r *digest.Rank, all []*digest.Rank) string {
+	other := func(o *digest.Rank) bool {
+		return o.Rank == r.Rank && o.Communicator != r.Communicator && len(o.Latest) > 0 && o.Latest[0].File != r.Latest[0].File
+	}
+	if len(r.Latest) == 0 || !slices.ContainsFunc(all, other) {
+		return ""
+	}
+	called := r.Communicator
+	for _, comm := range c.job.Collectives.Communicators() {
+		if comm.ID == r.Communicator && comm.Name != "" && comm.Name != comm.ID {
+			called = comm.Name + " " + comm.ID
+		}
+	}
+	return c.sf(" of %s", "（%s）", name(called))
+}
+
 // ranks adds a claim for each rank that others waited for at high cost, though no cause of slow steps names it: a rank late in each step makes no step slower
 // than the others. The waiting for the rank must be a quarter of all waiting, 1.5 times the rank's fair share, and 3 % of the time of all ranks, or 1 % if
 // train_perf has called the rank a straggler; without a clock a quarter of the time in collectives.
@@ -80,7 +103,7 @@ func (c *conclusion) ranks() {
 		if devices <= 0 || r.Cost.Sum() < max(waited/4, 1.5*fair, least) || c.blamed(r.Rank) {
 			continue
 		}
-		who := c.who(view.Int{N: r.Rank, OK: true}, r.Host)
+		who := c.who(view.Int{N: r.Rank, OK: true}, r.Host) + c.within(r, ranks)
 		what := c.sf(
 			"The others waited %s GPU-seconds for %s, %s of %s, in %s of %s collectives",
 			"其他 rank 共等待 %[2]s %[1]s GPU·秒，占%[4]s的 %[3]s（%[6]s 次集合通信中的 %[5]s 次）",
@@ -91,7 +114,7 @@ func (c *conclusion) ranks() {
 				"%[2]s 到达 %[1]s 时迟到 %[3]s：其他 rank 共等待 %[4]s GPU·秒，占%[6]s的 %[5]s",
 				name(once.Of), c.capital(who), human.Seconds(once.Weight), human.Digits(r.Cost.Sum()), human.Percent(r.Cost.Sum()/devices), base)
 		}
-		c.late("late_rank", what, c.sf("waiting for %s", "等待 %s", who), r.Cost.Sum(), c.size-1, c.latest(r.Rank))
+		c.late("late_rank", what, c.sf("waiting for %s", "等待 %s", who), r.Cost.Sum(), c.size-1, c.latestOf(r))
 	}
 }
 

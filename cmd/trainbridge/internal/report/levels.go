@@ -146,8 +146,9 @@ func (l *levels) change(i int) {
 			case meanwhile != "":
 				text, advice = text+meanwhile, what
 			}
-			l.lose("level", lost, l.ranks, text+l.sf(", for the same work: %s more in all, %s", "，而工作量相同：共多用 %s，%s", human.Seconds(lost), l.share(lost)),
+			cl := l.lose("level", lost, l.ranks, text+l.sf(", for the same work: %s more in all, %s", "，而工作量相同：共多用 %s，%s", human.Seconds(lost), l.share(lost)),
 				l.short(s, late), advice, seen)
+			cl.lost = max(0, lost-l.alsoSlow(s))
 			return
 		}
 	}
@@ -161,6 +162,26 @@ func (l *levels) change(i int) {
 		advice = l.in("No fault: longer sequences or a larger batch, as fast as before.", "并非故障：序列更长或批更大，速度与此前相同。")
 	}
 	l.claims = append(l.claims, claim{kind: "change", what: text, cost: math.NaN(), grade: remark, proof: []proof{seen}, advice: advice})
+}
+
+// alsoSlow are the seconds of a segment's longer steps that slow steps have too: those of the first steps of the segment, which were compared with the steps
+// before.
+func (l *levels) alsoSlow(s *regimes.Segment) (seconds float64) {
+	if !l.slow() || l.window.Of != spans.WindowStep {
+		return 0
+	}
+	usual := make(map[int64]float64, len(l.window.Slow)) // s, of a record
+	for i := range l.window.Slow {
+		if of := &l.window.Slow[i].Of; of.Iteration.OK {
+			usual[of.Iteration.N] = of.Usual
+		}
+	}
+	for k := s.From; k < s.To; k++ {
+		if was, ok := usual[l.steps[k].Number]; ok {
+			seconds += max(0, s.Level*float64(l.steps[k].Steps)-was)
+		}
+	}
+	return seconds
 }
 
 // base is the fastest segment before the i-th whose steps took less than 1/1.1 of the time for the same work on the same ranks; -1: none. As many samples may

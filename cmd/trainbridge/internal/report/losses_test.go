@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -72,6 +74,61 @@ func TestNotFinite(t *testing.T) {
 	assert.Contains(t, text, "train.jsonl:181")
 	assert.NotContains(t, text, "True of")
 	assert.NotContains(t, text, "worst of")
+}
+
+// A loss that is finite again is no end of the training.
+func TestFiniteAgain(t *testing.T) {
+	var log strings.Builder
+	for i := 1; i <= 300; i++ {
+		loss := "2.5"
+		if i == 4 || i == 5 {
+			loss = "NaN"
+		}
+		fmt.Fprintf(&log, `{"step": %d, "loss": %s, "step_time_s": %.3f}`+"\n", i, loss, 0.9+0.01*float64(i%3))
+	}
+	text := reported(t, write1(t, "train.jsonl", log.String()))
+	assert.Contains(t, text, "The loss was NaN in 2 of 300 records, first at step 4, and finite again after.")
+	assert.NotContains(t, text, "diverged")
+}
+
+// Longer steps from a step on are lost once, though the first of these are slow beside the steps before. Timers may be in a group of their own.
+func TestSlowAndLonger(t *testing.T) {
+	var log strings.Builder
+	at := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	for i := 1; i <= 100; i++ {
+		loading := 20.0 + float64(i%3)
+		if i > 60 {
+			loading += 400
+		}
+		at = at.Add(time.Duration((9000 + 10*loading) * 1e6))
+		fmt.Fprintf(&log, `{"ts": %q, "step": %d, "train": {"loss": 2.5}, "perf": {"iter_time_ms": %.2f, "data_time_ms": %.2f, "tokens_per_sec": %.1f}}`+"\n",
+			at.Format(time.RFC3339Nano), 10*i, 900+loading, loading, 262144/(0.9+loading/1000))
+	}
+	text := reported(t, write1(t, "train.jsonl", log.String()))
+	assert.Contains(t, text, "From step 601 on a step takes 1.32 s instead of 921 ms (perf.data_time_ms: 421 ms instead of 21 ms), for the same work: 160 s more")
+	lost := regexp.MustCompile(`^.*?Why`).FindString(text)
+	assert.NotRegexp(t, `2[0-9][0-9] s of`, lost)
+}
+
+// What ended the attempts before is told with the time between attempts.
+func TestWhyDown(t *testing.T) {
+	var log strings.Builder
+	at := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	for attempt := range 4 {
+		for i := 100 * attempt; i < 100*attempt+120; i++ {
+			at = at.Add(time.Second)
+			fmt.Fprintf(&log, "[default0]:%s [INFO] step %d/1000 loss 2.5 step_time 1.000s\n", at.Format("2006-01-02 15:04:05,000"), i)
+		}
+		if attempt < 3 {
+			log.WriteString("[default5]:[rank5]: Traceback (most recent call last):\n[default5]:[rank5]:   File \"/app/train.py\", line 166, in main\n" +
+				"[default5]:[rank5]: RuntimeError: CUDA error: an illegal memory access was encountered\n" +
+				"E0301 00:10:00.000000 7 torch/distributed/elastic/multiprocessing/api.py:874] failed (exitcode: 1) local_rank: 5 (pid: 1006) of binary: python\n" +
+				"I0301 00:10:01.000000 7 torch/distributed/elastic/agent/server/api.py:938] [default] Worker group FAILED. 2/3 attempts left; will restart worker group\n")
+		}
+		at = at.Add(2 * time.Minute)
+	}
+	text := reported(t, write1(t, "train.log", log.String()))
+	assert.Regexp(t, `between 4 attempts.*Before 3 of 3 times: A CUDA call failed: an illegal memory access was encountered on rank 5\.`, text)
 }
 
 // The result of an evaluation without a duration is no part of the time with a length.

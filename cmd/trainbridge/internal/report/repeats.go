@@ -115,6 +115,11 @@ func (c *conclusion) slowRepeats(all []*digest.Repeats) {
 			}
 		}
 	}
+	if len(changed) == 0 {
+		for _, ch := range partChanges(all) {
+			changed[ch.part] = append(changed[ch.part], ch)
+		}
+	}
 	for _, part := range slices.Sorted(maps.Keys(changed)) {
 		c.changes(changed[part], len(all))
 	}
@@ -196,6 +201,99 @@ func changeOf(r *digest.Repeats, entries []digest.RepeatOf, before, s *regimes.S
 	return ch, ch.part != "" && ch.part != spans.PartCompute && same && s.Level >= 1.1*before.Level && ch.lost >= little*took
 }
 
+// partChanges are the lasting changes of the GET and the PUT of a function's calls to longer ones, by 10 % of a call or more, in all workers together: where
+// computing varies from call to call, those of the calls as a whole do not show.
+func partChanges(all []*digest.Repeats) (out []change) {
+	type entryOf struct {
+		of *digest.Repeats
+		digest.RepeatOf
+	}
+	var entries []entryOf
+	var calls []float64
+	for _, r := range all {
+		if r.Name == "" || r.Part != "" {
+			return nil
+		}
+		for _, e := range r.Entries() {
+			entries, calls = append(entries, entryOf{r, e}), append(calls, e.Took)
+		}
+	}
+	slices.SortStableFunc(entries, func(a, b entryOf) int { return cmp.Compare(a.Start, b.Start) })
+	call := stat.MedianInPlace(calls)
+	for i, part := range all[0].Parts {
+		if part == spans.PartCompute {
+			continue
+		}
+		of := regimes.Attempt{Seconds: make([]float64, len(entries))}
+		for n := range entries {
+			of.Seconds[n] = entries[n].Parts[i]
+		}
+		run := regimes.Judge(of)
+		for n := range run.Segments[:max(0, len(run.Segments)-1)] {
+			before, s := &run.Segments[n], &run.Segments[n+1]
+			if s.Level-before.Level < 0.1*call || s.Level < 1.5*before.Level {
+				continue
+			}
+			from, to := entries[s.From].Start, entries[s.To-1].Start
+			for _, r := range all {
+				if ch, ok := partChange(r, i, from, to); ok {
+					out = append(out, ch)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// partChange is the change of the i-th part of a worker's calls from a time on, up to another, ns since 1970; false: the part of this worker is no longer.
+func partChange(r *digest.Repeats, i int, from, to int64) (ch change, ok bool) {
+	entries := r.Entries()
+	first := slices.IndexFunc(entries, func(e digest.RepeatOf) bool { return e.Start >= from })
+	if first < 1 {
+		return ch, false
+	}
+	median := func(list []digest.RepeatOf, of func(*digest.RepeatOf) float64) float64 {
+		var values []float64
+		for n := range list {
+			values = append(values, of(&list[n]))
+		}
+		return stat.MedianInPlace(values)
+	}
+	took := func(e *digest.RepeatOf) float64 { return e.Took }
+	part := func(e *digest.RepeatOf) float64 { return e.Parts[i] }
+	since := slices.DeleteFunc(slices.Clone(entries[first:]), func(e digest.RepeatOf) bool { return e.Start > to })
+	ch = change{
+		of: r, call: first + 1, first: &entries[first], part: r.Parts[i], level: median(since, took), old: median(entries[:first], took),
+		is: median(since, part), was: median(entries[:first], part),
+	}
+	ch.lost = (ch.is - ch.was) * float64(len(since))
+	return ch, ch.is >= 1.5*ch.was
+}
+
+// moved is how many times as many bytes the operations of a changed part move since the change, in the median of the workers; NaN: not known.
+func (c *conclusion) moved(list []change) float64 {
+	operation := map[string]string{spans.PartGet: spans.TQClientGet.String(), spans.PartPut: spans.TQClientPut.String()}
+	var ratios []float64
+	for i := range list {
+		ch := &list[i]
+		for _, o := range c.job.Functions.Repeats() {
+			if o.Part != ch.part || o.PID != ch.of.PID || o.File != ch.of.File || !strings.HasPrefix(o.Name, operation[ch.part]+" ("+ch.of.Name) {
+				continue
+			}
+			var before, since []float64
+			for _, e := range o.Entries() {
+				if e.Start < ch.first.Start {
+					before = append(before, e.Bytes)
+				} else {
+					since = append(since, e.Bytes)
+				}
+			}
+			ratios = append(ratios, stat.MedianInPlace(since)/stat.MedianInPlace(before))
+		}
+	}
+	return stat.MedianInPlace(ratios)
+}
+
 // changes adds a claim for lasting changes of series of a kind, all in one part. all is the number of series.
 func (c *conclusion) changes(list []change, all int) {
 	slices.SortStableFunc(list, func(a, b change) int { return cmp.Compare(b.lost, a.lost) })
@@ -211,6 +309,9 @@ func (c *conclusion) changes(list []change, all int) {
 		}
 	}
 	switch calls := c.sf("calls of %s", "%s 的调用", name(ch.of.Name)); {
+	case len(list) > 1 && ch.of.Name != "" && from == to:
+		cl.what = c.sf("The %s of %d of %d workers take longer from their %s on", "%[3]d 个 worker 中 %[2]d 个的 %[1]s从第 %[4]s 次起变慢", calls, len(list), all,
+			strings.TrimSpace(ordinal(int64(from), c.chinese)))
 	case len(list) > 1 && ch.of.Name != "":
 		cl.what = c.sf("The %s of %d of %d workers take longer from their calls %d to %d on", "%[3]d 个 worker 中 %[2]d 个的 %[1]s从第 %[4]d 至 %[5]d 次起变慢",
 			calls, len(list), all, from, to)
@@ -225,6 +326,10 @@ func (c *conclusion) changes(list []change, all int) {
 	}
 	cl.what += c.sf(" (%s: %s instead of %s): %s more, added up", "（%s：%s，此前为 %s）：合计多用 %s",
 		c.partOf(ch.part), human.Seconds(stat.MedianInPlace(is)), human.Seconds(stat.MedianInPlace(was)), human.Seconds(cl.cost))
+	if times := c.moved(list); times > 1.2 {
+		cl.what += c.sf(", for %s times the bytes", "，数据量为此前的 %s 倍", human.Digits(times))
+		cl.advice = c.in("Send fewer bytes: the payload grew, not the time of a byte. ", "减少数据量：变大的是数据，而非单位数据的耗时。")
+	}
 	c.claims = append(c.claims, cl)
 }
 

@@ -88,7 +88,13 @@ func TestSlowCalls(t *testing.T) {
 				return [3]float64{0.1, 5 * noise(r, 0.01), 3}
 			}
 			return [3]float64{0.1, 5 * noise(r, 0.01), 0.2}
-		}, "The calls of generate of 6 of 6 workers take longer from their calls 19 to 19 on (in TransferQueue PUT: 3 s instead of 200 ms)"},
+		}, "The calls of generate of 6 of 6 workers take longer from their 19th on (in TransferQueue PUT: 3 s instead of 200 ms)"},
+		"all from a call on, of calls that vary": {func(r *rand.Rand, _, call int) [3]float64 {
+			if call >= 9 {
+				return [3]float64{0.1, 5 * noise(r, 0.35), 3}
+			}
+			return [3]float64{0.1, 5 * noise(r, 0.35), 0.2}
+		}, "The calls of generate of 6 of 6 workers take longer from their calls 10 to 11 on (in TransferQueue PUT: 3 s instead of 200 ms): 344 s more"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := reported(t, calls(t, tt.took))
@@ -163,4 +169,58 @@ func TestSlowPasses(t *testing.T) {
 	assert.Contains(t, text, "1 of 30 passes took longer than usual, 380 ms added up, mostly waiting for RPC responses.")
 	assert.Contains(t, text, "From pass 17 of zmq_performance.log on a pass takes 55.7 ms instead of 25.7 ms (waiting for RPC responses: 52.1 ms instead of 22.1 ms): "+
 		"420 ms more, added up.")
+}
+
+// operations writes the [TQ-DETAIL] and [TQ-TRACE] lines of a worker's 30 calls: the PUT of put MiB takes took s, computing 5 s.
+func operations(t *testing.T, put func(call int) (mb, took float64)) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	for worker := range 4 {
+		var log strings.Builder
+		now := 1000.0
+		line := func(text string, args ...any) {
+			stamp := fmt.Sprintf("INFO:2026-02-11 16:%02d:%06.3f:", int(now/60)%60, math.Mod(math.Floor(now*1000)/1000, 60))
+			fmt.Fprintf(&log, stamp+text+" | timestamp=%.6f\n", append(args, now)...)
+		}
+		for call := range 30 {
+			mb, took := put(call)
+			start := now
+			line("[TQ-TRACE] trace_id=N/A | func=generate | pid=%d | stage=FUNCTION_START", 100+worker)
+			line("[TQ-TRACE] trace_id=N/A | func=generate | stage=GET_START")
+			now += 0.1
+			line("[TQ-TRACE] trace_id=N/A | func=generate | stage=GET_END | duration=0.100000s")
+			line("[TQ-TRACE] trace_id=N/A | func=generate | stage=COMPUTE_START")
+			now += 5
+			line("[TQ-TRACE] trace_id=N/A | func=generate | stage=COMPUTE_END | duration=5.000000s")
+			line("[TQ-TRACE] trace_id=N/A | func=generate | stage=PUT_START")
+			line("[TQ-DETAIL] trace_id=N/A | func=generate | pid=%d | stage=TQ_CLIENT_PUT_START | batch_size=torch.Size([32]) | data_size_mb=%.2f",
+				100+worker, mb)
+			now += took
+			line("[TQ-DETAIL] trace_id=N/A | func=generate | pid=%d | stage=TQ_CLIENT_PUT_END | duration=%.6fs | throughput_mbps=%.2f",
+				100+worker, took, mb/took)
+			line("[TQ-TRACE] trace_id=N/A | func=generate | stage=PUT_END | duration=%.6fs", took)
+			total := now - start
+			line("[TQ-TRACE] trace_id=N/A | func=generate | stage=FUNCTION_END | total_duration=%.6fs | get_ratio=%.2f%% | compute_ratio=%.2f%% | "+
+				"put_ratio=%.2f%%", total, 10/total, 500/total, 100*took/total)
+			now += 2
+		}
+		require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("worker-%d.err", 100+worker)), []byte(log.String()), 0o600))
+	}
+	return dir
+}
+
+// Operations of a few milliseconds are no slow queue, whatever their throughput. Where a payload grew, the report says so.
+func TestPayloads(t *testing.T) {
+	text := reported(t, operations(t, func(int) (mb, took float64) { return 2, 0.04 }))
+	assert.NotContains(t, text, "client_put moved")
+	text = reported(t, operations(t, func(int) (mb, took float64) { return 200, 4 }))
+	assert.Contains(t, text, "at 50 MiB/s (limit 100 MiB/s)")
+	text = reported(t, operations(t, func(call int) (mb, took float64) {
+		if call >= 15 {
+			return 400, 2.5
+		}
+		return 16, 0.1
+	}))
+	assert.Contains(t, text, "(in TransferQueue PUT: 2.5 s instead of 100 ms): 144 s more, added up, for 25 times the bytes.")
+	assert.Contains(t, text, "the payload grew")
 }

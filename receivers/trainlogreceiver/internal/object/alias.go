@@ -323,8 +323,12 @@ var underlined = strings.NewReplacer(" ", "_", "-", "_")
 func normal(name string) string { return underlined.Replace(strings.ToLower(strings.TrimSpace(name))) }
 
 var (
-	trainPrefixes = []string{"train/", "train.", "train_", "training/", "metrics.", "metrics/"}
-	evalPrefixes  = []string{
+	// Groups of nested objects end in a dot; names with a slash may be verl's.
+	trainPrefixes = []string{
+		"train/", "train.", "train_", "training/", "training.", "metrics.", "metrics/",
+		"perf.", "performance.", "timing.", "timings.", "time.", "times.", "speed.", "stats.", "optim.", "optimizer.",
+	}
+	evalPrefixes = []string{
 		"eval/", "eval.", "eval_", "val/", "val.", "val_", "validation/", "validation.", "validation_", "test/", "test_", "val_core/", "val_aux/",
 	}
 )
