@@ -548,7 +548,8 @@ const (
 	AttrNCCLPartialOwnClock = "trainbridge.nccl.partial.own_clock"
 	// boolean. True where the times are about when it was, and are not compared.
 	AttrNCCLPartialCoarse = "trainbridge.nccl.partial.coarse"
-	// int. Of a heartbeat: until when the log was read and has nothing more, ns since 1970.
+	// int. Of a heartbeat: until when the log was read and has nothing more. Of records: all operations of the log that
+	// began before were sent earlier. Ns since 1970.
 	AttrNCCLPartialReadTo = "trainbridge.nccl.partial.read_to"
 )
 

@@ -3,6 +3,7 @@ package tail
 import (
 	"errors"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -28,6 +29,7 @@ const (
 type outbox struct {
 	enough int64 // bytes of a batch that is sent without waiting
 	line   turns.Line
+	inTurn bool // a stream's batch is sent when its last one was accepted (Settings.InTurn)
 
 	mu      lockorder.Mutex[leaf]
 	changed sync.Cond
@@ -133,11 +135,14 @@ func (o *outbox) next() []*lineBatch {
 	}
 }
 
-// group removes from the queue, and returns, the oldest batch and the batches after it that its Delivery joins, up to maxBatchCost. The caller holds mu.
+// group removes from the queue, and returns, the oldest batch and the batches after it that its Delivery joins, up to maxBatchCost; with inTurn, one of each
+// stream. The caller holds mu.
 func (o *outbox) group() []*lineBatch {
 	first := o.batches[0]
 	n, cost := 1, first.bytes
-	for n < len(o.batches) && cost+o.batches[n].bytes <= maxBatchCost && first.delivery.Join(o.batches[n].delivery) {
+	isAnother := func(b *lineBatch) bool { return b.stream == o.batches[n].stream }
+	for n < len(o.batches) && cost+o.batches[n].bytes <= maxBatchCost && !(o.inTurn && slices.ContainsFunc(o.batches[:n], isAnother)) &&
+		first.delivery.Join(o.batches[n].delivery) {
 		cost += o.batches[n].bytes
 		n++
 	}

@@ -257,3 +257,25 @@ func TestSendersAreFew(t *testing.T) {
 	o.close()
 	assert.Len(t, blocked, 100-senders)
 }
+
+// In turn, a stream's batch is not joined with the stream's next one: when the next one is sent, all before has been accepted.
+func TestGroupInTurn(t *testing.T) {
+	for _, inTurn := range []bool{false, true} {
+		o := outbox{inTurn: inTurn}
+		o.init(1)
+		one, other := new(Stream), new(Stream)
+		for _, s := range []*Stream{one, other, one, one, other} {
+			o.put(&lineBatch{stream: s, bytes: 1, delivery: &counting{}})
+		}
+		o.end()
+		var sizes []int
+		for group := o.next(); group != nil; group = o.next() {
+			sizes = append(sizes, len(group))
+		}
+		if inTurn {
+			assert.Equal(t, []int{2, 1, 2}, sizes)
+		} else {
+			assert.Equal(t, []int{5}, sizes)
+		}
+	}
+}

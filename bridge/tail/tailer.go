@@ -48,7 +48,8 @@ type Settings struct {
 	IsDocument func(path string) bool
 	// Joint: lines of several streams may become one record (Stream.Lend).
 	Joint bool
-	// InTurn: batches are sent one after another, in the order of cutting, for consumers that rely on the order of each log.
+	// InTurn: batches are sent one after another, in the order of cutting, for consumers that rely on the order of each log. When a batch of a stream is sent,
+	// the stream's batches before were accepted.
 	InTurn bool
 	// Sorter is shared by the Tailers with common files; Detect makes the detector of this Tailer's lines. nil: Config.IncludeByContent is not used.
 	Sorter *Sorter
@@ -201,7 +202,7 @@ func (t *Tailer) Start(ctx context.Context, host component.Host) error {
 	}
 	n := senders
 	if t.set.InTurn {
-		n = 1
+		n, t.outbox.inTurn = 1, true
 	}
 	t.outbox.open(n, t.send)
 	t.openWatcher()

@@ -308,7 +308,7 @@ func (h *handler) Cut() tail.Delivery {
 	}
 	h.batch = nil
 	if h.remote != nil {
-		h.remote.pack(b)
+		h.remote.end(b)
 	}
 	if len(b.collectives)+len(b.points)+len(b.packed) == 0 {
 		b.Done()

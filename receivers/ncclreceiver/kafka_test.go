@@ -216,13 +216,17 @@ func agent(tb testing.TB, name, text string, most func() int) (list []*partial.S
 	f, _, _ := formats.Of([]byte(text[:strings.IndexByte(text, '\n')]))
 	parser := f.New(name, time.UTC)
 	var w partial.Writer
-	left := most()
+	left, begun := most(), int64(0)
 	cut := func() {
 		if w.Len() > 0 {
 			s := partialOf(name)
 			s.From.Family = f.Tool
 			w.Pack(s)
+			if len(list) > 0 {
+				s.ReadTo = begun
+			}
 			list = append(list, s)
+			require.NoError(tb, partial.Read(s.Records, func(o *op.Op) { begun = max(begun, began(o)) }))
 		}
 		left = most()
 	}
@@ -400,12 +404,15 @@ func (g *gateway) ahead(d time.Duration) {
 }
 
 // ranked is packed records of collectives by one rank; of is the number of ranks (0: unknown).
-func ranked(rank, of int, seqs ...int) *partial.Stretch {
+func ranked(rank, of int, seqs ...int) *partial.Stretch { return rankedIn("0xabc", rank, of, seqs...) }
+
+// rankedIn is ranked of a communicator.
+func rankedIn(comm string, rank, of int, seqs ...int) *partial.Stretch {
 	var w partial.Writer
 	for _, seq := range seqs {
 		var o op.Op
 		o.Init()
-		o.Kind, o.Seq, o.HasSeq, o.Comm = op.AllReduce, uint64(seq), true, []byte("0xabc")
+		o.Kind, o.Seq, o.HasSeq, o.Comm = op.AllReduce, uint64(seq), true, []byte(comm)
 		o.Rank, o.CommSize, o.Host, o.PID = int32(rank), int32(of), fmt.Appendf(nil, "node-%d", rank), 7
 		o.Size, o.Total, o.Duration, o.Waits, o.Time = 4096, 4096, 100_000, true, spans.TimeLogged
 		o.Start = 1_781_000_000_000_000_000 + int64(seq)*1_000_000

@@ -79,7 +79,8 @@ type inputKey struct{ run, host, path, family string }
 type logInput struct {
 	*collectives.Input[int64]
 	lastRead time.Time
-	until    int64 // all records of operations that began before have come, as far as known: the start of the last record, or the time of a heartbeat, Unix ns
+	begun    int64 // the latest beginning of an operation so far, Unix ns
+	until    int64 // all records of operations that began before have come, as their agent says: see Stretch.ReadTo, Unix ns
 	deaf     bool  // the last records could not be read: heartbeats do not say that the log's ranks do nothing
 }
 
@@ -340,13 +341,15 @@ func (p *partition) join(s *partial.Stretch, offset int64) error {
 		if !in.deaf {
 			in.Alive(now.UnixNano())
 		}
-		in.until = max(in.until, s.ReadTo-heartbeat.Nanoseconds()) // logs are written in batches: younger records may still come
+		// All of the log has been read and sent. But logs are written in batches: younger records may still come.
+		in.until = max(in.until, in.begun, s.ReadTo-heartbeat.Nanoseconds())
 		return nil
 	}
+	in.until = max(in.until, s.ReadTo)
 	came := [1]int64{offset}
 	var counts [recordKinds]int64
 	err := partial.Read(s.Records, func(o *op.Op) {
-		in.until = max(in.until, began(o))
+		in.begun = max(in.begun, began(o))
 		if p.t.r.unwanted(o) != "" {
 			counts[recordFiltered]++
 			return
@@ -376,7 +379,7 @@ func (p *partition) noteUnreadable(s *partial.Stretch) {
 	in.EndWait()
 	in.deaf = true
 	if s.Start > 0 { // the log is read on: steps need not wait for it
-		in.lastRead, in.until = p.t.now(), max(in.until, s.Start)
+		in.lastRead, in.until = p.t.now(), max(in.until, s.ReadTo)
 	}
 	p.noteWatermark(s)
 	m := p.marks[s.From.Run]

@@ -23,6 +23,8 @@ type remote struct {
 	from  collectives.From
 	comms map[string]*commWriter
 	last  *commWriter // of the last record; mostly the next is of the same communicator
+	begun int64       // the latest beginning of an operation in the log so far, Unix ns
+	sent  int64       // the same of earlier batches: at least all operations that began before are in Kafka once a span of the current batch is
 }
 
 // commWriter packs the records of one communicator.
@@ -61,6 +63,7 @@ func (r *remote) Add(o *op.Op, came []tail.Lent, at int64) bool {
 		p.writer = r.h.r.writers.Get()
 	}
 	p.writer.Add(o)
+	r.begun = max(r.begun, began(o))
 	p.places = append(p.places, r.h.stream.Place())
 	p.record, p.notified = at, at
 	if p.writer.Size() >= maxPacked {
@@ -96,10 +99,17 @@ func (r *remote) pack(b *joined) {
 	}
 }
 
+// end moves the remaining records into the batch, which is complete then.
+func (r *remote) end(b *joined) {
+	r.pack(b)
+	r.sent = r.begun
+}
+
 // cut moves the records of a communicator into the batch, as one span.
 func (r *remote) cut(b *joined, p *commWriter) {
 	s := b.newPacked(r)
 	p.writer.Pack(&s.Stretch)
+	s.ReadTo = r.sent
 	s.places = append(s.places[:0], p.places...)
 	p.places = p.places[:0]
 	r.h.r.writers.Put(p.writer, maxFreeWriters)

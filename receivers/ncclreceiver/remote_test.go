@@ -331,6 +331,29 @@ func TestHeartbeat(t *testing.T) {
 	assert.Len(t, beats, n)
 }
 
+// Each batch of a log says up to which time its operations were in the batches before.
+func TestReadTo(t *testing.T) {
+	l := newLive(t, func(c *Config) { c.Join = joinRemote })
+	var got []partial.Stretch
+	for i := range 3 {
+		l.say(record{host: "n", of: 1, sn: i, size: 4096, start: int64(i) * 1000, us: 100})
+		wait(t, "the record", func() bool {
+			got = nil
+			l.do(func() {
+				for _, td := range l.got.Traces.AllTraces() {
+					got = append(got, partials(t, td)...)
+				}
+			})
+			return len(got) == i+1
+		})
+	}
+	before := int64(0)
+	for _, s := range got {
+		assert.Equal(t, before, s.ReadTo)
+		require.NoError(t, partial.Read(s.Records, func(o *op.Op) { before = began(o) }))
+	}
+}
+
 // place is a stream without a file.
 type place struct{}
 

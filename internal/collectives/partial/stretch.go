@@ -26,7 +26,8 @@ type Stretch struct {
 	Count int
 	// Records are the packed records, for Read.
 	Records []byte
-	// ReadTo is of a heartbeat: until when all of the log was read, Unix ns.
+	// ReadTo says what came before, Unix ns. Of a heartbeat: all of the log until then was read and sent. Of records: all operations of the log that began
+	// before were sent in earlier batches; of the same batch, a span of another communicator may still be on its way.
 	ReadTo int64
 	// Start and End are the times of the earliest and of the latest record, Unix ns.
 	Start, End int64
@@ -46,7 +47,7 @@ func (s *Stretch) Add(out *spans.Batch) {
 	}
 	span := out.Add(spans.Resource{Service: s.Service, RunID: s.From.Run, Host: s.Host}, spans.Span{
 		Trace: trace, ID: spans.SpanID(trace, spans.SpanNCCLPartial, []byte(s.Host), []byte(s.From.Path), key[:]), Name: spans.SpanNCCLPartial,
-		Kind: ptrace.SpanKindInternal, Start: start, End: end, Attributes: 7,
+		Kind: ptrace.SpanKindInternal, Start: start, End: end, Attributes: 8,
 	})
 	m := span.Attributes()
 	m.PutStr(spans.AttrLogFile, spans.Text(s.From.Path))
@@ -59,8 +60,8 @@ func (s *Stretch) Add(out *spans.Batch) {
 	if s.From.Coarse {
 		m.PutBool(spans.AttrNCCLPartialCoarse, true)
 	}
+	m.PutInt(spans.AttrNCCLPartialReadTo, s.ReadTo)
 	if s.Count == 0 {
-		m.PutInt(spans.AttrNCCLPartialReadTo, s.ReadTo)
 		return
 	}
 	m.PutEmptyBytes(spans.AttrNCCLPartialRecords).FromRaw(s.Records)
@@ -86,6 +87,9 @@ func FromSpan(res pcommon.Map, span ptrace.Span) (s Stretch, ok bool, err error)
 	}
 	if s.Count == 0 && s.ReadTo > 0 { // a heartbeat
 		return s, true, nil
+	}
+	if _, has := m.Get(spans.AttrNCCLPartialReadTo); !has { // of an agent before version 0.9, which said so only in heartbeats
+		s.ReadTo = s.Start
 	}
 	v, has := m.Get(spans.AttrNCCLPartialRecords)
 	if !has || v.Type() != pcommon.ValueTypeBytes || s.Count <= 0 {

@@ -129,6 +129,7 @@ type host struct {
 	name    string
 	members []members
 	held    []message // while its agent is cut off
+	dumped  int64     // the time of the last dump, Unix ns
 }
 
 // members are the ranks of a communicator on a host.
@@ -408,6 +409,7 @@ func (p *partials) dump(k int, at int64) {
 			p.run.Bytes += int64(len(value))
 		}
 	}
+	h.dumped = at
 	if since := time.Duration(at - p.run.StartUnixNano); k != o.AwayHost || since < o.AwayFrom || since >= o.AwayFrom+o.AwayFor {
 		p.deliver(h)
 	}
@@ -446,7 +448,7 @@ func (p *partials) pack(out *spans.Batch, h *host, m *members, rank int, at int6
 	}
 	s := partial.Stretch{
 		From:    collectives.From{Run: p.opt.Run, Path: fmt.Sprintf("/var/log/nccl/%s-pid%d.log", h.name, pid), Family: "nccl_inspector"},
-		Service: "nccl", Host: h.name,
+		Service: "nccl", Host: h.name, ReadTo: h.dumped,
 	}
 	p.writer.Pack(&s)
 	s.Add(out)
