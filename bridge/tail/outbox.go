@@ -140,10 +140,14 @@ func (o *outbox) next() []*lineBatch {
 func (o *outbox) group() []*lineBatch {
 	first := o.batches[0]
 	n, cost := 1, first.bytes
-	isAnother := func(b *lineBatch) bool { return b.stream == o.batches[n].stream }
-	for n < len(o.batches) && cost+o.batches[n].bytes <= maxBatchCost && !(o.inTurn && slices.ContainsFunc(o.batches[:n], isAnother)) &&
-		first.delivery.Join(o.batches[n].delivery) {
-		cost += o.batches[n].bytes
+	for n < len(o.batches) {
+		b := o.batches[n]
+		tooLarge := cost+b.bytes > maxBatchCost
+		sameStream := o.inTurn && slices.ContainsFunc(o.batches[:n], func(before *lineBatch) bool { return before.stream == b.stream })
+		if tooLarge || sameStream || !first.delivery.Join(b.delivery) {
+			break
+		}
+		cost += b.bytes
 		n++
 	}
 	group := append([]*lineBatch(nil), o.batches[:n]...)
