@@ -214,7 +214,13 @@ func TestTakenOver(t *testing.T) {
 		"so is the run":                    {0, []arrival{first("a/0", stepEnd, 0)}, 10 * time.Second, ""},
 		"another gateway joins them now":   {0, []arrival{first("a/0", stepEnd, 0), later(0, "a/0", 2, 1, stepEnd, stepEnd)}, 10 * time.Second, ""},
 		"one of perhaps several was heard": {7, []arrival{later(0, "a/0", 1, 7, stepEnd, stepStart-second)}, 2 * time.Minute, ""},
-		"and lacks something":              {7, []arrival{later(0, "a/0", 1, 7, stepEnd, stepEnd)}, 2 * time.Minute, spans.PartialRestart},
+		"another had sent more of it": {7, []arrival{
+			later(0, "a/0", 1, 7, stepEnd, stepStart-second), later(0, "a/0", 2, 3, stepEnd, stepEnd),
+		}, 2 * time.Minute, spans.PartialRestart},
+		"another began since": {7, []arrival{
+			later(0, "a/0", 1, 7, stepEnd, stepStart-second), later(0, "a/0", 1<<62, 3, stepEnd, stepEnd),
+		}, 2 * time.Minute, ""},
+		"and lacks something": {7, []arrival{later(0, "a/0", 1, 7, stepEnd, stepEnd)}, 2 * time.Minute, spans.PartialRestart},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, j := newBench(t), newJob()

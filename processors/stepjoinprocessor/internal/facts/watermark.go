@@ -39,7 +39,7 @@ func (r *Run) Watermark(w *Watermark) {
 		m.midway = !w.First || w.Number > 1 // the run was another's, or comes by another partition since partitions were added
 	case w.First: // again: the topic was made anew, and what waited for other ranks is gone with the old one; or partitions were added
 		m.midway = true
-	case r.Partition != "": // a gap in the partition is recorded by MarkMissed
+	case r.Partition != "" && (w.Epoch == m.epoch || !r.mayHaveMissed(w.Epoch)): // a gap in the partition is recorded by MarkMissed
 	case w.Epoch != m.epoch: // the source was restarted
 		m.midway = true
 	case w.Number != m.number+1: // a watermark, and spans, went elsewhere
@@ -55,6 +55,13 @@ func (r *Run) Watermark(w *Watermark) {
 	m.epoch, m.number, m.until = w.Epoch, w.Number, max(m.until, w.Until)
 	r.setMark(w.Source, m)
 }
+
+// mostApart is a bound of the difference of two gateways' clocks.
+const mostApart = time.Minute
+
+// mayHaveMissed reports whether a reader of a source, by its epoch, may have sent collectives before this process took the run over. The first watermark since
+// then may be of a reader before, which did not know that the source was another's already.
+func (r *Run) mayHaveMissed(epoch int64) bool { return r.takenOver && epoch < r.Since.Add(mostApart).UnixNano() }
 
 // setMark stores the state of a source.
 func (r *Run) setMark(source string, m mark) {
