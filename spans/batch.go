@@ -144,7 +144,8 @@ const (
 	OnlyEvents
 )
 
-// LeaveParts turns AddPart off, for readers that only sum up: the parent's attributes already contain the parts.
+// LeaveParts turns AddPart off, and the limit of bytes, for readers that only sum up: the parent's attributes already contain the parts, and no message leaves
+// the process.
 func (b *Batch) LeaveParts() { b.bare = true }
 
 // AddPart appends a span without attributes to the resource of the span before, which must exist. Its name is ours, not the log's, so Edit does not see the
@@ -234,6 +235,9 @@ func (b *Batch) measure() {
 	b.begun = false
 	if b.onSpan != nil {
 		b.onSpan(b.span)
+	}
+	if b.bare { // a message that is never encoded has no limit of bytes
+		return
 	}
 	size := b.sizer.SpanSize(b.span) + perSpanRoom
 	if b.n > 1 && b.bytes+size > MaxMessageBytes {

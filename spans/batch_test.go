@@ -121,6 +121,21 @@ func TestParts(t *testing.T) {
 	assert.Equal(t, calls, edited)
 }
 
+// Without parts, for readers in the same process, only the number of spans ends a message.
+func TestLeaveParts(t *testing.T) {
+	b := NewBatch("scope", "v")
+	b.LeaveParts()
+	for range MaxMessageSpans + 1 {
+		s := b.Add(Resource{}, Span{Name: "call"})
+		s.Attributes().PutStr("text", strings.Repeat("x", MaxMessageBytes/1000))
+		b.AddPart(&Span{Name: "part"})
+	}
+	all := b.Messages()
+	require.Len(t, all, 2)
+	assert.Equal(t, MaxMessageSpans, all[0].Traces.SpanCount())
+	assert.Equal(t, 1, all[1].Traces.SpanCount())
+}
+
 func TestRunSpanAndLink(t *testing.T) {
 	batch := NewBatch("scope", "v")
 	batch.KeepLinks(true)
