@@ -73,7 +73,7 @@ func BenchmarkOffline(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		p := newQuiet(b)
-		p.Offline()
+		p.Offline(nil)
 		for n := range int64(steps / each) {
 			b.StopTimer()
 			j := newJob()

@@ -701,7 +701,7 @@ func (d *deriver) addBreakdown(out *spans.Batch, res spans.Resource, r *facts.Ru
 	}
 }
 
-// plain is the held breakdown of a window without known parts. The span is made once the verdict is known; then the memory is reused.
+// plain is the held breakdown of a window without known parts. The breakdown is made once the verdict is known; then the memory is reused.
 type plain struct {
 	d         *deriver
 	of        window
@@ -713,7 +713,7 @@ type plain struct {
 // Attributes of a plain breakdown, and of a slow plain breakdown.
 const plainAttributes, slowAttributes = 5, 9
 
-// holdPlain returns the function that makes the breakdown span of a window without known parts; the history calls the function with the verdict. length is of
+// holdPlain returns the function that makes the breakdown of a window without known parts; the history calls the function with the verdict. length is of
 // the window, s.
 func (d *deriver) holdPlain(of window, made spans.Span, length float64) (onVerdict func(v *why.Verdict, slow bool)) {
 	var p *plain
@@ -721,14 +721,19 @@ func (d *deriver) holdPlain(of window, made spans.Span, length float64) (onVerdi
 		p, d.free = d.free[n-1], d.free[:n-1]
 	} else {
 		p = &plain{d: d}
-		p.onVerdict = p.makeSpan
+		p.onVerdict = p.make
 	}
 	p.of, p.made, p.length = of, made, length
 	return p.onVerdict
 }
 
-// makeSpan makes the breakdown span once the verdict is known: all time of the window is unattributed. The memory of p is reused.
-func (p *plain) makeSpan(v *why.Verdict, slow bool) {
+// make makes the breakdown once the verdict is known: all time of the window is unattributed. The memory of p is reused.
+func (p *plain) make(v *why.Verdict, slow bool) {
+	defer func() { p.d.free = append(p.d.free, p) }()
+	if !slow && p.d.p.windows != nil {
+		p.d.p.plain = append(p.d.p.plain, p.of.value(&p.made, p.length, v))
+		return
+	}
 	p.made.Attributes = plainAttributes
 	if slow {
 		p.made.Attributes = slowAttributes
@@ -738,7 +743,6 @@ func (p *plain) makeSpan(v *why.Verdict, slow bool) {
 	b.Known[breakdown.Unattributed], b.Time[breakdown.Unattributed] = true, p.length
 	p.of.put(s, &b)
 	p.d.putVerdict(s, p.of.ranks, v, slow)
-	p.d.free = append(p.d.free, p)
 }
 
 // window is the breakdown's description of a window.
@@ -751,19 +755,42 @@ type window struct {
 // resource returns the resource of the window's spans.
 func (t window) resource() spans.Resource { return spans.Resource{Service: t.service, RunID: t.run} }
 
+// name returns the name of the kind of window, "" for a window by the configuration (Other).
+func (t window) name() string {
+	return [...]string{facts.Step: spans.WindowStep, facts.Pass: spans.WindowPass, facts.Function: spans.WindowBatch, facts.Other: ""}[t.kind]
+}
+
+// iteration returns the number of a step, -1 for other windows.
+func (t window) iteration() int64 {
+	if t.kind == facts.Step {
+		return t.number
+	}
+	return -1
+}
+
+// value returns the breakdown of a window without known parts that was not slow, instead of the span made. seconds is the window's length.
+func (t window) value(made *spans.Span, seconds float64, v *why.Verdict) spans.Window {
+	usual := math.NaN()
+	if v.Judged {
+		usual = v.Usual
+	}
+	return spans.Window{
+		Service: t.service, RunID: t.run, Of: t.name(), Trace: made.Trace, ID: made.ID, Start: made.Start, Seconds: seconds, Iteration: t.iteration(),
+		Ranks: t.ranks, Usual: usual,
+	}
+}
+
 // put writes the description of the window on its breakdown span s, and the times of b; nil: the times are unknown.
 func (t window) put(s ptrace.Span, b *breakdown.Breakdown) {
 	m := s.Attributes()
-	// A window by the configuration (Other) has no such text.
-	kind := [...]string{facts.Step: spans.WindowStep, facts.Pass: spans.WindowPass, facts.Function: spans.WindowBatch, facts.Other: ""}[t.kind]
-	if kind != "" {
-		m.PutStr(spans.AttrStepWindow, kind)
+	if name := t.name(); name != "" {
+		m.PutStr(spans.AttrStepWindow, name)
 	}
 	if b != nil {
 		putBreakdown(m, b)
 	}
-	if t.number >= 0 && t.kind == facts.Step {
-		m.PutInt(spans.AttrIteration, t.number)
+	if n := t.iteration(); n >= 0 {
+		m.PutInt(spans.AttrIteration, n)
 	}
 	if t.ranks > 0 {
 		m.PutInt(spans.AttrWorldSize, t.ranks)

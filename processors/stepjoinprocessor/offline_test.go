@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,7 +21,7 @@ import (
 func offline(t *testing.T) *bench {
 	t.Helper()
 	b := newBench(t)
-	b.Offline()
+	b.Offline(nil)
 	return b
 }
 
@@ -101,6 +102,35 @@ func TestOfflineTrainingLog(t *testing.T) {
 		require.Len(t, excess, 2, "%v", tt)
 		assert.InDelta(t, 600, excess[5], 0.3)
 		assert.InDelta(t, 5, excess[int64(tt.steps-3)], 0.3)
+	}
+}
+
+// A sink that sums up gets the windows that were not slow as values, with the ids, lengths and usual times of the spans left out.
+func TestOfflineWindows(t *testing.T) {
+	seconds := slices.Repeat([]float64{4}, 200)
+	seconds[0], seconds[100] = 5, 9 // a warm-up, and a slow step
+	whole, bare := offline(t), newBench(t)
+	var list []spans.Window
+	bare.Offline(func(more []spans.Window) { list = append(list, more...) })
+	for _, b := range []*bench{whole, bare} {
+		j := newJob()
+		j.lasting(seconds, false)
+		require.NoError(t, b.ConsumeTraces(t.Context(), j.out.Traces()))
+		require.NoError(t, b.sweepAll(t))
+	}
+	usual, _ := breakdowns(t, whole)
+	left, excess := breakdowns(t, bare)
+	require.Len(t, left, 1)
+	assert.InDelta(t, 5, excess[100], 1e-9)
+	require.Len(t, list, len(seconds)-1)
+	for _, w := range list {
+		n, trace := w.Iteration, spans.StepTraceID("run-1", w.Iteration)
+		step := spans.SpanID(trace, "step")
+		assert.Equal(t, trace, w.Trace)
+		assert.Equal(t, spans.SpanID(trace, spans.SpanBreakdown, trace[:], step[:]), w.ID)
+		assert.InDelta(t, seconds[n], w.Seconds, 1e-9)
+		assert.InDelta(t, usual[n], w.Usual, 0)
+		assert.Equal(t, []string{spans.WindowStep, "train"}, []string{w.Of, w.Service})
 	}
 }
 

@@ -72,15 +72,17 @@ type stepJoin struct {
 	gpus    *gpus.GPUs // written by the instances of metrics
 	release func()     // releases the GPUs
 
-	refused     bool      // the next component refused the last batch, which comes again
-	swept       time.Time // time of the last sweep
-	silentUntil time.Time // nothing could be received before
-	resumed     time.Time // end of the process's last suspension
-	offline     bool      // see Offline
+	refused     bool                 // the next component refused the last batch, which comes again
+	swept       time.Time            // time of the last sweep
+	silentUntil time.Time            // nothing could be received before
+	resumed     time.Time            // end of the process's last suspension
+	offline     bool                 // see Offline
+	windows     func([]spans.Window) // see Offline; nil: every breakdown is a span
 
 	due    []closing       // of the sweeping goroutine; memory reused
 	closed []*facts.Group  // whose spans are made, and not sent yet
 	unsent []ptrace.Traces // spans made and not accepted yet, of the sweeping goroutine
+	plain  []spans.Window  // breakdowns without a span, of the sweeping goroutine
 	grace  time.Duration   // how long a message is still handled whose partition is given up
 }
 
@@ -108,7 +110,9 @@ func (p *stepJoin) Capabilities() consumer.Capabilities {
 // Offline is for programs that read logs once, to their end (cmd/trainbridge/internal/offline), and is called before Start. A window is then complete once all
 // sources have been read past the window or have ended (Ended), or once no span of it came for Config.Keep. Without a timer, windows are closed for lack of
 // room, and by Shutdown. A complete breakdown is sent once some hundred later windows are known, with a verdict by the windows on both sides.
-func (p *stepJoin) Offline() { p.offline = true }
+//
+// windows, unless nil, gets the breakdowns that a spans.Window describes, instead of spans: most of a log of steps only.
+func (p *stepJoin) Offline(windows func([]spans.Window)) { p.offline, p.windows = true, windows }
 
 // Ended records, for Offline, that the source with this scope name sends nothing more.
 func (p *stepJoin) Ended(scope string) {
@@ -532,9 +536,13 @@ func (p *stepJoin) size() (n int64) {
 	return n
 }
 
-// send passes the messages of p.unsent on, one after another, and reports whether all were handed over. A message is tried again until accepted; a message with
+// send passes p.plain and then the messages of p.unsent on, one after another, and reports whether all were handed over. A message is tried again until accepted; a message with
 // a permanent error is logged and dropped. false: ctx ended first, and the rest stays in p.unsent.
 func (p *stepJoin) send(ctx context.Context) bool {
+	if len(p.plain) > 0 {
+		p.windows(p.plain)
+		p.plain = nil
+	}
 	for ; len(p.unsent) > 0; p.unsent = p.unsent[1:] {
 		for delay := retryFirst; ; delay = min(2*delay, retryMost) {
 			try := p.unsent[0]

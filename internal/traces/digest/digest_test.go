@@ -178,6 +178,41 @@ func TestWindows(t *testing.T) {
 	assert.True(t, math.IsNaN(new(Window).Share(&Part{})))
 }
 
+// A breakdown without a span counts as its span does.
+func TestWindowsWithoutSpans(t *testing.T) {
+	out, bare := spans.NewBatch("test", ""), []spans.Window{}
+	for i, of := range []string{spans.WindowStep, spans.WindowBatch, spans.WindowStep, spans.WindowStep, ""} {
+		w := spans.Window{
+			Service: "rl", RunID: "r", Of: of, Trace: pcommon.TraceID{byte(i)}, ID: pcommon.SpanID{1}, Start: base + int64(i)*1000*ms, Seconds: 1.5 + float64(i),
+			Iteration: -1, Usual: math.NaN(),
+		}
+		s := out.Add(spans.Resource{Service: w.Service, RunID: w.RunID}, spans.Span{
+			Trace: w.Trace, ID: w.ID, Name: spans.SpanBreakdown, Is: spans.KindBreakdown, Start: w.Start, End: w.Start,
+		})
+		m := s.Attributes()
+		if of != "" {
+			m.PutStr(spans.AttrStepWindow, of)
+		}
+		m.PutDouble(spans.StepTimePrefix+spans.PartUnattributed, w.Seconds)
+		if i > 1 {
+			w.Iteration, w.Ranks, w.Usual = int64(i), 8, 2
+			m.PutInt(spans.AttrIteration, w.Iteration)
+			m.PutInt(spans.AttrWorldSize, w.Ranks)
+			m.PutDouble(spans.AttrStepUsual, w.Usual)
+		}
+		bare = append(bare, w)
+	}
+	want, got := New(), New()
+	want.Batch(out.Traces())
+	got.Windows(bare)
+	require.Len(t, got.Rows(), 1)
+	a, b := want.Rows()[0], got.Rows()[0]
+	assert.Equal(t, a.Windows.Rows(), b.Windows.Rows())
+	assert.Equal(t, a.Ledger, b.Ledger)
+	assert.Equal(t, []int64{a.Spans, a.First, a.Last}, []int64{b.Spans, b.First, b.Last})
+	assert.Equal(t, a.Services, b.Services)
+}
+
 // Offline work is known of each of the slowest calls, from spans beside the calls as from attributes.
 func TestOffline(t *testing.T) {
 	res := spans.Resource{Service: "zeromq", RunID: "r", System: spans.RPCSystemZeroMQ}

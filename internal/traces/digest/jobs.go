@@ -75,6 +75,24 @@ func (j *Jobs) Batch(td ptrace.Traces) {
 	book.Fit(j.books(), book.MostSteps)
 }
 
+// Windows adds breakdowns without spans, as Batch adds spans.
+func (j *Jobs) Windows(list []spans.Window) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	res := resource{offset: -1}
+	for i := range list {
+		w := &list[i]
+		res.Service, res.Run = w.Service, w.RunID
+		job := j.job(&res)
+		s := job.addBare(w, &res)
+		job.Spans++
+		job.addToBook(s, view.KindBreakdown, &res)
+		job.extendTime(s)
+	}
+	j.kept.count(len(list), j.each)
+	book.Fit(j.books(), book.MostSteps)
+}
+
 // each calls f for every distribution of every job.
 func (j *Jobs) each(f func(*Values)) {
 	for _, job := range j.by.by {

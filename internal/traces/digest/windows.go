@@ -78,13 +78,35 @@ func SlowOf(s ptrace.Span) (Slow, bool) {
 // Windows are the breakdowns, by kind.
 type Windows struct {
 	by table[string, Window]
-	b  view.Breakdown
+	b  view.Breakdown // of the last window
+
+	bare ptrace.Span // see addBare
 }
 
 // addBreakdown adds the breakdown of a window: a span of step_join with the time of the window by part and, if the window was slow, the causes.
 func (d *Digest) addBreakdown(s ptrace.Span, res *resource) {
+	d.Windows.b.Read(s)
+	d.addWindow(s, res)
+}
+
+// addBare adds a breakdown without a span, and returns a span with nothing but the ids and the time, valid until the next call.
+func (d *Digest) addBare(w *spans.Window, res *resource) ptrace.Span {
+	s := &d.Windows.bare
+	if *s == (ptrace.Span{}) {
+		*s = ptrace.NewSpan()
+	}
+	s.SetTraceID(w.Trace)
+	s.SetSpanID(w.ID)
+	s.SetStartTimestamp(spans.Timestamp(w.Start))
+	s.SetEndTimestamp(s.StartTimestamp() + 1)
+	d.Windows.b.Take(w)
+	d.addWindow(*s, res)
+	return *s
+}
+
+// addWindow adds the breakdown in d.Windows.b, with the ids, the time, the verdicts and the causes of a span.
+func (d *Digest) addWindow(s ptrace.Span, res *resource) {
 	b := &d.Windows.b
-	b.Read(s)
 	res.places = d.places // until the end of the function, Top.add looks up the place of the window
 	w := d.Windows.by.findOrMake(b.Window, Other, mostLogs, func(name string) (string, *Window) {
 		name = shortText(name)

@@ -36,6 +36,21 @@ func (b *Breakdown) Read(span ptrace.Span) {
 	b.take(span.Attributes())
 }
 
+// Take makes the breakdown of a value without a span. It reuses the memory of its lists.
+func (b *Breakdown) Take(w *spans.Window) {
+	times, throttled := b.Times[:0], b.GPUs.Throttled[:0]
+	*b = noBreakdown
+	b.GPUs.Throttled = throttled
+	b.Window, b.Usual = w.Of, w.Usual
+	if w.Iteration >= 0 {
+		b.Iteration = Int{N: w.Iteration, OK: true}
+	}
+	if w.Ranks > 0 {
+		b.WorldSize = Int{N: w.Ranks, OK: true}
+	}
+	b.Times = append(times, PartTime{spans.PartUnattributed, w.Seconds, absent, absent})
+}
+
 // Lacks reports whether spans of the window may be missing, so that its times cannot be added to those of others. With clocks apart none is missing: time whose
 // place is uncertain is unattributed.
 func (b *Breakdown) Lacks() bool { return b.Partial && b.PartialReason != spans.PartialClocks }

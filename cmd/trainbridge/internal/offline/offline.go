@@ -88,6 +88,9 @@ type Sink struct {
 	// NoParts: Traces only sums up. It needs no spans of the stages of calls and of the parts of ranks' times, whose parents have the same values as attributes,
 	// and senders do not wait for it.
 	NoParts bool
+	// Windows takes breakdowns of windows without known parts, not slow, which then are missing in Traces, with NoParts. It is called as Traces is. nil: Traces
+	// has all.
+	Windows func([]spans.Window)
 	// OnlyEvents are the receivers of whose logs Traces needs only the events. Where a job has other logs too, Traces gets all spans.
 	OnlyEvents []component.Type
 	// NoJoins: Traces needs no output of step_join: breakdowns of steps, and slow ones.

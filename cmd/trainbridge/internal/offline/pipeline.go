@@ -95,7 +95,7 @@ func (p *pipeline) addTraces(ctx context.Context, opt Options, to Sink) (consume
 	}
 	if !to.NoJoins {
 		var err error
-		next, err = p.addJoin(ctx, opt, next)
+		next, err = p.addJoin(ctx, opt, to, next)
 		if err != nil {
 			return nil, err
 		}
@@ -113,8 +113,8 @@ func (p *pipeline) addTraces(ctx context.Context, opt Options, to Sink) (consume
 	return tracesBetween(opt, perf), nil
 }
 
-// addJoin creates step_join in front of a consumer. If logs are followed, step_join waits by the clock, otherwise for the ends of sources.
-func (p *pipeline) addJoin(ctx context.Context, opt Options, next consumer.Traces) (consumer.Traces, error) {
+// addJoin creates step_join in front of a consumer, part of the sink. If logs are followed, step_join waits by the clock, otherwise for the ends of sources.
+func (p *pipeline) addJoin(ctx context.Context, opt Options, to Sink, next consumer.Traces) (consumer.Traces, error) {
 	f := stepjoinprocessor.NewFactory()
 	p.joins = f
 	conf := map[string]any{"max_bytes": joinBytes, "keep": "8760h"} // keep, a year: past spans are forgotten only for lack of room
@@ -134,14 +134,23 @@ func (p *pipeline) addJoin(ctx context.Context, opt Options, next consumer.Trace
 	}
 	p.parts = append([]component.Component{join}, p.parts...)
 	j := join.(interface {
-		Offline()
+		Offline(windows func([]spans.Window))
 		Ended(scope string)
 	})
 	if !opt.follow {
-		j.Offline()
+		j.Offline(p.windows(to))
 	}
 	p.join = j
 	return join, nil
+}
+
+// windows returns the function that takes step_join's windows without spans to the sink, in one order with the spans; nil: the sink, or train_metrics, needs
+// spans.
+func (p *pipeline) windows(to Sink) func([]spans.Window) {
+	if to.Windows == nil || p.sums == nil || to.Derived != nil {
+		return nil
+	}
+	return func(list []spans.Window) { p.sums.work <- func() { to.Windows(list) } }
 }
 
 // perfConfig returns the settings of train_perf.

@@ -72,7 +72,7 @@ func Digest(jobs *digest.Jobs) offline.Sink {
 		jobs.Metrics(md)
 		return nil
 	})
-	return offline.Sink{Traces: traces, Metrics: metrics, GPUs: jobs.GPUs, NoParts: true}
+	return offline.Sink{Traces: traces, Metrics: metrics, GPUs: jobs.GPUs, NoParts: true, Windows: jobs.Windows}
 }
 
 // Records is a sink that fills tables.
