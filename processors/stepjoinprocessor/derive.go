@@ -170,7 +170,7 @@ func (d *deriver) collect(r *facts.Run, g *facts.Group, w *facts.Window) (batch 
 	d.resolver.Tolerance = d.p.cfg.Tolerance
 	d.gpus.begin(r, w)
 	d.addOwn(r, g, w)
-	if w.Flags.Has(facts.Timeless) { // only parts of the window's own trace are known to be within
+	if w.Flags.Has(facts.Timeless) || r.OnlySteps() { // only parts of the window's own trace are known to be within
 		return nil
 	}
 	// Other traces with windows of their own: batches, functions and passes.

@@ -397,7 +397,6 @@ func (r *reader) readUntil(span ptrace.Span, flags facts.Flags) int64 {
 // groupOf returns the group of a trace, made if absent.
 func (r *reader) groupOf(trace pcommon.TraceID) *facts.Group {
 	if r.group == nil || r.group.ID != trace {
-		r.run.Mix()
 		r.group = r.run.Group(trace, r.run.Text(r.run.Number(r.res.Service)))
 	}
 	return r.group
@@ -426,11 +425,14 @@ func (r *reader) keep(f *fact, byID bool) {
 		g = run.Groups[f.leaf.Trace]
 	}
 	// Perhaps the run has steps only: then no group is needed (AddPlain).
-	isPlainStep := f.isWindow && f.window.Kind == facts.Step && !f.promised && !byID && g == nil && !r.p.offline
-	if isPlainStep && run.AddPlain(f.leaf.Trace, f.window, run.Text(run.Number(r.res.Service)), r.now) {
+	isPlainStep := f.isWindow && f.window.Kind == facts.Step && !f.promised && !byID && g == nil
+	switch {
+	case !isPlainStep:
+		run.Mix()
+	case r.p.offline: // each step gets a breakdown, by way of a group
+	case run.AddPlain(f.leaf.Trace, f.window, run.Text(run.Number(r.res.Service)), r.now):
 		return
 	}
-	run.Mix()
 	if f.isWindow && f.leaf.Kind != breakdown.Unattributed {
 		f.leaf.Span = spans.SpanID(f.leaf.Trace, "leaf", f.leaf.Span[:]) // a pass is a window and a leaf
 	}
@@ -482,6 +484,7 @@ func (r *reader) keep(f *fact, byID bool) {
 // stage adds a stage of a TransferQueue call to the group of its trace.
 func (r *reader) stage(trace pcommon.TraceID, s facts.Stage) {
 	r.write(factStage, s.End, func(b []byte) []byte { return s.Append(append(wire.AppendBytes(b, r.res.Service), trace[:]...)) })
+	r.run.Mix()
 	if g := r.groupOf(trace); g.Closed {
 		r.lateSpans++
 	} else {

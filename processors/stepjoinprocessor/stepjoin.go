@@ -370,6 +370,7 @@ func (p *stepJoin) complete(now time.Time, all bool) []closing {
 		first := len(due)
 		var early []closing // incomplete: closed only if there is no room to wait
 		var needs need
+		unread := r.Unread()
 		for _, g := range r.Open() {
 			needs = needs.including(g)
 			idle := now.Sub(g.Last)
@@ -384,7 +385,7 @@ func (p *stepJoin) complete(now time.Time, all bool) []closing {
 			// awaited only for a group with a place in time.
 			behind, limit := r.Behind(until, now, p.cfg.Wait), p.cfg.Keep
 			if p.offline {
-				behind = !all && r.Unread(until)
+				behind = !all && until > unread
 			} else if hasPlace := g.End != 0 && len(g.Windows) > 0; !behind && hasPlace && r.Awaits(until, now, p.cfg.WaitLimit) {
 				behind, limit = true, p.cfg.WaitLimit
 			}

@@ -2,6 +2,7 @@ package facts
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -232,6 +233,32 @@ func TestMix(t *testing.T) {
 	r.Mix()
 	assert.Len(t, r.Groups, mostPlain/2+10)
 	assert.False(t, r.AddPlain(pcommon.TraceID{9}, Window{}, "s", now))
+}
+
+// A run has only steps until another fact comes; a promise of the last process is one.
+func TestOnlySteps(t *testing.T) {
+	r := NewRun("run")
+	step := Window{Kind: Step, Span: pcommon.SpanID{1}, Start: 1, End: 2}
+	r.AddWindow(r.Group(pcommon.TraceID{1}, "s"), step, now)
+	assert.True(t, r.OnlySteps())
+	r.Mix()
+	assert.False(t, r.OnlySteps())
+	restored := NewRun("run")
+	restored.Restore(restored.Group(pcommon.TraceID{1}, "s"), step, false, now)
+	assert.False(t, restored.OnlySteps())
+}
+
+// Finished logs are unread from the time on that the slowest source has reached, until its end.
+func TestUnread(t *testing.T) {
+	r := NewRun("run")
+	assert.EqualValues(t, math.MaxInt64, r.Unread())
+	r.Advance("a", 10, now)
+	r.Advance("b", 30, now)
+	assert.EqualValues(t, 10, r.Unread())
+	r.Ended("a")
+	assert.EqualValues(t, 30, r.Unread())
+	r.Ended("b")
+	assert.EqualValues(t, math.MaxInt64, r.Unread())
 }
 
 // A source that reads old logs is waited for; a source behind at the pace of time has another clock.

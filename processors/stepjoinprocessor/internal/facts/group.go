@@ -178,6 +178,7 @@ func fitted[T any](list []T) []T {
 
 // Restore sets what a promise says about a group after a crash: its window; or, if the window has no span or the group has functions, only its time range.
 func (r *Run) Restore(g *Group, w Window, functions bool, now time.Time) {
+	r.Mix()
 	g.Restored = true
 	if functions {
 		g.functions = max(g.functions, 1)

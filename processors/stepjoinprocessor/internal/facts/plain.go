@@ -29,6 +29,9 @@ func (r *Run) AddPlain(trace pcommon.TraceID, w Window, service string, now time
 	return true
 }
 
+// OnlySteps reports whether the run has only steps, without parts and without traces named by an id: nothing lies in another step.
+func (r *Run) OnlySteps() bool { return !r.mixed }
+
 // Mix makes groups of the plain steps. It is called before another fact is added to the run, since that fact may belong to one of the steps.
 func (r *Run) Mix() {
 	if r.mixed {

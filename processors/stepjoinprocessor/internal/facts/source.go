@@ -1,6 +1,9 @@
 package facts
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // source is one receiver of a run, and the time reached.
 type source struct {
@@ -51,14 +54,15 @@ func (r *Run) Ended(name string) {
 	}
 }
 
-// Unread reports whether some source has neither ended nor reached the time until, ns. Unlike in Behind, the source may be silent for any time.
-func (r *Run) Unread(until int64) bool {
+// Unread returns the time from which on some source that has not ended may still send spans, ns. Unlike in Behind, the source may be silent for any time.
+func (r *Run) Unread() (from int64) {
+	from = math.MaxInt64
 	for _, s := range r.sources {
-		if s.until < until && !s.ended {
-			return true
+		if !s.ended {
+			from = min(from, s.until)
 		}
 	}
-	return false
+	return from
 }
 
 // Reached returns the latest time that any source has reached, ns; 0: no source.
