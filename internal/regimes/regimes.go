@@ -94,8 +94,13 @@ type Level struct {
 func Of(sorted []float64) Level {
 	l := Level{Usual: stat.Median(sorted)}
 	short := few / float64(len(sorted))
-	l.Spread = max(stat.Sigma(sorted, l.Usual), skew*(stat.Quantile(sorted, upper)-l.Usual)) * (1 + short*short)
-	l.Limit = l.Usual + max(deviations*l.Spread, slower*l.Usual, resolution(sorted, l.Usual))
+	above := stat.Quantile(sorted, upper)
+	l.Spread = max(stat.Sigma(sorted, l.Usual), skew*(above-l.Usual)) * (1 + short*short)
+	over := max(deviations*l.Spread, slower*l.Usual)
+	if above == l.Usual { // else the next larger duration is within the deviations
+		over = max(over, resolution(sorted, l.Usual))
+	}
+	l.Limit = l.Usual + over
 	return l
 }
 

@@ -512,3 +512,18 @@ func BenchmarkJudge(b *testing.B) {
 		})
 	}
 }
+
+// The limit of rounded durations is above the next one, whether their upper half is wide or not.
+func TestRoundedLimit(t *testing.T) {
+	for _, tt := range []struct {
+		of  []float64
+		min float64
+	}{
+		{[]float64{4, 4, 4, 4, 4, 4, 4, 4, 5, 5}, 5},
+		{[]float64{3, 3, 4, 4, 4, 4, 5, 5, 5, 5}, 5},
+		{[]float64{0.3, 0.3, 0.3, 0.3, 0.3, 0.3, 0.3, 0.4, 0.4, 0.4}, 0.4},
+	} {
+		assert.Greater(t, Of(tt.of).Limit, tt.min, "%v", tt.of)
+	}
+	assert.InDelta(t, 4.4, Of([]float64{4, 4, 4, 4, 4, 4, 4, 4, 4, 5}).Limit, 1e-9, "a single longer one may be slow")
+}
