@@ -36,6 +36,7 @@ const mostSamples = 1 << 20 // of a GPU: 12 days of seconds
 type columns struct {
 	at, index, clock int
 	power, heat      []int
+	reasons          int // bits of all reasons
 	dmon             bool
 }
 
@@ -47,7 +48,7 @@ func IsHead(line string) bool {
 
 // head reads the head of a table.
 func head(line string) (c columns, ok bool) {
-	c = columns{at: -1, index: -1, clock: -1}
+	c = columns{at: -1, index: -1, clock: -1, reasons: -1}
 	if strings.HasPrefix(line, "#Date") {
 		c.dmon = true
 		c.read(strings.Fields(strings.TrimPrefix(line, "#")))
@@ -68,6 +69,8 @@ func (c *columns) read(names []string) {
 			c.index = i
 		case c.clock < 0 && slices.Contains([]string{"clocks.current.sm", "clocks.sm", "clocks.current.graphics", "clocks.gr", "pclk"}, name):
 			c.clock = i
+		case strings.HasSuffix(name, "_reasons.active"):
+			c.reasons = i
 		case name == "pviol" || strings.HasSuffix(name, "_reasons.sw_power_cap") || strings.HasSuffix(name, "_reasons.hw_power_brake_slowdown"):
 			c.power = append(c.power, i)
 		case name == "tviol" || strings.HasSuffix(name, "_reasons.hw_thermal_slowdown") || strings.HasSuffix(name, "_reasons.sw_thermal_slowdown"):
@@ -133,5 +136,17 @@ func (c *columns) row(line string, zone *time.Location) (index string, s Sample,
 			return at(i) == "Active" || err == nil && v > 0
 		})
 	}
-	return at(c.index), Sample{when.UnixNano(), mhz, active(c.power), active(c.heat)}, true
+	s = Sample{when.UnixNano(), mhz, active(c.power), active(c.heat)}
+	if c.reasons >= 0 {
+		bits, _ := strconv.ParseUint(at(c.reasons), 0, 64) // 0: not available
+		s.Power, s.Heat = s.Power || bits&powerReasons != 0, s.Heat || bits&heatReasons != 0
+	}
+	return at(c.index), s, true
 }
+
+// Bits of clocks_event_reasons.active (nvml.h, nvmlClocksEventReason…): the software's power cap and the hardware's power brake; the software's and the
+// hardware's thermal slowdown.
+const (
+	powerReasons = 0x04 | 0x80
+	heatReasons  = 0x20 | 0x40
+)

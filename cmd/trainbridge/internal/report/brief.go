@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"math"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/tables"
 	"github.com/trainbridge/trainbridge/internal/account"
 	"github.com/trainbridge/trainbridge/internal/human"
+	"github.com/trainbridge/trainbridge/internal/stat"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
 	"github.com/trainbridge/trainbridge/spans"
@@ -81,7 +83,65 @@ func (p *page) runs(all []*conclusion) {
 	p.line(p.colours.Bold(p.in(human.Plural(int64(len(all)), "run"), human.Thousands(len(all))+" 个运行")))
 	t := tables.Runs(rows, p.chinese)
 	p.lines(t.Fit(p.width-2), p.width-2)
+	if text := p.slowClient(all); text != "" {
+		p.paragraph("  ", text)
+	}
 	p.blank()
+}
+
+// slowClient compares the calls of RPC clients whose logs are runs of their own: of at least three with about as many calls and bytes, the one whose calls
+// take 1.5 times those of the others, and the stage with most of the difference; "": none.
+func (p *page) slowClient(all []*conclusion) string {
+	var clients []*conclusion
+	var took, sizes []float64
+	for _, c := range all {
+		if calls := &c.job.Passes.Calls; calls.Took.Count() > 0 {
+			clients, took, sizes = append(clients, c), append(took, calls.Took.Mean()), append(sizes, (calls.Sent.Sum()+calls.Received.Sum())/float64(calls.Took.Count()))
+		}
+	}
+	if len(clients) < 3 || slices.Max(sizes) > 1.2*slices.Min(sizes) {
+		return ""
+	}
+	worst := 0
+	for i := range took {
+		if took[i] > took[worst] {
+			worst = i
+		}
+	}
+	mean := func(c *conclusion, stage view.RPCStage) float64 {
+		return c.job.Passes.Calls.Total(stage) / float64(c.job.Passes.Calls.Took.Count())
+	}
+	others := func(of func(i int) float64) float64 {
+		var values []float64
+		for i := range clients {
+			if i != worst {
+				values = append(values, of(i))
+			}
+		}
+		return stat.MedianInPlace(values)
+	}
+	usual := others(func(i int) float64 { return took[i] })
+	if took[worst] < 1.5*usual {
+		return ""
+	}
+	for _, part := range []struct {
+		stage  view.RPCStage
+		called string
+	}{
+		{view.RPCSerialize, p.in("serializing", "序列化")},
+		{view.RPCTransport, p.in("sending and receiving, without the server's time", "收发，不含服务端时间")},
+		{view.RPCServer, p.in("the server", "服务端")},
+		{view.RPCDeserialize, p.in("deserializing", "反序列化")},
+	} {
+		was, is := others(func(i int) float64 { return mean(clients[i], part.stage) }), mean(clients[worst], part.stage)
+		if is-was > (took[worst]-usual)/2 {
+			c := clients[worst]
+			return p.sf("%s: a call takes %s, those of the %d others %s, for as many bytes (%s: %s instead of %s).",
+				"%s：每次调用 %s，其他 %d 个为 %s，数据量相同（%s：%s，而非 %s）。", name(filepath.Base(directory(files(c.job, c.read), c.read))),
+				human.Seconds(took[worst]), len(clients)-1, human.Seconds(usual), part.called, human.Seconds(is), human.Seconds(was))
+		}
+	}
+	return ""
 }
 
 // brief writes the conclusion of a run, and so many claims. Of a run that stands alone it also writes where the time went, the slowest window, and what the

@@ -68,3 +68,39 @@ func (c *conclusion) slowComms() {
 		}
 	}
 }
+
+// slowTransfers adds to a claim of low bandwidth what that cost: of the communicators with the verdict, the most by which all collectives of one took longer
+// than the fastest tenth of them, without waiting for late ranks, where the log has one size of messages. A network link that went down meanwhile is named.
+func (c *conclusion) slowTransfers(cl *claim, f *digest.Finding) {
+	lost, called := 0.0, ""
+	for _, g := range c.job.Collectives.Rows() {
+		n := float64(g.Took.Count())
+		fast := g.Took.Quantile(0.1)
+		if g.Verdicts[f.Title()] == 0 || len(g.Sizes) != 1 || n < enough || g.Took.Quantile(0.9) < 1.5*fast {
+			continue
+		}
+		waited := 0.0 // s, of a collective
+		if g.Late.Count() > 0 {
+			waited = g.Late.Mean()
+		}
+		if more := g.Took.Sum() - n*(max(fast, waited)); more > lost {
+			lost, called = more, c.sf("%s of %s", "%[2]s 的 %[1]s", name(g.Operation), name(g.Communicator))
+		}
+	}
+	if !c.worth(lost) {
+		return
+	}
+	cl.cost = lost
+	cl.what += c.sf(". The %s took %s longer in all than the fastest tenth of them would", "。%s 比其中最快的十分之一共多用 %s", called, human.Seconds(lost))
+	d := &disturbances[0]
+	var down []*digest.Event
+	for i := range c.job.Events {
+		if e := &c.job.Events[i]; slices.Contains(d.forms, e.Form) && e.Time > c.job.First && e.Time < c.job.Last {
+			down = append(down, e)
+		}
+	}
+	if len(down) > 0 {
+		cl.what += c.sf("; a network link went down then%s", "；其间网络链路断开%s", c.whoHeld(d, down))
+		cl.proof = append(cl.proof[:min(1, len(cl.proof))], proof{name(down[0].Text), down[0].At})
+	}
+}

@@ -97,3 +97,35 @@ func TestSlowCommunicator(t *testing.T) {
 		})
 	}
 }
+
+// All ranks of a communicator come together, and its collectives become slower while a network link is down: the report says what that cost, and names no rank.
+func TestSlowTransfers(t *testing.T) {
+	dir := t.TempDir()
+	logs := make([]strings.Builder, 4)
+	begin := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+	at := begin
+	for n := range 120 {
+		at = at.Add(5 * time.Second)
+		took := 50 * time.Millisecond
+		if n >= 60 {
+			took = 1650 * time.Millisecond
+		}
+		start, end := at.UnixMicro(), at.Add(took).UnixMicro()
+		for rank := range logs {
+			fmt.Fprintf(&logs[rank], `{"header":{"id":"0x3fa1c0de","comm_name":"DP","rank":%d,"n_ranks":4,"nnodes":2},"metadata":{"inspector_output_format_version":`+
+				`"v4.0","git_rev":"","rec_mechanism":"nccl_profiler_interface","dump_timestamp_us":%d,"hostname":"gpu-%c","pid":1},"coll_perf":{"coll":`+
+				`"AllReduce","coll_sn":%d,"coll_msg_size_bytes":536870912,"coll_exec_time_us":%d,"coll_timing_source":"kernel_gpu","event_trace_sn":{`+
+				`"coll_start_sn":1,"coll_stop_sn":2,"kernel_events":[{"channel_id":0,"kernel_start_sn":3,"kernel_stop_sn":5,"kernel_record_sn":4}]},`+
+				`"event_trace_ts":{"coll_start_ts":%d,"coll_stop_ts":%d,"kernel_events":[{"channel_id":0,"kernel_start_ts":%d,"kernel_stop_ts":%d,`+
+				`"kernel_record_ts":%d}]}}}`+"\n", rank, end, "aabb"[rank], n, end-start-int64(rank), start-60, start-50, start+int64(rank), end, end)
+		}
+	}
+	for rank := range logs {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("rank-%d.log", rank)), []byte(logs[rank].String()), 0o600))
+	}
+	kernel := begin.Add(302*time.Second).Format("2006-01-02T15:04:05.000000+00:00") + " gpu-b kernel: mlx5_core 0000:5e:00.0 ens3f0np0: Link down\n"
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "kern.log"), []byte(kernel), 0o600))
+	text := reported(t, dir)
+	assert.Contains(t, text, "The AllReduce of DP took 96 s longer in all than the fastest tenth of them would; a network link went down then (gpu-b: ens3f0np0)")
+	assert.NotContains(t, text, "waited")
+}

@@ -76,6 +76,7 @@ type conclusion struct {
 	step      int64        // the last step; -1: none
 	smi       []gpuFile    // tables of nvidia-smi, where smiRead is set
 	smiRead   bool
+	gpusTold  bool // a claim about longer steps names the GPUs whose clock fell
 }
 
 // conclude makes the conclusion of a job: it looks for all that can be claimed, and sorts the claims by grade, then cost. p prints the texts.
@@ -111,6 +112,7 @@ func conclude(p *page, job *digest.Job, read *offline.Reading) *conclusion {
 	c.slowByTimers()
 	c.slowComms()
 	c.clocks()
+	c.throttledGPUs()
 	c.shared()
 	c.zones()
 	c.findings()
@@ -372,6 +374,9 @@ func (c *conclusion) findings() {
 			cl.what = c.sf("%s (worst of %s)", "%s（共 %s 次，此为最严重的一次）", strings.TrimSuffix(cl.what, "."), human.Thousands(f.Count))
 		}
 		cl.what = strings.TrimSuffix(cl.what, ".") + c.places(f)
+		if f.Name == spans.VerdictNCCLBandwidthLow {
+			c.slowTransfers(&cl, f)
+		}
 		c.claims = append(c.claims, cl)
 	}
 }
@@ -594,6 +599,9 @@ func (c *conclusion) row(dir string) tables.Run {
 	}
 	if c.window != nil {
 		r.SlowCount = c.window.SlowCount
+	}
+	if calls := &c.job.Passes.Calls; !(r.Whole > 0) && calls.Took.Count() > 0 { // without a clock
+		r.Whole = calls.Took.Sum()
 	}
 	if !c.accounted {
 		for _, l := range c.job.Steps.Rows() {

@@ -31,16 +31,86 @@ func (c *conclusion) gpuFiles() []gpuFile {
 	}
 	c.smiRead = true
 	dir := directory(files(c.job, c.read), c.read)
+	bases := make(map[string]int)
 	for _, f := range c.read.Files {
-		if f.Size > mostTable || dir == "" || !strings.HasPrefix(f.Path, dir) || !isTable(f) {
+		beside := dir != "" && strings.HasPrefix(f.Path, dir) || len(c.read.Runs) == 1
+		if f.Size > mostTable || !beside || !isTable(f) {
 			continue
 		}
 		if file, err := os.Open(f.Path); err == nil {
-			c.smi = append(c.smi, gpuFile{filepath.Base(f.Path), gputable.Read(file, c.read.Zone(f))})
+			c.smi = append(c.smi, gpuFile{f.Path, gputable.Read(file, c.read.Zone(f))})
+			bases[filepath.Base(f.Path)]++
 			_ = file.Close()
 		}
 	}
+	for i := range c.smi { // the directory tells tables of one name apart
+		at, base := filepath.Split(c.smi[i].name)
+		c.smi[i].name = base
+		if bases[base] > 1 {
+			c.smi[i].name = filepath.Join(filepath.Base(at), base)
+		}
+	}
 	return c.smi
+}
+
+// throttledGPUs adds a claim for GPUs that heat or a power limit held at a lower clock than the others, by a tenth or more, in most of their samples while the
+// job had steps. A low clock alone is none: a GPU without work has one.
+func (c *conclusion) throttledGPUs() {
+	from, to := int64(math.MinInt64), int64(math.MaxInt64)
+	if course := c.account.Course; c.account.Clock && len(course) > 0 && len(course[0]) > 0 {
+		last := course[len(course)-1]
+		from, to = course[0][0].Start, last[len(last)-1].End
+	}
+	type gpu struct {
+		name, table string
+		clocked
+		clock float64
+	}
+	var all []gpu
+	var clocks []float64
+	for _, f := range c.gpuFiles() {
+		for _, g := range f.gpus {
+			x := gpu{name: c.sf("GPU %s in %s", "%[2]s 中的 GPU %[1]s", name(g.Index), name(f.name)), table: name(f.name), clocked: clocksIn(g, from, to)}
+			if len(x.mhz) >= enough {
+				x.clock = stat.MedianInPlace(x.mhz)
+				all, clocks = append(all, x), append(clocks, x.clock)
+			}
+		}
+	}
+	usual := stat.MedianInPlace(clocks)
+	var who []string
+	in := make(map[string]bool) // tables
+	lowest, why := math.Inf(1), ""
+	for _, g := range all {
+		held := ""
+		switch {
+		case g.heat > 0.5:
+			held = c.in("heat", "过热")
+		case g.power > 0.5:
+			held = c.in("a power limit", "功率限制")
+		}
+		if held == "" || g.clock > 0.9*usual {
+			continue
+		}
+		in[g.table] = true
+		if who = append(who, g.name); g.clock < lowest {
+			lowest, why = g.clock, held
+		}
+	}
+	if len(all) < 4 || len(who) == 0 || 2*len(who) >= len(all) || c.gpusTold {
+		return
+	}
+	names := c.names(who, mostRanks)
+	if len(in) == 1 && len(who) > 1 {
+		for table := range in {
+			names = c.sf("%d GPUs in %s", "%[2]s 中的 %[1]d 个 GPU", len(who), table)
+		}
+	}
+	c.claims = append(c.claims, claim{
+		kind: "slow_clock", cost: math.NaN(), grade: remark, advice: c.of(throttled),
+		what: c.sf("%s ran at %s MHz, held down by %s; the %d GPUs of all tables at %s MHz (medians)", "%s 运行在 %s MHz（受%s所限）；全部表中的 %d 个 GPU 为 %s MHz（中位数）",
+			names, human.Thousands(math.Round(lowest)), why, len(all), human.Thousands(math.Round(usual))),
+	})
 }
 
 // isTable says whether a file that no receiver reads is a table of nvidia-smi. File.First may be cut off.
@@ -100,6 +170,7 @@ func (l *levels) slowGPUs(before, s *regimes.Segment) string {
 			lowest = g
 		}
 	}
+	l.gpusTold = true
 	who := lowest.name
 	if n := len(slow); n > 1 {
 		who = l.sf("%d of %d GPUs, such as %s,", "%[2]d 个 GPU 中有 %[1]d 个（如 %[3]s）", n, all, lowest.name)
@@ -115,8 +186,12 @@ type clocked struct {
 }
 
 // clocks are the samples of a GPU within a segment.
-func (l *levels) clocks(g *gputable.GPU, s *regimes.Segment) (c clocked) {
-	from, to := l.steps[s.From].Start, l.steps[s.To-1].End
+func (l *levels) clocks(g *gputable.GPU, s *regimes.Segment) clocked {
+	return clocksIn(g, l.steps[s.From].Start, l.steps[s.To-1].End)
+}
+
+// clocksIn are the samples of a GPU from a time to another, ns since 1970.
+func clocksIn(g *gputable.GPU, from, to int64) (c clocked) {
 	for _, x := range g.Samples {
 		if x.At < from || x.At > to {
 			continue

@@ -57,3 +57,86 @@ func TestSlowGPUs(t *testing.T) {
 		})
 	}
 }
+
+// GPUs that a power brake or heat holds at a low clock the whole time are named, in tables of hosts that are beside the training log, not below it. All GPUs at
+// their power limit, or a GPU without work, are no fault.
+func TestThrottledGPUs(t *testing.T) {
+	for name, tt := range map[string]struct {
+		clock  func(host, gpu int) int
+		reason func(host, gpu int) int
+		want   string // "": no such claim
+	}{
+		"a host": {
+			func(host, _ int) int { return 1755 - 435*min(1, host/2) }, func(host, _ int) int { return 0x80 * (host / 2) },
+			"4 GPUs in node2/nvidia-smi.csv ran at 1,320 MHz, held down by a power limit; the 12 GPUs of all tables at 1,755 MHz (medians).",
+		},
+		"a GPU": {
+			func(host, gpu int) int { return 1755 - 585*(host*gpu/6) }, func(host, gpu int) int { return 0x40 * (host * gpu / 6) },
+			"GPU 3 in node2/nvidia-smi.csv ran at 1,170 MHz, held down by heat; the 12 GPUs of all tables at 1,755 MHz (medians).",
+		},
+		"all":          {func(int, int) int { return 1600 }, func(int, int) int { return 0x4 }, ""},
+		"without work": {func(host, gpu int) int { return 1755 - 1410*(host*gpu/6) }, func(host, gpu int) int { return host * gpu / 6 }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			put := func(file, text string) {
+				require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, file)), 0o700))
+				require.NoError(t, os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600))
+			}
+			var log strings.Builder
+			at := time.Date(2026, 9, 14, 8, 30, 0, 0, time.Local)
+			tables := make([]strings.Builder, 3)
+			for host := range tables {
+				tables[host].WriteString("timestamp, index, clocks.current.sm [MHz], power.draw [W], clocks_event_reasons.active\n")
+			}
+			for i := 1; i <= 60; i++ {
+				at = at.Add(2 * time.Second)
+				fmt.Fprintf(&log, "%s INFO step %d loss 2.5 step_time 2.000s\n", at.Format("2006-01-02 15:04:05.000"), i)
+				for host := range tables {
+					for gpu := range 4 {
+						fmt.Fprintf(&tables[host], "%s, %d, %d MHz, 640.12 W, 0x%016x\n", at.Format("2006/01/02 15:04:05.000"), gpu, tt.clock(host, gpu),
+							tt.reason(host, gpu))
+					}
+				}
+			}
+			put("logs/train.log", log.String())
+			for host := range tables {
+				put(fmt.Sprintf("node%d/nvidia-smi.csv", host), tables[host].String())
+			}
+			text := reported(t, dir)
+			if tt.want == "" {
+				assert.NotContains(t, text, "held down")
+				return
+			}
+			assert.Contains(t, text, tt.want)
+		})
+	}
+}
+
+// RPC clients whose logs are runs of their own are compared with one another.
+func TestSlowClient(t *testing.T) {
+	write := func(slow float64) (dir string) {
+		dir = t.TempDir()
+		for client := range 3 {
+			var log strings.Builder
+			rule := strings.Repeat("=", 120)
+			fmt.Fprintf(&log, "ZeroMQ Performance Log - Transport: TCP\n%s\n"+
+				"ID Method Ser(ms) Send(ms) Recv(ms) Deser(ms) Comm(ms) GPU(ms) Total(ms) Sent(KB) Recv(KB)\n%s\n", rule, rule)
+			for id := 1; id <= 40; id++ {
+				receive := 5.0
+				if client == 1 {
+					receive *= slow
+				}
+				method := []string{"LMHead", "Embedding", "Matmul", "BatchLinear"}[id%4]
+				fmt.Fprintf(&log, "%d %s 1.000 0.500 %.3f 1.000 %.3f 2.000 %.3f 512.00 2048.00\n", id, method, receive, receive+2.5, receive+2.5)
+			}
+			sub := filepath.Join(dir, fmt.Sprintf("client-%c", 'a'+client))
+			require.NoError(t, os.MkdirAll(sub, 0o700))
+			require.NoError(t, os.WriteFile(filepath.Join(sub, "zmq_performance.log"), []byte(log.String()), 0o600))
+		}
+		return dir
+	}
+	assert.Contains(t, reported(t, write(5)), "client-b: a call takes 27.5 ms, those of the 2 others 7.5 ms, for as many bytes "+
+		"(sending and receiving, without the server's time: 23.5 ms instead of 3.5 ms).")
+	assert.NotContains(t, reported(t, write(1.1)), "a call takes")
+}
