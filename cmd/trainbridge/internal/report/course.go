@@ -2,10 +2,13 @@ package report
 
 import (
 	"cmp"
+	"math"
+	"slices"
 
 	"github.com/trainbridge/trainbridge/internal/account"
 	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/internal/regimes"
+	"github.com/trainbridge/trainbridge/internal/traces/digest"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -17,7 +20,67 @@ func (c *conclusion) course() {
 		c.warmUp(steps, run, ranks)
 		c.periods(steps, run, ranks)
 		c.levels(steps, run, ranks)
+		c.sinceRestart(i, ranks)
 	}
+}
+
+// sinceRestart adds a claim where the steps of the i-th attempt take 1.1 times as long as those of the fastest attempt before, or more, for the same work on
+// the same ranks: a restart may come to a slower host.
+func (c *conclusion) sinceRestart(i int, ranks float64) {
+	const least = 20 // records of an attempt to compare
+	steps, found := c.account.Course[i], -1
+	first, ok := longest(c.account.Judged[i], least)
+	if !ok {
+		return
+	}
+	var before, since regimes.Segment
+	var l *levels
+	for n, earlier := range c.account.Course[:i] {
+		s, ok := longest(c.account.Judged[n], least)
+		if !ok || first.Level < 1.1*s.Level || earlier[s.From].Ranks != steps[first.From].Ranks || found >= 0 && s.Level >= before.Level {
+			continue
+		}
+		both := levels{c, slices.Concat(earlier, steps), nil, ranks}
+		now := regimes.Segment{From: len(earlier) + first.From, To: len(earlier) + first.To, Level: first.Level}
+		if work, by, ok := both.work(&s, &now); ok && by != digest.SampleThroughput && math.Abs(work-1) < 0.1 {
+			found, before, since, l = n, s, now, &both
+		}
+	}
+	if found < 0 {
+		return
+	}
+	lost, again := 0.0, 0.0
+	redone := c.account.Attempts[i].First + c.account.Attempts[i].Redone // the first step that is new
+	for k := first.From; k < first.To; k++ {
+		more := (first.Level - before.Level) * float64(steps[k].Steps)
+		lost += more
+		if steps[k].Number < redone {
+			again += more
+		}
+	}
+	if !c.worth(lost) {
+		return
+	}
+	text := c.sf("Since the restart at step %s a step takes %s instead of %s", "自第 %s 步处的重启起每步用 %s，此前为 %s", l.begin(since.From), human.Seconds(since.Level),
+		human.Seconds(before.Level))
+	advice := c.in("See whether other hosts run it, and their GPUs' clocks: or what else the restart changed.", "查看是否换了主机、其 GPU 频率，以及重启改变的其他内容。")
+	if part, was, is := l.grown(&before, &since); part != "" {
+		text += c.sf(" (%s: %s instead of %s)", "（%s：%s，此前为 %s）", l.part(part), human.Seconds(is), human.Seconds(was))
+	}
+	text += c.sf(", for the same work: %s more in all, %s", "，而工作量相同：共多用 %s，%s", human.Seconds(lost), c.share(lost))
+	seen := l.proofOf(&steps[first.From], steps[first.From].Each())
+	cl := c.lose("level", lost, ranks, text, c.in("longer steps since a restart", "重启后步时变长"), advice, seen)
+	cl.lost = max(0, lost-again) // the time of steps done again is lost already
+}
+
+// longest is the longest segment of an attempt; false: it has fewer records than least.
+func longest(run *regimes.Run, least int) (s regimes.Segment, ok bool) {
+	for _, of := range run.Segments {
+		if of.To-of.From > s.To-s.From {
+			s = of
+		}
+	}
+	return s, s.To-s.From >= least
 }
 
 // proofOf is the evidence of a step that took so many seconds: "step 12 (3.1 s)" and its record.

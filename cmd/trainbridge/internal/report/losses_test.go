@@ -110,6 +110,31 @@ func TestSlowAndLonger(t *testing.T) {
 	assert.NotRegexp(t, `2[0-9][0-9] s of`, lost)
 }
 
+// Steps that take longer since a restart, for the same work, are a loss; those of steps done again are lost once.
+func TestSlowerSinceRestart(t *testing.T) {
+	log := func(tokens func(took float64) float64) string {
+		var text strings.Builder
+		at := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+		row := func(step int, took float64) {
+			took += 0.01 * float64(step%3)
+			at = at.Add(time.Duration(took * 1e9))
+			fmt.Fprintf(&text, `{"timestamp": %q, "step": %d, "loss": 2.5, "step_time_s": %.3f, "tokens_per_second": %.0f}`+"\n", at.Format(time.RFC3339Nano), step, took,
+				tokens(took))
+		}
+		for step := 1; step <= 230; step++ {
+			row(step, 1)
+		}
+		at = at.Add(5 * time.Minute)
+		for step := 201; step <= 400; step++ {
+			row(step, 1.5)
+		}
+		return text.String()
+	}
+	same := reported(t, write1(t, "train.jsonl", log(func(took float64) float64 { return 131072 / took })))
+	assert.Contains(t, same, "Since the restart at step 201 a step takes 1.51 s instead of 1.01 s, for the same work: 100 s more in all")
+	assert.NotContains(t, reported(t, write1(t, "train.jsonl", log(func(float64) float64 { return 131072 }))), "Since the restart")
+}
+
 // What ended the attempts before is told with the time between attempts.
 func TestWhyDown(t *testing.T) {
 	var log strings.Builder
