@@ -29,6 +29,7 @@ const (
 	MaxMessageBytes = 1_000_000 // a larger span is a message of its own
 	perSpanRoom     = 64        // room in each span for attributes of processors
 	perGroupRoom    = 1024      // likewise in each resource
+	forPlace        = 2         // attributes that a place in a log takes, of spans with an origin
 )
 
 // Batch builds messages span by span, with one ResourceSpans per distinct Resource in each. It is not safe for concurrent use.
@@ -96,6 +97,9 @@ func (b *Batch) Add(res Resource, s Span) ptrace.Span {
 	}
 	out := b.put(&res, b.origin)
 	b.span, b.begun = out, true
+	if b.traced && s.Attributes > 0 {
+		s.Attributes += forPlace
+	}
 	Make(out, &res, s)
 	return out
 }
