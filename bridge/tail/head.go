@@ -6,6 +6,6 @@ func Head(path string, most int64, visit func(text []byte) bool) error {
 	t := &Tailer{cfg: DefaultConfig(), bombBytes: bombBytes}
 	t.cfg.FollowSymlinks = true
 	var buf []byte
-	_, _, err := t.sniff(path, 0, most, true, &buf, visit)
+	_, _, err := t.sniff(path, 0, most, true, &buf, nil, visit)
 	return err
 }

@@ -266,7 +266,7 @@ func (s *Sorter) sniffNext(k *kind, now time.Time) (found []news, looked int64) 
 	from, whole := off, of[0].final || quiet // whole: the file does not grow, so a last line without an ending counts
 	var owner *Tailer
 	last := k.last
-	off, end, err := of[0].sniff(k.path, off, most, whole, &s.buf, func(text []byte) bool {
+	off, end, err := of[0].sniff(k.path, off, most, whole, &s.buf, nil, func(text []byte) bool {
 		lines++
 		first, rest := firstReader(k.detect, of, text, k.dull.isRepetitive(text))
 		owner = first
@@ -346,7 +346,11 @@ func firstReader(detect []Detect, of []*Tailer, text []byte, dull bool) (first, 
 // sniff visits the lines in the next most bytes of a file from off on, or of a longer line, until visit returns false. next is the beginning of the next line.
 // end: no whole line follows yet, or visit returned false. whole: the file is not being written, so a last line without an ending is visited; except in UTF-16
 // and files of rows, next is the beginning of this line, which is visited again once it is longer.
-func (t *Tailer) sniff(path string, off, most int64, whole bool, buf *[]byte, visit func(text []byte) bool) (next int64, end bool, err error) {
+//
+// with, unless empty, is a text that visit wants in a line: most reads without the text are passed over without a look at their lines.
+func (t *Tailer) sniff(
+	path string, off, most int64, whole bool, buf *[]byte, with []byte, visit func(text []byte) bool,
+) (next int64, end bool, err error) {
 	raw, fi, err := osfile.Open(path, t.cfg.FollowSymlinks)
 	if err != nil {
 		return off, true, err
@@ -362,7 +366,7 @@ func (t *Tailer) sniff(path string, off, most int64, whole bool, buf *[]byte, vi
 	if err != nil && !errors.Is(err, io.EOF) {
 		return off, true, err
 	}
-	p := sniffer{src: src, enc: lines.EncodingOf(mark[:n]), most: t.cfg.MaxLineBytes, buf: buf, visit: visit}
+	p := sniffer{src: src, enc: lines.EncodingOf(mark[:n]), most: t.cfg.MaxLineBytes, buf: buf, with: with, visit: visit}
 	for until := off + most; ; off = next {
 		next, end, err = p.lines(off, int(min(size, until-off)), whole)
 		if end || err != nil || next >= until {
@@ -377,6 +381,7 @@ type sniffer struct {
 	enc   lines.Encoding
 	most  int // bytes of a line
 	buf   *[]byte
+	with  []byte // of sniff
 	visit func(text []byte) bool
 }
 
@@ -387,6 +392,11 @@ func (p *sniffer) lines(off int64, size int, whole bool) (next int64, end bool, 
 		n, err := readAgain(p.src, b, off)
 		if err != nil && !errors.Is(err, io.EOF) {
 			return off, true, err
+		}
+		if n == size && p.enc == lines.Bytes && !bytes.Contains(b[:n], p.with) {
+			if end := bytes.LastIndexByte(b[:n], '\n') + 1; end > 0 {
+				return off + int64(end), false, nil
+			}
 		}
 		var decoded []byte
 		sp := lines.NewSplitter(b[:n], p.enc, &decoded, off)

@@ -301,9 +301,9 @@ func (s *Sorter) Owner(path string) (of component.ID, ok bool) {
 	return owner.set.ID, true
 }
 
-// Understands returns the receiver of type of, and whether its detector calls a line of the file its own, among the lines for which may returns true. All lines
-// are looked at. It also returns false if no receiver of the type has the file in its globs. The Tailers are those of NewOnce.
-func (s *Sorter) Understands(path string, of component.Type, may func(text []byte) bool) (reader component.ID, ok bool) {
+// Understands returns the receiver of type of, and whether its detector calls a line of the file its own, among the lines with a text for which may returns
+// true. All lines are looked at. It also returns false if no receiver of the type has the file in its globs. The Tailers are those of NewOnce.
+func (s *Sorter) Understands(path string, of component.Type, with []byte, may func(text []byte) bool) (reader component.ID, ok bool) {
 	s.mu.Lock()
 	i := slices.IndexFunc(s.members, func(m *Tailer) bool {
 		return m.set.ID.Type() == of && (m.sweeper.names(path) || m.sweeper.shared.Match(path)) && !m.sweeper.exclude.Match(path)
@@ -318,8 +318,8 @@ func (s *Sorter) Understands(path string, of component.Type, may func(text []byt
 	}
 	detect := member.set.Detect(path)
 	var buf []byte
-	_, _, _ = member.sniff(path, 0, math.MaxInt64, true, &buf, func(text []byte) bool {
-		ok = may(text) && detect(text) == ReadsOwn
+	_, _, _ = member.sniff(path, 0, math.MaxInt64, true, &buf, with, func(text []byte) bool {
+		ok = bytes.Contains(text, with) && may(text) && detect(text) == ReadsOwn
 		return !ok
 	})
 	return member.set.ID, ok
@@ -364,7 +364,7 @@ func (s *Sorter) Head(path string) (reader *Tailer, first []byte) {
 	var buf []byte
 	var shapes dull // of the lines so far
 	// One Tailer reads the lines for all detectors.
-	_, _, _ = members[0].sniff(path, 0, sniffBytes, true, &buf, func(text []byte) bool { // an error only ends the lines
+	_, _, _ = members[0].sniff(path, 0, sniffBytes, true, &buf, nil, func(text []byte) bool { // an error only ends the lines
 		if first == nil {
 			first = bytes.Clone(text)
 		}

@@ -17,11 +17,11 @@ var tqTrace = component.MustNewType("tq_trace")
 func (f *File) findSecond(owner component.ID, sorter *tail.Sorter) {
 	switch owner.Type() {
 	case tqTrace:
-		if also, ok := sorter.Understands(f.Path, trainLog, isVerlStep); ok {
+		if also, ok := sorter.Understands(f.Path, trainLog, verlStep, isVerlStep); ok {
 			f.Also = also.String()
 		}
 	case trainLog:
-		if first, ok := sorter.Understands(f.Path, tqTrace, isTQ); ok {
+		if first, ok := sorter.Understands(f.Path, tqTrace, tqTag, func([]byte) bool { return true }); ok {
 			f.Receiver, f.Also = first.String(), owner.String()
 		}
 	}
@@ -32,15 +32,15 @@ func Mixes(a, b component.ID) bool {
 	return a.Type() == tqTrace && b.Type() == trainLog || a.Type() == trainLog && b.Type() == tqTrace
 }
 
+// Texts in verl's steps and in the lines of TransferQueue.
+var verlStep, tqTag = []byte("step:"), []byte("[TQ-TRACE]")
+
 // isVerlStep reports whether a line may be a step of verl's console logger: "step:12 - actor/loss:0.5 - …" (verl/utils/tracking.py).
 func isVerlStep(text []byte) bool {
-	_, rest, ok := bytes.Cut(text, []byte("step:"))
+	_, rest, ok := bytes.Cut(text, verlStep)
 	number := bytes.TrimLeft(rest, "0123456789")
 	return ok && len(number) < len(rest) && bytes.HasPrefix(number, []byte(" - "))
 }
-
-// isTQ reports whether a line is one of TransferQueue's.
-func isTQ(text []byte) bool { return bytes.Contains(text, []byte("[TQ-TRACE]")) }
 
 // mixedGlobs returns globs of the files with two kinds of logs of which a receiver reads one: files of a job, or all files if the job has no list.
 func (r *Reading) mixedGlobs(of component.Type, job []string) []any {

@@ -3,11 +3,13 @@ package offline
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf16"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/stretchr/testify/assert"
@@ -76,6 +78,33 @@ func TestMixed(t *testing.T) {
 			assert.Equal(t, lines-records, f.Ignored["not_tq"].Lines)
 		})
 	}
+}
+
+// A single step of verl is found wherever it begins in a long log, also across two reads of 256 KiB, in any encoding and at the end.
+func TestMixedFar(t *testing.T) {
+	const read256 = 256 << 10
+	for _, at256 := range []int{read256 - 40, read256 - 25, read256 - 1, read256, 3*read256 - 25, read256 + 5000} {
+		for _, encode := range []func(string) string{func(s string) string { return s }, utf16LE} {
+			text := tq(1, at)
+			text += strings.Repeat("x\n", (at256-len(text))/2-1)
+			text += strings.Repeat("x", at256-len(text)-1) + "\n"
+			require.Len(t, text, at256)
+			for _, rest := range []string{"", strings.Repeat("y\n", read256)} {
+				path := put(t, t.TempDir(), "driver.log", encode(text+"(TaskRunner pid=15930) step:3 - actor/pg_loss:0.1 - timing_s/step:4.5\n"+rest))
+				r, _ := read(t, Options{Run: "job"}, path)
+				require.Equal(t, "tq_trace, train_log", r.Files[0].Readers(), at256)
+			}
+		}
+	}
+}
+
+// utf16LE is a text in UTF-16 with its mark.
+func utf16LE(text string) string {
+	b := []byte{0xff, 0xfe}
+	for _, c := range utf16.Encode([]rune(text)) {
+		b = binary.LittleEndian.AppendUint16(b, c)
+	}
+	return string(b)
 }
 
 // packed is a text compressed beside the path.
