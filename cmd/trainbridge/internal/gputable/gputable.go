@@ -27,6 +27,7 @@ type Sample struct {
 // GPU is a GPU with its rows.
 type GPU struct {
 	Index   string
+	Model   string // such as "NVIDIA H100 80GB HBM3"; empty: the table does not say
 	Samples []Sample
 }
 
@@ -34,10 +35,10 @@ const mostSamples = 1 << 20 // of a GPU: 12 days of seconds
 
 // columns are the indices of a table's columns; -1: absent.
 type columns struct {
-	at, index, clock int
-	power, heat      []int
-	reasons          int // bits of all reasons
-	dmon             bool
+	at, index, model, clock int
+	power, heat             []int
+	reasons                 int // bits of all reasons
+	dmon                    bool
 }
 
 // IsHead says whether a line is the head of a table with times, GPUs and clocks.
@@ -48,7 +49,7 @@ func IsHead(line string) bool {
 
 // head reads the head of a table.
 func head(line string) (c columns, ok bool) {
-	c = columns{at: -1, index: -1, clock: -1, reasons: -1}
+	c = columns{at: -1, index: -1, model: -1, clock: -1, reasons: -1}
 	if strings.HasPrefix(line, "#Date") {
 		c.dmon = true
 		c.read(strings.Fields(strings.TrimPrefix(line, "#")))
@@ -67,6 +68,8 @@ func (c *columns) read(names []string) {
 			c.at = i
 		case name == "index" || name == "gpu":
 			c.index = i
+		case name == "name" || name == "gpu_name":
+			c.model = i
 		case c.clock < 0 && slices.Contains([]string{"clocks.current.sm", "clocks.sm", "clocks.current.graphics", "clocks.gr", "pclk"}, name):
 			c.clock = i
 		case strings.HasSuffix(name, "_reasons.active"):
@@ -99,13 +102,21 @@ func Read(r io.Reader, zone *time.Location) (all []*GPU) {
 		}
 		i := slices.IndexFunc(all, func(g *GPU) bool { return g.Index == index })
 		if i < 0 {
-			i, all = len(all), append(all, &GPU{Index: index})
+			i, all = len(all), append(all, &GPU{Index: index, Model: c.modelIn(line)})
 		}
 		if len(all[i].Samples) < mostSamples {
 			all[i].Samples = append(all[i].Samples, s)
 		}
 	}
 	return all
+}
+
+// modelIn returns the model of the GPU in a row; empty: the table has none.
+func (c *columns) modelIn(line string) string {
+	if fields := strings.Split(line, ","); c.model >= 0 && c.model < len(fields) {
+		return strings.TrimSpace(fields[c.model])
+	}
+	return ""
 }
 
 // row reads a row.

@@ -15,12 +15,13 @@ func TestRead(t *testing.T) {
 2026/09/14 08:30:00.000, 0, NVIDIA H100 80GB HBM3, 640.12 W, 1755 MHz, Not Active, Not Active
 2026/09/14 08:30:00.000, 1, NVIDIA H100 80GB HBM3, 400.12 W, 1200 MHz, Active, Not Active
 2026/09/14 08:30:0`: {
-			{"0", []Sample{{at.UnixNano(), 1755, false, false}}}, {"1", []Sample{{at.UnixNano(), 1200, true, false}}},
+			{"0", "NVIDIA H100 80GB HBM3", []Sample{{at.UnixNano(), 1755, false, false}}},
+			{"1", "NVIDIA H100 80GB HBM3", []Sample{{at.UnixNano(), 1200, true, false}}},
 		},
 		`#Date       Time        gpu    pwr  gtemp  mtemp     sm   mclk   pclk  pviol  tviol 
 #YYYYMMDD   HH:MM:SS    Idx      W      C      C      %    MHz    MHz      %   bool 
  20260914   08:30:00      6    410     88     97     99   2619   1290      0      1
-`: {{"6", []Sample{{at.UnixNano(), 1290, false, true}}}},
+`: {{"6", "", []Sample{{at.UnixNano(), 1290, false, true}}}},
 		"timestamp, index, clocks.gr\n2026/09/14 08:30:00.000, 0, [N/A]\n": nil,
 		"step,loss\n1,2\n": nil,
 	} {

@@ -54,7 +54,7 @@ func (c *conclusion) gpuFiles() []gpuFile {
 }
 
 // throttledGPUs adds a claim for GPUs that heat or a power limit held at a lower clock than the others, by a tenth or more, in most of their samples while the
-// job had steps. A low clock alone is none: a GPU without work has one.
+// job had steps. A low clock alone is none: a GPU without work has one. GPUs of several models have clocks of their own, and are not compared.
 func (c *conclusion) throttledGPUs() {
 	from, to := int64(math.MinInt64), int64(math.MaxInt64)
 	if course := c.account.Course; c.account.Clock && len(course) > 0 && len(course[0]) > 0 {
@@ -68,8 +68,10 @@ func (c *conclusion) throttledGPUs() {
 	}
 	var all []gpu
 	var clocks []float64
+	models := make(map[string]bool)
 	for _, f := range c.gpuFiles() {
 		for _, g := range f.gpus {
+			models[g.Model] = true
 			x := gpu{name: c.sf("GPU %s in %s", "%[2]s 中的 GPU %[1]s", name(g.Index), name(f.name)), table: name(f.name), clocked: clocksIn(g, from, to)}
 			if len(x.mhz) >= enough {
 				x.clock = stat.MedianInPlace(x.mhz)
@@ -97,7 +99,7 @@ func (c *conclusion) throttledGPUs() {
 			lowest, why = g.clock, held
 		}
 	}
-	if len(all) < 4 || len(who) == 0 || 2*len(who) >= len(all) || c.gpusTold {
+	if len(all) < 4 || len(models) > 1 || len(who) == 0 || 2*len(who) >= len(all) || c.gpusTold {
 		return
 	}
 	names := c.names(who, mostRanks)

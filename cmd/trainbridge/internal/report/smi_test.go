@@ -64,18 +64,25 @@ func TestThrottledGPUs(t *testing.T) {
 	for name, tt := range map[string]struct {
 		clock  func(host, gpu int) int
 		reason func(host, gpu int) int
-		want   string // "": no such claim
+		model  func(host int) string // nil: all are of one
+		want   string                // "": no such claim
 	}{
 		"a host": {
-			func(host, _ int) int { return 1755 - 435*min(1, host/2) }, func(host, _ int) int { return 0x80 * (host / 2) },
+			func(host, _ int) int { return 1755 - 435*min(1, host/2) }, func(host, _ int) int { return 0x80 * (host / 2) }, nil,
 			"4 GPUs in node2/nvidia-smi.csv ran at 1,320 MHz, held down by a power limit; the 12 GPUs of all tables at 1,755 MHz (medians).",
 		},
 		"a GPU": {
-			func(host, gpu int) int { return 1755 - 585*(host*gpu/6) }, func(host, gpu int) int { return 0x40 * (host * gpu / 6) },
+			func(host, gpu int) int { return 1755 - 585*(host*gpu/6) }, func(host, gpu int) int { return 0x40 * (host * gpu / 6) }, nil,
 			"GPU 3 in node2/nvidia-smi.csv ran at 1,170 MHz, held down by heat; the 12 GPUs of all tables at 1,755 MHz (medians).",
 		},
-		"all":          {func(int, int) int { return 1600 }, func(int, int) int { return 0x4 }, ""},
-		"without work": {func(host, gpu int) int { return 1755 - 1410*(host*gpu/6) }, func(host, gpu int) int { return host * gpu / 6 }, ""},
+		"all":          {func(int, int) int { return 1600 }, func(int, int) int { return 0x4 }, nil, ""},
+		"without work": {func(host, gpu int) int { return 1755 - 1410*(host*gpu/6) }, func(host, gpu int) int { return host * gpu / 6 }, nil, ""},
+		"another model": {
+			func(host, _ int) int { return 1755 - 435*min(1, host/2) }, func(host, _ int) int { return 0x4 * (host / 2) },
+			func(host int) string {
+				return []string{"NVIDIA H100 80GB HBM3", "NVIDIA H100 80GB HBM3", "NVIDIA A100-SXM4-80GB"}[host]
+			}, "",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -87,14 +94,18 @@ func TestThrottledGPUs(t *testing.T) {
 			at := time.Date(2026, 9, 14, 8, 30, 0, 0, time.Local)
 			tables := make([]strings.Builder, 3)
 			for host := range tables {
-				tables[host].WriteString("timestamp, index, clocks.current.sm [MHz], power.draw [W], clocks_event_reasons.active\n")
+				tables[host].WriteString("timestamp, index, name, clocks.current.sm [MHz], power.draw [W], clocks_event_reasons.active\n")
 			}
 			for i := 1; i <= 60; i++ {
 				at = at.Add(2 * time.Second)
 				fmt.Fprintf(&log, "%s INFO step %d loss 2.5 step_time 2.000s\n", at.Format("2006-01-02 15:04:05.000"), i)
 				for host := range tables {
 					for gpu := range 4 {
-						fmt.Fprintf(&tables[host], "%s, %d, %d MHz, 640.12 W, 0x%016x\n", at.Format("2006/01/02 15:04:05.000"), gpu, tt.clock(host, gpu),
+						model := "NVIDIA H100 80GB HBM3"
+						if tt.model != nil {
+							model = tt.model(host)
+						}
+						fmt.Fprintf(&tables[host], "%s, %d, %s, %d MHz, 640.12 W, 0x%016x\n", at.Format("2006/01/02 15:04:05.000"), gpu, model, tt.clock(host, gpu),
 							tt.reason(host, gpu))
 					}
 				}
