@@ -245,3 +245,26 @@ func TestOffline(t *testing.T) {
 		assert.InDelta(t, 0.002, calls.Slowest[2].Of.Stages[RPCOffline], 1e-9, "stated %t", stated)
 	}
 }
+
+// A run went on after an event if collectives were completed more than ten minutes later; some minutes later, groups without a dead rank may still work.
+func TestWentOnByCollectives(t *testing.T) {
+	m, minute := newMaker(), int64(60_000*ms)
+	collective := func(end int64, lacksRanks bool) {
+		s := m.Add(spans.Resource{Service: "nccl", RunID: "r"}, spans.Span{
+			Trace: pcommon.TraceID{1}, ID: pcommon.SpanID{byte(end / minute)}, Name: "AllReduce", Is: spans.KindCollective, Start: base + end - ms, End: base + end,
+			Source: spans.TimeLogged,
+		})
+		if lacksRanks {
+			spans.PutIncomplete(s.Attributes(), spans.NCCLIncompleteTimeout)
+		}
+	}
+	collective(10*minute, false)
+	collective(30*minute, true)
+	j := New()
+	j.Batch(m.Traces())
+	d := j.Rows()[0]
+	at := func(after int64) *Event { return &Event{Time: base + after} }
+	assert.True(t, d.WentOn(at(-minute)))
+	assert.False(t, d.WentOn(at(minute)))
+	assert.False(t, d.WentOn(at(20*minute)))
+}
