@@ -537,8 +537,8 @@ func (p *stepJoin) size() (n int64) {
 	return n
 }
 
-// send passes p.plain and then the messages of p.unsent on, one after another, and reports whether all were handed over. A message is tried again until accepted; a message with
-// a permanent error is logged and dropped. false: ctx ended first, and the rest stays in p.unsent.
+// send passes p.plain and then the messages of p.unsent on, one after another, and reports whether all were handed over. A message is tried again until
+// accepted; a message with a permanent error is logged and dropped. false: ctx ended first, and the rest stays in p.unsent.
 func (p *stepJoin) send(ctx context.Context) bool {
 	if len(p.plain) > 0 {
 		p.windows(p.plain)

@@ -248,7 +248,7 @@ func TestOffline(t *testing.T) {
 
 // A run went on after an event if collectives were completed more than ten minutes later; some minutes later, groups without a dead rank may still work.
 func TestWentOnByCollectives(t *testing.T) {
-	m, minute := newMaker(), int64(60_000*ms)
+	m, minute := newMaker(), 60_000*ms
 	collective := func(end int64, lacksRanks bool) {
 		s := m.Add(spans.Resource{Service: "nccl", RunID: "r"}, spans.Span{
 			Trace: pcommon.TraceID{1}, ID: pcommon.SpanID{byte(end / minute)}, Name: "AllReduce", Is: spans.KindCollective, Start: base + end - ms, End: base + end,

@@ -40,7 +40,7 @@ func (b *Breakdown) Read(span ptrace.Span) {
 func (b *Breakdown) Take(w *spans.Window) {
 	times, throttled := b.Times[:0], b.GPUs.Throttled[:0]
 	*b = noBreakdown
-	b.GPUs.Throttled = throttled
+	b.Times, b.GPUs.Throttled = times, throttled
 	b.Window, b.Usual = w.Of, w.Usual
 	if w.Iteration >= 0 {
 		b.Iteration = Int{N: w.Iteration, OK: true}
@@ -48,7 +48,7 @@ func (b *Breakdown) Take(w *spans.Window) {
 	if w.Ranks > 0 {
 		b.WorldSize = Int{N: w.Ranks, OK: true}
 	}
-	b.Times = append(times, PartTime{spans.PartUnattributed, w.Seconds, absent, absent})
+	b.Times = append(b.Times, PartTime{spans.PartUnattributed, w.Seconds, absent, absent})
 }
 
 // Lacks reports whether spans of the window may be missing, so that its times cannot be added to those of others. With clocks apart none is missing: time whose

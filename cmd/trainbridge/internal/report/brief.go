@@ -96,7 +96,8 @@ func (p *page) slowClient(all []*conclusion) string {
 	var took, sizes []float64
 	for _, c := range all {
 		if calls := &c.job.Passes.Calls; calls.Took.Count() > 0 {
-			clients, took, sizes = append(clients, c), append(took, calls.Took.Mean()), append(sizes, (calls.Sent.Sum()+calls.Received.Sum())/float64(calls.Took.Count()))
+			bytes := (calls.Sent.Sum() + calls.Received.Sum()) / float64(calls.Took.Count())
+			clients, took, sizes = append(clients, c), append(took, calls.Took.Mean()), append(sizes, bytes)
 		}
 	}
 	if len(clients) < 3 || slices.Max(sizes) > 1.2*slices.Min(sizes) {

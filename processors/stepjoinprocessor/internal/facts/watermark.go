@@ -61,7 +61,9 @@ const mostApart = time.Minute
 
 // mayHaveMissed reports whether a reader of a source, by its epoch, may have sent collectives before this process took the run over. The first watermark since
 // then may be of a reader before, which did not know that the source was another's already.
-func (r *Run) mayHaveMissed(epoch int64) bool { return r.takenOver && epoch < r.Since.Add(mostApart).UnixNano() }
+func (r *Run) mayHaveMissed(epoch int64) bool {
+	return r.takenOver && epoch < r.Since.Add(mostApart).UnixNano()
+}
 
 // setMark stores the state of a source.
 func (r *Run) setMark(source string, m mark) {
