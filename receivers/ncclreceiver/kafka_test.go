@@ -98,6 +98,9 @@ type gateway struct {
 	mu    sync.Mutex
 	alive bool
 	clock time.Duration // ahead of time
+
+	late   bool            // the next message is the last one, and is under way for long
+	flying []ptrace.Traces // this message
 }
 
 // start starts a gateway that sends to next.
@@ -112,6 +115,11 @@ func (c *cluster) startOn(host component.Host, next consumer.ConsumeTracesFunc, 
 	to, err := consumer.NewTraces(func(ctx context.Context, td ptrace.Traces) error {
 		g.mu.Lock()
 		alive := g.alive
+		if alive && g.late {
+			own := ptrace.NewTraces()
+			td.CopyTo(own)
+			alive, g.alive, g.flying = false, false, append(g.flying, own)
+		}
 		g.mu.Unlock()
 		if !alive {
 			return context.Canceled
@@ -286,7 +294,7 @@ func TestGateway(t *testing.T) {
 
 // Whatever happens to collectors, gateways and whoever takes the spans: all come, each with the same ids and the same content.
 func TestGatewayModel(t *testing.T) {
-	seeds := uint64(10)
+	seeds := uint64(20)
 	if testing.Short() {
 		seeds = 3
 	}
@@ -304,6 +312,8 @@ type storm struct {
 	logs     []*sentLog
 	gateways []*gateway
 	lookBack int64
+
+	flying []ptrace.Traces // the last messages of gateways that were killed meanwhile
 }
 
 // sentLog is a log being sent.
@@ -311,6 +321,24 @@ type sentLog struct {
 	partition int32
 	partials  []*partial.Stretch
 	next      int
+}
+
+// killSending kills a gateway while a message is under way, perhaps: the message arrives later (land).
+func (s *storm) killSending() {
+	g := s.leave()
+	g.mu.Lock()
+	g.late = true
+	g.mu.Unlock()
+	s.k.getOn(s.t)
+	g.kill()
+	s.flying = append(s.flying, g.flying...)
+}
+
+// land has the messages under way arrive.
+func (s *storm) land() {
+	for len(s.flying) > 0 && s.k.take(s.t.Context(), s.flying[0]) == nil {
+		s.flying = s.flying[1:]
+	}
 }
 
 func newStorm(t *testing.T, rnd *rand.Rand) *storm {
@@ -351,11 +379,16 @@ func (s *storm) blow() {
 			s.k.behave(s.rnd)
 		case n == 4:
 			s.k.getOn(s.t)
+		case n == 5 && len(s.gateways) > 0:
+			s.killSending()
+		case n == 6:
+			s.land()
 		default:
 			s.say(s.rnd.IntN(len(s.logs)))
 		}
 	}
 	s.k.do(func() { s.k.refuse = nil })
+	s.land()
 	if len(s.gateways) == 0 {
 		s.begin()
 	}

@@ -200,7 +200,7 @@ func (k *taker) hold(td ptrace.Traces) {
 			if s.Name() != spans.SpanNCCLWatermark {
 				continue
 			}
-			w := word{m[spans.AttrNCCLWatermarkUntil].(int64), m[spans.AttrNCCLWatermarkSent].(int64), m[spans.AttrNCCLWatermarkFirst] == true}
+			w := wordOf(m)
 			k.words[run] = append(k.words[run], heardOf{message: k.messages, word: &w})
 			for id, at := range k.begins[run] {
 				if at < w.until && !k.came[id] {
@@ -213,8 +213,15 @@ func (k *taker) hold(td ptrace.Traces) {
 
 // word is the content of a watermark.
 type word struct {
-	until, sent int64
-	first       bool
+	until, sent, epoch, number int64
+	first                      bool
+}
+
+func wordOf(m map[string]any) word {
+	return word{
+		until: m[spans.AttrNCCLWatermarkUntil].(int64), sent: m[spans.AttrNCCLWatermarkSent].(int64), epoch: m[spans.AttrNCCLWatermarkEpoch].(int64),
+		number: m[spans.AttrNCCLWatermarkNumber].(int64), first: m[spans.AttrNCCLWatermarkFirst] == true,
+	}
 }
 
 // heardOf is a collective or a watermark, as received.
@@ -233,26 +240,30 @@ func (k *taker) midway(t *testing.T) {
 			if from > 0 && all[from].message == all[from-1].message {
 				continue
 			}
-			lost, known, whole, came := int64(0), false, false, map[spanKey]bool{}
-			received := false
+			lost, known, midway, last, came := int64(0), false, true, word{}, map[spanKey]bool{}
 			for _, h := range all[from:] {
-				switch w := h.word; {
-				case w == nil:
+				w := h.word
+				if w == nil {
 					came[h.id] = true
-				case known:
-				default:
-					whole = whole || !received && w.first
-					received, known = true, w.until > 0
-					lost = max(lost, w.sent)
+					continue
+				}
+				if known && (w.epoch < last.epoch || w.epoch == last.epoch && w.number <= last.number) {
+					continue
+				}
+				switch {
+				case !known:
+					midway = !w.first || w.number > 1
+				case w.first, w.epoch != last.epoch: // of another gateway, which may have sent something before
+					midway = true
+				}
+				if known, last = true, *w; midway {
+					lost, midway = max(lost, w.sent), w.until == 0
 				}
 			}
-			if !known {
+			if !known || midway {
 				continue
 			}
 			said++
-			if whole {
-				lost = 0
-			}
 			for id, at := range k.begins[run] {
 				if at > lost && !came[id] {
 					require.Fail(t, "a collective went to another, and that is not said", "%s from %d of %d on: %v at %d, said is %d", run, from, len(all), id, at, lost)

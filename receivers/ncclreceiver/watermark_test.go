@@ -26,8 +26,7 @@ func (s *said) take(_ context.Context, td ptrace.Traces) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, span := range filereceivertest.Spans([]ptrace.Traces{td}, spans.SpanNCCLWatermark) {
-		m := span.Attributes().AsRaw()
-		s.words = append(s.words, word{m[spans.AttrNCCLWatermarkUntil].(int64), m[spans.AttrNCCLWatermarkSent].(int64), m[spans.AttrNCCLWatermarkFirst] == true})
+		s.words = append(s.words, wordOf(span.Attributes().AsRaw()))
 	}
 	return nil
 }
