@@ -256,7 +256,8 @@ func (k *taker) midway(t *testing.T) {
 				case w.first, w.epoch != last.epoch: // of another gateway, which may have sent something before
 					midway = true
 				}
-				if known, last = true, *w; midway {
+				known, last = true, *w
+				if midway {
 					lost, midway = max(lost, w.sent), w.until == 0
 				}
 			}
