@@ -2,8 +2,6 @@ package offline
 
 import (
 	"cmp"
-	"compress/gzip"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -11,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/trainbridge/trainbridge/bridge/tail"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -93,28 +92,28 @@ func splitJobs(dir string, files []locatedFile, kind func(file string) string, p
 		}
 		below[name] = append(below[name], f)
 	}
-	first := sharing(below, kind)
-	kinds := make(map[string]map[string]bool) // the directories of each kind
-	for name, files := range below {
-		for _, f := range files {
-			k := kind(f.path)
-			if kinds[k] == nil {
-				kinds[k] = make(map[string]bool)
-			}
-			kinds[k][first[name]] = true
-		}
+	first := make(map[string]string) // the directory itself, as long as no communicator is asked for
+	for name := range below {
+		first[name] = name
 	}
-	several := areSeveral(kinds)
+	several := areSeveral(kindsIn(below, first, kind))
+	if several { // only then the logs are looked at
+		linkSharing(first, below, kind)
+		several = areSeveral(kindsIn(below, first, kind))
+	}
 	joined := make(map[string][]string) // the files of each job of several directories, by the first; without several jobs "" has all
+	linked := make(map[string]int)      // the number of directories of each job, by the first
+	for _, job := range first {
+		linked[job]++
+	}
 	for _, name := range slices.Sorted(maps.Keys(below)) {
 		job := first[name]
-		if !several {
-			job = ""
-		}
-		alone := several && name != "" && !slices.ContainsFunc(slices.Collect(maps.Keys(below)), func(o string) bool { return o != name && first[o] == job })
-		if alone {
+		if several && name != "" && linked[job] == 1 {
 			splitJobs(filepath.Join(dir, name), below[name], kind, put)
 			continue
+		}
+		if !several {
+			job = ""
 		}
 		for _, f := range below[name] {
 			joined[job] = append(joined[job], f.path)
@@ -125,63 +124,69 @@ func splitJobs(dir string, files []locatedFile, kind func(file string) string, p
 	}
 }
 
-// sharing returns, for each directory, the first directory in order of names that is linked to the directory by common communicators, or the directory itself.
-func sharing(below map[string][]locatedFile, kind func(file string) string) map[string]string {
-	first := make(map[string]string)
-	owner := make(map[string]string) // a directory with the communicator
-	for _, name := range slices.Sorted(maps.Keys(below)) {
-		first[name] = name
-		if len(below) == 1 {
-			break
+// kindsIn returns the directories of each kind of logs; first names the directory that stands for a directory.
+func kindsIn(below map[string][]locatedFile, first map[string]string, kind func(file string) string) map[string]map[string]bool {
+	kinds := make(map[string]map[string]bool)
+	for name, files := range below {
+		for _, f := range files {
+			k := kind(f.path)
+			if kinds[k] == nil {
+				kinds[k] = make(map[string]bool)
+			}
+			kinds[k][first[name]] = true
 		}
+	}
+	return kinds
+}
+
+// linkSharing sets first of each directory to the first one, in order of names, among those linked to the directory by common communicators.
+func linkSharing(first map[string]string, below map[string][]locatedFile, kind func(file string) string) {
+	root := func(name string) string {
+		for first[name] != name {
+			name = first[name]
+		}
+		return name
+	}
+	owner := make(map[string]string) // a directory with the communicator
+	names := slices.Sorted(maps.Keys(below))
+	for _, name := range names {
 		for _, f := range below[name] {
 			if kind(f.path) != "nccl" {
 				continue
 			}
-			for _, comm := range communicatorsIn(f.path) {
+			for comm := range communicatorsIn(f.path) {
 				of, known := owner[comm]
 				if !known {
 					owner[comm] = name
 					continue
 				}
-				old, earliest := max(first[of], first[name]), min(first[of], first[name])
-				for d, at := range first {
-					if at == old {
-						first[d] = earliest
-					}
-				}
+				a, b := root(of), root(name)
+				first[max(a, b)] = min(a, b)
 			}
 		}
 	}
-	return first
+	for _, name := range names {
+		first[name] = root(name)
+	}
 }
 
 // headBytes is the part of a log in which communicatorsIn looks: the first few hundred records.
 const headBytes = 1 << 18
 
 // communicatorIn matches the communicator of a record of NCCL Inspector, and of a row of VCCL's telemetry (Time,Group,…).
-var communicatorIn = regexp.MustCompile(`"header":\s*\{\s*"id":\s*"0x([0-9a-f]{6,})"|(?m:^\d{14},(\d{9,}),)`)
+var communicatorIn = regexp.MustCompile(`"header":\s*\{\s*"id":\s*"0x([0-9a-f]{6,})"|^\d{14},(\d{9,}),`)
 
-// communicatorsIn returns the communicators at the beginning of a log of collectives: the hashes, which are of one job. nil: none, or the log cannot be read.
-func communicatorsIn(path string) []string {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil
-	}
-	defer func() { _ = file.Close() }()
-	var text io.Reader = file
-	if strings.HasSuffix(path, ".gz") {
-		if text, err = gzip.NewReader(file); err != nil {
-			return nil
-		}
-	}
-	head := make([]byte, headBytes)
-	n, _ := io.ReadFull(text, head) // an error is the end of a short log, or of a torn one
+// communicatorsIn returns the communicators at the beginning of a log of collectives: the hashes, which are of one job. None: the log has none, or cannot be
+// read.
+func communicatorsIn(path string) map[string]bool {
 	found := make(map[string]bool)
-	for _, m := range communicatorIn.FindAllSubmatch(head[:n], -1) {
-		found[string(m[1])+string(m[2])] = true
-	}
-	return slices.Sorted(maps.Keys(found))
+	_ = tail.Head(path, headBytes, func(text []byte) bool { // an error only ends the lines
+		for _, m := range communicatorIn.FindAllSubmatch(text, -1) {
+			found[string(m[1])+string(m[2])] = true
+		}
+		return true
+	})
+	return found
 }
 
 // areSeveral reports whether directories are of several jobs. They are if logs of a trainer are in two of them. They also are if logs of another kind are in
