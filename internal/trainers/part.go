@@ -48,6 +48,14 @@ func Together(name string) bool {
 	return PartOf(name) == Communicating && !strings.Contains(name, "send") && !strings.Contains(name, "recv")
 }
 
+// Forward reports whether a timer is of the forward pass alone. A rank's gradients are reduced during the backward pass, so the timer of the backward pass has
+// the waiting for late ranks too.
+func Forward(name string) bool {
+	name = strings.ToLower(name)
+	return PartOf(name) == Computing && (strings.Contains(name, "forward") || strings.Contains(name, "fwd")) &&
+		!strings.Contains(name, "backward") && !strings.Contains(name, "bwd")
+}
+
 // WholeOf is the name of the timer that runs over all micro batches of a step, for the timer of the last one, whose time it has too: DeepSpeed logs both
 // "bwd_allreduce" and "bwd_allreduce_microstep".
 func WholeOf(name string) (whole string, ok bool) { return strings.CutSuffix(name, "_microstep") }

@@ -106,3 +106,12 @@ func TestTogether(t *testing.T) {
 		assert.Equal(t, want, trainers.Together(name), name)
 	}
 }
+
+func TestForward(t *testing.T) {
+	for name, want := range map[string]bool{
+		"forward_time": true, "fwd_s": true, "forward-compute": true, "t_fwd": true,
+		"forward-backward": false, "fwd_bwd_s": false, "forward-recv": false, "bwd_s": false, "compute_time": false,
+	} {
+		assert.Equal(t, want, trainers.Forward(name), name)
+	}
+}

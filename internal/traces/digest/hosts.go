@@ -65,6 +65,7 @@ type RankTime struct {
 	Host               string // "": unknown
 	Total              PartTimes
 	Loading, Computing Series // s of a step
+	Forward            Series // the part of Computing without collectives: gradients are reduced during the backward pass
 }
 
 // mostRankTimes bounds the ranks of a log with series of their own; further ones are left out.
@@ -86,9 +87,12 @@ func (l *Log) rank(rank view.Int, res *resource) *RankTime {
 	return r
 }
 
-// addPart adds the time of a part directly below step number at, s. Parts of one kind are added up.
-func (r *RankTime) addPart(part trainers.Part, at int64, took float64) {
+// addPart adds the time of a named part directly below step number at, s. Parts of one kind are added up.
+func (r *RankTime) addPart(name string, part trainers.Part, at int64, took float64) {
 	r.Total.addPart(part, took)
+	if trainers.Forward(name) {
+		r.Forward.Add(at, took)
+	}
 	switch part {
 	case trainers.LoadingData:
 		r.Loading.Add(at, took)

@@ -334,7 +334,7 @@ func (d *Steps) addPart(s ptrace.Span, res *resource) {
 		}
 		part.Over.Add(step.at, took)
 		if step.rank != nil {
-			step.rank.addPart(kind, step.at, took)
+			step.rank.addPart(v.Name, kind, step.at, took)
 		}
 	}
 }

@@ -45,10 +45,12 @@ func goodput(a *account.Account) float64 {
 	return a.Goodput()
 }
 
-// largest returns the state whose share differs most, and the difference: the share of B less that of A.
+// largest returns the state whose share differs most, and the difference: the share of B less that of A. Shares add up to one, so the share of steps falls by
+// as much as another state's grows: then the other is told.
 func (c *accounts) largest() (state account.State, by float64) {
 	for s := range account.States {
-		if d := shareOfWall(c.b, s) - shareOfWall(c.a, s); math.Abs(d) > math.Abs(by) {
+		d := shareOfWall(c.b, s) - shareOfWall(c.a, s)
+		if math.Abs(d) > math.Abs(by) || state == account.InStep && math.Abs(d) > 0.99*math.Abs(by) {
 			state, by = s, d
 		}
 	}

@@ -266,6 +266,27 @@ func TestAccount(t *testing.T) {
 	assert.NotContains(t, out, "wall clock  ")
 }
 
+// Steps as fast as before are no difference, though their share of the wall clock falls by as much as the share of the time between steps grows.
+func TestAccountBetweenSteps(t *testing.T) {
+	log := func(pause float64) string {
+		var b strings.Builder
+		at := 1.78e9
+		for i := 1; i <= 60; i++ {
+			at += 0.5
+			fmt.Fprintf(&b, `{"step": %d, "loss": 2.5, "step_time": 0.5, "time": %.3f}`+"\n", i, at)
+			if i%20 == 0 {
+				at += pause
+			}
+		}
+		path := filepath.Join(t.TempDir(), "train.jsonl")
+		require.NoError(t, os.WriteFile(path, []byte(b.String()), 0o600))
+		return path
+	}
+	out, err := compare(t, log(1), log(8))
+	require.NoError(t, err)
+	assert.Contains(t, out, "What differs most of the wall clock: between steps, unexplained, A 2 s of 32 s, B 16 s of 46 s.")
+}
+
 // Equal times whose sums differ in the last bits have no sign.
 func TestAccountRounding(t *testing.T) {
 	tenth, fifth := 0.1, 0.2

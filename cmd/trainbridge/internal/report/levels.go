@@ -340,6 +340,7 @@ func (l *levels) late(before, s *regimes.Segment) (found *lateness) {
 		}{
 			{l.in("loading data", "加载数据"), func(r *digest.RankTime) *digest.Series { return &r.Loading }},
 			{l.in("computing", "计算"), func(r *digest.RankTime) *digest.Series { return &r.Computing }},
+			{l.in("the forward pass", "前向计算"), func(r *digest.RankTime) *digest.Series { return &r.Forward }},
 		} {
 			var all []float64
 			worst := -1

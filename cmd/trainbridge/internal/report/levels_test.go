@@ -196,6 +196,32 @@ func TestLevelsOfRank(t *testing.T) {
 	}
 }
 
+// Gradients are reduced during the backward pass, whose timer has the waiting for a rank with a longer forward pass: fwd and bwd together grow alike on all ranks.
+func TestLevelsOfForward(t *testing.T) {
+	for name, slow := range map[string]float64{"one": 0.8, "none": 0} {
+		dir := t.TempDir()
+		for rank := range 4 {
+			var log strings.Builder
+			for i := 1; i <= 60; i++ {
+				forward, step := 0.3+0.002*float64((i+rank)%5), 0.6
+				if i > 30 {
+					step = 1.4
+				}
+				if i > 30 && rank == 2 {
+					forward += slow
+				}
+				at := time.Date(2026, 9, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(1e9 * step * float64(i)))
+				fmt.Fprintf(&log, "%s [INFO] [rank%d] step %d/60 loss=2.5 step_time=%.3fs fwd=%.3fs bwd=%.3fs\n",
+					at.Format("2006-01-02 15:04:05,000"), rank, i, step, forward, step-forward)
+			}
+			require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("rank%d.log", rank)), []byte(log.String()), 0o600))
+		}
+		text := reported(t, dir)
+		assert.Contains(t, text, "From step 31 on a step takes 1.4 s instead of 600 ms", name)
+		assert.Equal(t, slow > 0, strings.Contains(text, "(rank 2 1.1 s for the forward pass instead of 304 ms, and the others wait)"), text)
+	}
+}
+
 // A record of several steps is told by the first of them, with its parts as those of a step.
 func TestLevelsOfRecords(t *testing.T) {
 	var log strings.Builder

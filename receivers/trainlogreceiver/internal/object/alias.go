@@ -235,7 +235,7 @@ func makeAliases() map[string]Target {
 	milli := field(record.Duration, record.Milliseconds)
 	for _, base := range []string{
 		"step_time", "iteration_time", "iter_time", "time_per_step", "time_per_iteration", "time_per_iter", "step_duration", "iteration_duration", "train_step_time",
-		"elapsed_time_per_iteration", "train_step_timing", "time_step",
+		"elapsed_time_per_iteration", "train_step_timing", "time_step", "t_step", "t_iter",
 	} {
 		add(second, base, base+"_s", base+"_sec", base+"_seconds", base+"(s)", base+"_(s)", base+"_in_s")
 		add(milli, base+"_ms", base+"(ms)", base+"_(ms)", base+"_in_ms")
@@ -306,7 +306,8 @@ func addParts(out map[string]Target) {
 		batch_fetch_time fetch_time forward_time fwd_time backward_time bwd_time forward_backward_time fwd_bwd_time optimizer_time optim_time
 		optimizer_step_time compute_time
 		comm_time communication_time allreduce_time all_reduce_time sync_time grad_sync_time barrier_time
-		checkpoint_time ckpt_time save_checkpoint_time save_time eval_time evaluation_time validation_time`) {
+		checkpoint_time ckpt_time save_checkpoint_time save_time eval_time evaluation_time validation_time
+		t_data t_fetch t_forward t_fwd t_backward t_bwd t_optim t_optimizer t_compute t_comm t_allreduce t_sync t_ckpt t_eval`) {
 		add(base, append(seconds, ""))
 	}
 	for base := range strings.FieldsSeq(`data data_loading data_load data_wait dataloader data_fetch forward fwd backward bwd forward_backward fwd_bwd optimizer

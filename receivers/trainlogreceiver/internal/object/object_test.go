@@ -207,6 +207,7 @@ func TestParseKinds(t *testing.T) {
 		{"evaluation", `{"step": 5, "eval_loss": 2, "eval_runtime": 3, "eval_accuracy": 0.5}`, "evaluation it=5 duration=3 vloss=2 eval_accuracy:0.5"},
 		{"evaluation without a loss", `{"step": 5, "eval_accuracy": 0.5}`, "evaluation it=5 eval_accuracy:0.5"},
 		{"validation beside a step", `{"step": 5, "loss": 1, "val_loss": 2}`, "step it=5 loss=1 vloss=2"},
+		{"timers that begin with t", `{"step": 5, "loss": 1, "t_data": 0.5, "t_fwd": 1, "t_iter": 2}`, "step it=5 duration=2 loss=1 stage:t_data=0.5 stage:t_fwd=1"},
 		{"summary", `{"train_runtime": 70.5, "train_samples_per_second": 1.2, "train_loss": 2}`, "summary duration=70.5 loss=2 samples/s=1.2"},
 	})
 }
