@@ -10,6 +10,7 @@ import (
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/postmortem"
 	"github.com/trainbridge/trainbridge/internal/account"
 	"github.com/trainbridge/trainbridge/internal/human"
+	"github.com/trainbridge/trainbridge/internal/traces/digest"
 )
 
 // died finds how the job ended, and its last step. If the logs have an error, the end is a claim.
@@ -47,7 +48,61 @@ func (c *conclusion) died() {
 		cl.proof = append(cl.proof, proof{what: name(e.Text), At: e.At})
 	}
 	c.claims = append(c.claims, cl)
+	c.grewMemory()
 	c.unsaved()
+}
+
+// grewMemory adds a remark about GPU memory that grew during the whole last attempt of a job that ran out of memory: the program keeps tensors from step to
+// step. Each quarter of the attempt must add half of the usual growth or more: PyTorch's allocator takes most of its memory in the first steps, and the largest
+// batch so far raises a peak less and less.
+func (c *conclusion) grewMemory() {
+	if c.end.Kind != string(events.ClassCUDAOOM) {
+		return
+	}
+	begin := int64(0)
+	if n := len(c.account.Attempts); n > 0 {
+		begin = c.account.Attempts[n-1].First
+	}
+	for _, l := range c.job.Steps.Rows() {
+		for _, f := range []digest.Figure{digest.MemoryUsage, digest.MemoryPeak} {
+			in := l.Measures[f].Over.Buckets()
+			in = slices.DeleteFunc(in, func(b digest.Bucket) bool { return b.At < begin })
+			if !growsSteadily(in) {
+				continue
+			}
+			first, last := &in[0], &in[len(in)-1]
+			c.claims = append(c.claims, claim{
+				kind: "memory", cost: math.NaN(), grade: remark,
+				what: c.sf("GPU memory grew all along: %s at step %s, %s at step %s", "显存一直增长：第 %[2]s 步 %[1]s，第 %[4]s 步 %[3]s",
+					human.Bytes(first.Mean()), human.Thousands(first.At), human.Bytes(last.Mean()), human.Thousands(last.At)),
+				advice: c.in("Look for tensors kept from step to step: losses summed without item(), outputs in lists.", "查找逐步保留的张量：未用 item() 累加的损失、存入列表的输出。"),
+			})
+			return
+		}
+	}
+}
+
+// growsSteadily reports whether a series grew by a tenth or more, in each of its quarters by half of the mean growth or more.
+func growsSteadily(in []digest.Bucket) bool {
+	const parts = 4
+	if len(in) < 4*parts {
+		return false
+	}
+	var mean [parts]float64
+	for i := range mean {
+		var of digest.Bucket
+		for _, b := range in[i*len(in)/parts : (i+1)*len(in)/parts] {
+			of.Plus(&b)
+		}
+		mean[i] = of.Mean()
+	}
+	growth := mean[parts-1] - mean[0]
+	for i := range parts - 1 {
+		if mean[i+1]-mean[i] < growth/(parts-1)/2 {
+			return false
+		}
+	}
+	return growth > mean[0]/10
 }
 
 // unsaved adds a remark about the steps that the last attempt did after its last checkpoint: a restart does them again. A checkpoint counts once a step
