@@ -179,8 +179,9 @@ func (c *conclusion) whyDown(gaps []account.Gap) (text string, seen []proof) {
 	}
 	found := map[string]*reason{}
 	var most *reason
+	offsets := c.offsets()
 	for i := range gaps {
-		ends := digest.Ends{Events: c.eventsIn(&gaps[i])}
+		ends := digest.Ends{Events: c.eventsIn(&gaps[i], offsets)}
 		end := postmortem.Of(&ends, nil, c.size, gaps[i].After, 0)
 		if !end.Failed() {
 			continue
@@ -206,16 +207,27 @@ func (c *conclusion) whyDown(gaps []account.Gap) (text string, seen []proof) {
 	return c.sf(". Before %d of %d times: %s", "。%[2]d 次中有 %[1]d 次之前：%[3]s", most.n, len(gaps), sentence), seen
 }
 
-// eventsIn are the events of a gap between attempts: in the log of the step before, the lines up to the next step; in other logs by their times.
-func (c *conclusion) eventsIn(g *account.Gap) (out []digest.Event) {
-	from := c.job.Placed(g.At)
-	until := int64(math.MaxInt64)
+// offsets returns the offsets of the steps in each file, in ascending order.
+func (c *conclusion) offsets() map[string][]int64 {
+	all := make(map[string][]int64)
 	for _, steps := range c.account.Course {
 		for i := range steps {
-			if at := c.job.Placed(steps[i].Place()); at.File == from.File && at.Offset > from.Offset && at.Offset < until {
-				until = at.Offset
-			}
+			at := c.job.Placed(steps[i].Place())
+			all[at.File] = append(all[at.File], at.Offset)
 		}
+	}
+	for _, list := range all {
+		slices.Sort(list)
+	}
+	return all
+}
+
+// eventsIn are the events of a gap between attempts: in the log of the step before, the lines up to the next step (offsets); in other logs by their times.
+func (c *conclusion) eventsIn(g *account.Gap, offsets map[string][]int64) (out []digest.Event) {
+	from, until := c.job.Placed(g.At), int64(math.MaxInt64)
+	list := offsets[from.File]
+	if i, _ := slices.BinarySearch(list, from.Offset+1); i < len(list) {
+		until = list[i]
 	}
 	for i := range c.job.Events {
 		e := &c.job.Events[i]
