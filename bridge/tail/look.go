@@ -174,6 +174,7 @@ func (w *sweeper) newStream(path string, now time.Time) *Stream {
 	s.document = w.isDocument(path)
 	s.byContent = !w.isOwn(path)
 	s.early = s.byContent && w.t.set.Sorter.takeEarly(path)
+	s.second = s.byContent && w.t.set.Sorter.isSecond(w.t, path)
 	if !s.suspends() { // else the handler is made with the first work
 		s.resume()
 	}

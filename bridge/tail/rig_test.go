@@ -163,6 +163,7 @@ type rig struct {
 	telemetry component.TelemetrySettings // zero: none
 	hold      bool                        // keep batches in flight until ack
 	sorter    *Sorter
+	id        string // of Settings.ID; "": tail_test
 	detect    func(path string) Detect
 	most      int64 // files that may be open at once; 0: no limit
 	early     bool  // store a checkpoint after a file was taken up, before any of it is read
@@ -208,6 +209,9 @@ func testSettings() Settings {
 func (r *rig) boot() {
 	set := testSettings()
 	set.Clock = func() time.Time { return r.now }
+	if r.id != "" {
+		set.ID = component.MustNewID(r.id)
+	}
 	set.Joint, set.HoldTimeout = r.joint, r.holdTimeout
 	set.Sorter, set.Detect, set.IsDocument = r.sorter, r.detect, r.isDocument
 	if r.telemetry.MeterProvider != nil {

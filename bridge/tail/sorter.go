@@ -38,7 +38,8 @@ const (
 )
 
 // Sorter assigns each file of several Tailers' globs (Config.IncludeByContent) to one Tailer. The first understood line decides: the answer depends neither on
-// the file's growth, nor on restarts. The zero value is ready.
+// the file's growth, nor on restarts. A file with two kinds of logs gets a second Tailer once its owner meets a line of the second kind (Stream.ShareWith). The
+// zero value is ready.
 type Sorter struct {
 	mu      lockorder.Mutex[leaf]
 	members []*Tailer
@@ -60,6 +61,7 @@ type kind struct {
 	path    string
 	id      fingerprint.ID
 	owner   *Tailer   // nil: not known
+	second  *Tailer   // also reads the file; nil: none
 	readers []*Tailer // the possible readers; shared between files with the same readers
 	size    int64     // at the last stat
 	seen    int64     // the size at the last complete look; -1: incomplete
@@ -122,6 +124,9 @@ func (s *Sorter) leave(t *Tailer) {
 		if k.owner == t || k.owner == nil {
 			s.forget(k)
 		}
+		if k.second == t {
+			k.second = nil
+		}
 	}
 	s.mu.Unlock()
 	deliver(found)
@@ -176,20 +181,63 @@ func (s *Sorter) sort(t *Tailer, path string, fi fs.FileInfo, now time.Time, atO
 	k.early = k.early || k.asked.IsZero() && t.sweeper.first // new, in a Tailer's first scan
 	k.asked = now
 	s.noteStat(k, fi, now)
-	owner := k.owner
+	owner, second := k.owner, k.second
 	s.mu.Unlock()
 	if atOnce && owner == nil {
 		var found []news
 		owner, found = s.sniffNow(k, sniffLook, now)
 		deliver(found)
 	}
-	switch owner {
-	case nil:
+	switch {
+	case owner == nil:
 		return unknown
-	case t:
+	case owner == t || second == t:
 		return mine
 	}
 	return others
+}
+
+// share makes the Tailer of a receiver the second one of an assigned file, if the line is a record of that receiver. It returns false if the line is none.
+func (s *Sorter) share(path string, with component.Type, line []byte) (answered bool) {
+	s.mu.Lock()
+	k := s.paths[path]
+	i := slices.IndexFunc(s.members, func(m *Tailer) bool {
+		return m.set.ID.Type() == with && m.sweeper.shared.Match(path) && !m.sweeper.exclude.Match(path)
+	})
+	if k == nil || k.owner == nil || k.second != nil || i < 0 || s.members[i] == k.owner {
+		s.mu.Unlock()
+		return true
+	}
+	second := s.members[i]
+	s.mu.Unlock()
+	if second.set.Detect(path)(line) != ReadsOwn {
+		return false
+	}
+	s.mu.Lock()
+	k.second = second
+	s.mu.Unlock()
+	deliver([]news{{t: second, path: path}})
+	return true
+}
+
+// isSecond reports whether a Tailer is the second one of a file.
+func (s *Sorter) isSecond(t *Tailer, path string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k := s.paths[path]
+	return k != nil && k.second == t
+}
+
+// claimSaved claims a path that a checkpoint calls assigned to a Tailer by its content. If another Tailer has claimed the path, the file is shared.
+func (s *Sorter) claimSaved(t *Tailer, path string, now time.Time) {
+	if s.claim(t, path, now) {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if k := s.paths[path]; k != nil && k.second == nil {
+		k.second = t
+	}
 }
 
 // claim assigns a path to a Tailer that knows the file to be its own, as by a checkpoint. It returns false if the path is assigned to another Tailer already.
@@ -205,7 +253,7 @@ func (s *Sorter) claim(t *Tailer, path string, now time.Time) bool {
 	if k.owner == nil {
 		s.decide(k, t)
 	}
-	return k.owner == t
+	return k.owner == t || k.second == t
 }
 
 // remember adds the state of a file to paths.
@@ -428,6 +476,7 @@ func (w *sweeper) sortFiles(now time.Time) {
 		w.sorting = w.t.set.Sorter.turn(w.t, now)
 		found := w.t.takeNews()
 		for _, d := range found {
+			delete(w.others, d.path) // a shared file was another's alone
 			w.found(d.path, now)
 		}
 		again = w.t.final && (w.sorting || len(found) > 0)

@@ -105,6 +105,50 @@ func TestSorter(t *testing.T) {
 	p.want(t, []string{"b10"}, []string{"a9"})
 }
 
+// A file with two kinds of logs is read by two Tailers from its beginning, once its owner asks for the second: also after restarts, in which either may start
+// first, and rotations. Lines that are no records of the second do not make it read the file.
+func TestSorterShares(t *testing.T) {
+	p := newPair(t)
+	second := component.MustNewType("tail_b")
+	p.b.id = second.String()
+	var seconds []bool
+	p.a.onLine = func(h *toy, text string, _ *Line) {
+		if !h.s.IsSecond() {
+			answered := h.s.ShareWith(second, []byte(text))
+			assert.Equal(t, text > "a1", answered, text)
+		}
+	}
+	p.b.onLine = func(h *toy, _ string, _ *Line) { seconds = append(seconds, h.s.IsSecond()) }
+	p.restart()
+	p.a.write("1.log", "a1\n")
+	p.a.write("other.log", "a0\n")
+	p.step(time.Second)
+	p.want(t, []string{"a1", "a0"}, nil)
+	p.a.append("1.log", "b2\na3\n")
+	p.step(time.Second)
+	p.step(time.Second)
+	p.want(t, []string{"b2", "a3"}, []string{"a1", "b2", "a3"})
+	assert.Equal(t, []bool{true, true, true}, seconds)
+
+	for i, first := range []*rig{p.a, p.b} {
+		p.a.checkpoint()
+		p.b.checkpoint()
+		p.a.crash()
+		p.b.crash()
+		first.boot()
+		map[*rig]*rig{p.a: p.b, p.b: p.a}[first].boot()
+		p.a.append("1.log", fmt.Sprintf("a%d\n", 4+i))
+		p.step(time.Second)
+		p.want(t, []string{fmt.Sprint("a", 4+i)}, []string{fmt.Sprint("a", 4+i)})
+	}
+	p.a.append("1.log", "a6\n")
+	p.a.rename("1.log", "1.log.1")
+	p.a.write("1.log", "a7\n")
+	p.step(time.Second)
+	p.step(time.Minute)
+	p.want(t, []string{"a6", "a7"}, []string{"a6", "a7"})
+}
+
 // A file named in a Tailer's Include belongs to that Tailer, whatever its content.
 func TestSorterInclude(t *testing.T) {
 	p := newPair(t, func(_, b *Config) {

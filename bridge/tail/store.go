@@ -65,7 +65,7 @@ func (w *sweeper) keepCheckpoint(key string, b []byte) {
 	}
 	w.saved[c.Path] = c
 	if c.ByContent && len(w.shared.Globs) > 0 {
-		w.t.set.Sorter.claim(w.t, c.Path, w.t.now())
+		w.t.set.Sorter.claimSaved(w.t, c.Path, w.t.now())
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/collector/component"
 	"go.uber.org/zap"
 
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/checkpoint"
@@ -61,6 +62,7 @@ type Stream struct {
 	document bool
 	// byContent: the path is in IncludeByContent only.
 	byContent bool
+	second    bool // Stream.IsSecond
 	early     bool // by content present at the Tailer's start
 	// lastWrite is the last write of the path's last file: files rotated through the path since are younger.
 	lastWrite time.Time
@@ -140,6 +142,15 @@ func (s *Stream) Path() string { return s.path }
 
 // IsDocument reports whether each line given to the handler is a whole file (Config.Document, Settings.IsDocument).
 func (s *Stream) IsDocument() bool { return s.document }
+
+// IsSecond reports whether a Tailer of another receiver is the first one that reads the same file (ShareWith).
+func (s *Stream) IsSecond() bool { return s.second }
+
+// ShareWith has a receiver read the stream's file too, from its beginning, if a line is a record of that receiver, and the file is in its
+// Config.IncludeByContent. It returns false if the line is no such record, and another may be.
+func (s *Stream) ShareWith(receiver component.Type, line []byte) (answered bool) {
+	return s.t.set.Sorter == nil || s.t.set.Sorter.share(s.path, receiver, line)
+}
 
 // Hold keeps the current line out of the current batch until Release, and returns the line's number. Until then the checkpoint treats the line as unread, and a
 // restart reads the line again. Call Hold inside Handler.Line only.

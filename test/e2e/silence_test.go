@@ -291,6 +291,51 @@ func TestFixturesByContent(t *testing.T) {
 	}
 }
 
+// The output of verl's driver holds steps of verl, and lines of TransferQueue that Ray forwards from the workers. Two receivers read the file, whichever line
+// comes first, also behind a restart of the collector. An error is told once.
+func TestTwoKindsInOneLog(t *testing.T) {
+	t.Parallel()
+	step := func(n int) string {
+		return fmt.Sprintf("(TaskRunner pid=42) step:%d - actor/pg_loss:-0.01 - timing_s/gen:60.5 - timing_s/step:90.5\n", n)
+	}
+	const died = "RuntimeError: CUDA error: an illegal memory access was encountered\n"
+	for name, log := range map[string][]string{"a call first": {waterfall("N/A", time.Now()), step(1) + died}, "a step first": {step(1), waterfall("N/A", time.Now()) + died}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			sink, dir := startSpanSink(t), t.TempDir()
+			c := withoutLogs(t, sink.addr, "TRAINBRIDGE_LOGS="+dir+"/*", "TRAINBRIDGE_SERVICE=rl")
+			c.up(t)
+			file, err := os.OpenFile(filepath.Join(dir, "driver.log"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+			require.NoError(t, err)
+			defer file.Close()
+			await := func(steps, calls int) {
+				eventually(t, func() error {
+					n := map[string]int{}
+					for _, text := range sink.with(func(string) bool { return true }) {
+						n[strings.Fields(text)[0]]++
+					}
+					if n["train.step"] != steps || n["rollout"] != calls || n[spans.SpanEvent] != 1 {
+						return fmt.Errorf("%v", n)
+					}
+					return nil
+				})
+			}
+			for _, part := range log {
+				_, err := file.WriteString(part)
+				require.NoError(t, err)
+			}
+			await(1, 1)
+			c.stop(t)
+			c.up(t)
+			_, err = file.WriteString(step(2) + waterfall("N/A", time.Now().Add(time.Second)))
+			require.NoError(t, err)
+			await(2, 2)
+			c.stop(t)
+			assert.Zero(t, sink.copies)
+		})
+	}
+}
+
 // Metrics report the reading progress: here with a backlog that waits for its backend.
 func TestProgress(t *testing.T) {
 	t.Parallel()

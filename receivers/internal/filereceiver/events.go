@@ -13,6 +13,7 @@ import (
 
 	"github.com/trainbridge/trainbridge/bridge/events"
 	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/internal/mixed"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -28,6 +29,9 @@ func (r *Receiver) withEvents(newHandler tail.NewHandler) tail.NewHandler {
 			return h
 		}
 		e := &eventful{Handler: h, r: r, stream: s, run: r.parts.Run.Run(s.Path())}
+		if r.shares && !s.IsSecond() {
+			e.beside = mixed.With(r.Set.ID.Type())
+		}
 		switch h := h.(type) {
 		case tail.InOrder:
 			return &inOrder{e, h}
@@ -66,6 +70,7 @@ type eventful struct {
 	r      *Receiver
 	stream *tail.Stream
 	run    string
+	beside *mixed.Kind           // records of another receiver that the log may hold too; nil: none, or answered
 	scan   *events.Scanner      // nil until the first line
 	places map[int64]tail.Place // by line number (Scanner.Lines): lines of events that are not complete yet
 	found  []event              // events for the next batch
@@ -128,6 +133,12 @@ var seed = maphash.MakeSeed()
 // event that take leaves out. A warning changes no verdict, nor does text after a record.
 func (h *eventful) Line(l *tail.Line) (tail.Verdict, string) {
 	v, reason := h.Handler.Line(l)
+	if v != tail.Record && h.beside != nil && h.beside.Maybe(l.Text) && h.stream.ShareWith(h.beside.Receiver, l.Text) {
+		h.beside = nil
+	}
+	if h.stream.IsSecond() { // the first receiver tells the events
+		return v, reason
+	}
 	if h.scan == nil {
 		h.scan = events.NewScanner(h.stream.Path(), h.r.parts.Zone, l.Written())
 	}

@@ -82,6 +82,7 @@ type Receiver struct {
 
 	accepted atomic.Int64 // messages of spans, and parts of sifted messages
 	locate   bool         // spans have the position of their records
+	shares   bool         // logs that may hold records of another receiver, too, are looked at for these
 	detail   spans.Detail
 
 	runs    *runs
@@ -112,6 +113,7 @@ func NewFactory(typ component.Type, defaults component.CreateDefaultConfigFunc, 
 			return nil, err
 		}
 		r.runs = &processRuns // a run's span is sent once, whichever receivers read its logs
+		r.shares = true
 		if r.parts.Source == nil {
 			settings := r.tailSettings()
 			settings.Sorter, settings.Detect, settings.DetectAll = &sorter, r.parts.Detect, r.parts.Events

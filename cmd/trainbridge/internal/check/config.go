@@ -18,6 +18,7 @@ import (
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/offline"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
 	"github.com/trainbridge/trainbridge/internal/kernelfs"
+	"github.com/trainbridge/trainbridge/internal/mixed"
 	"github.com/trainbridge/trainbridge/internal/nonlog"
 )
 
@@ -194,7 +195,7 @@ func (c *account) shared(all []*tailing) {
 	for _, t := range all {
 		t.Include = slices.DeleteFunc(t.Include, func(f string) bool {
 			first, twice := by[f]
-			if twice && offline.Mixes(first, t.ID) {
+			if twice && mixed.Mixes(first.Type(), t.ID.Type()) {
 				return false
 			}
 			if twice {
