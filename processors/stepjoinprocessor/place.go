@@ -43,9 +43,26 @@ type places map[string]*reading
 
 // reading is how far a partition was read without a gap.
 type reading struct {
-	next   int64     // offset of the next message
-	since  time.Time // the first message read without a gap
-	midway bool      // another process has read the beginning
+	next   int64           // offset of the next message
+	since  time.Time       // the first message read without a gap
+	midway bool            // another process has read the beginning
+	read   bool            // by this process
+	lost   <-chan struct{} // closed once the partition is given to another process; nil: not known
+}
+
+// isLost reports whether another process reads a partition: since a rebalance, until the next message comes here; also since the start of this process, if one
+// before has read the partition.
+func (p places) isLost(partition string) bool {
+	r := p[partition]
+	if r == nil {
+		return false
+	}
+	select {
+	case <-r.lost:
+		return true
+	default:
+		return !r.read
+	}
 }
 
 // locate returns where a batch comes from, as stated by the kafka receiver in the metadata of ctx, and records its offset as read; the zero place: not from
@@ -69,6 +86,7 @@ func (p places) locate(ctx context.Context, now time.Time, silent time.Duration)
 		p[here.partition] = r
 	}
 	r.next = max(r.next, offset+1)
+	r.read, r.lost = true, ctx.Done() // the kafka receiver's context of the partition
 	here.midway = r.midway && now.Sub(r.since) < silent
 	return here
 }

@@ -212,6 +212,7 @@ func (p *stepJoin) forgetRun() {
 // ConsumeTraces reads the facts of a batch, stores them and the promises made to the batch, and then passes the batch on: after a crash the next process knows
 // about every batch that was sent. It returns the error of the next component.
 func (p *stepJoin) ConsumeTraces(ctx context.Context, td ptrace.Traces) error {
+	partition := ctx // of the kafka receiver: done once the partition is another process's
 	if fromKafka(ctx) {
 		if err := ctx.Err(); err != nil { // the partition belongs to another gateway, which counts the message
 			return err
@@ -224,7 +225,7 @@ func (p *stepJoin) ConsumeTraces(ctx context.Context, td ptrace.Traces) error {
 	defer p.readers.Put(r)
 	p.mu.Lock()
 	now := p.now()
-	r.place = p.places.locate(ctx, now, p.cfg.WaitLimit)
+	r.place = p.places.locate(partition, now, p.cfg.WaitLimit)
 	if r.place.gap {
 		p.markMissed(r.place.partition, now)
 	}
@@ -377,18 +378,7 @@ func (p *stepJoin) complete(now time.Time, all bool) []closing {
 			if p.resumed.After(g.Last) { // what was written while the process was suspended is still unread
 				idle = now.Sub(p.resumed)
 			}
-			until := g.End
-			if until == 0 { // the group's time may be in any log
-				until = math.MaxInt64
-			}
-			// behind: some log may still have spans of the group. The group waits for them until idle for limit. With all, no log has any (offline). Collectives are
-			// awaited only for a group with a place in time.
-			behind, limit := r.Behind(until, now, p.cfg.Wait), p.cfg.Keep
-			if p.offline {
-				behind = !all && until > unread
-			} else if hasPlace := g.End != 0 && len(g.Windows) > 0; !behind && hasPlace && r.Awaits(until, now, p.cfg.WaitLimit) {
-				behind, limit = true, p.cfg.WaitLimit
-			}
+			behind, limit := p.behind(r, g, now, all, unread)
 			partial := ""
 			if behind {
 				partial = spans.PartialBehind
@@ -418,6 +408,25 @@ func (p *stepJoin) complete(now time.Time, all bool) []closing {
 	}
 	p.due = due
 	return due
+}
+
+// behind reports whether some log may still have spans of a group; limit is how long the group, idle, waits for them. With all, no log has any (offline).
+// unread is the time up to which all logs are read (offline). Collectives are awaited only for a group with a place in time.
+func (p *stepJoin) behind(r *facts.Run, g *facts.Group, now time.Time, all bool, unread int64) (behind bool, limit time.Duration) {
+	until := g.End
+	if until == 0 { // the group's time may be in any log
+		until = math.MaxInt64
+	}
+	hasPlace := g.End != 0 && len(g.Windows) > 0
+	switch behind = r.Behind(until, now, p.cfg.Wait); {
+	case p.offline:
+		return !all && until > unread, p.cfg.Keep
+	case !all && p.places.isLost(r.Partition): // the spans that are missing go to another process
+		return true, p.cfg.WaitLimit
+	case !behind && hasPlace && r.Awaits(until, now, p.cfg.WaitLimit):
+		return true, p.cfg.WaitLimit
+	}
+	return behind, p.cfg.Keep
 }
 
 // mostClosed bounds the groups whose spans are in memory at once.

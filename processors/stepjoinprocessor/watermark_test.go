@@ -293,6 +293,55 @@ func TestMissed(t *testing.T) {
 	}
 }
 
+// The collectives of a step go to another process if the partition does: after a pause, or while this process was down. The step is told as incomplete, unless
+// the next message of the partition comes here.
+func TestPartitionLost(t *testing.T) {
+	for name, tt := range map[string]struct {
+		word   bool // all collectives of the step's time are sent
+		lost   bool // the kafka receiver gives the partition up
+		crash  bool
+		next   int // offset of the next message of the partition; 0: none comes
+		took   time.Duration
+		reason string
+	}{
+		"no collectives":                   {false, false, false, 0, 2 * time.Minute, ""},
+		"lost":                             {false, true, false, 0, 2 * time.Minute, spans.PartialBehind},
+		"lost after the word":              {true, true, false, 0, 2 * time.Minute, spans.PartialBehind},
+		"lost, and given back":             {true, true, false, 2, 10 * time.Second, ""},
+		"lost for some messages":           {true, true, false, 9, 2 * time.Minute, spans.PartialBehind},
+		"lost by a crash":                  {true, false, true, 0, 2 * time.Minute, spans.PartialBehind},
+		"not lost by a crash":              {true, false, true, 2, 10 * time.Second, ""},
+		"by a crash, and given back later": {true, false, true, 9, 2 * time.Minute, spans.PartialBehind},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, j := &lives{T: t, stored: map[string][]byte{}}, newJob()
+			l.begin()
+			partition, giveUp := context.WithCancel(messageOf(t, 0))
+			defer giveUp()
+			require.NoError(t, l.ConsumeTraces(partition, j.traces()))
+			if tt.word {
+				first("a/0", stepEnd, 0).do(j)
+			}
+			j.part(j.step(0, stepStart, stepEnd), "forward", stepStart, stepStart+second)
+			next, giveUpToo := context.WithCancel(messageOf(t, 1))
+			defer giveUpToo()
+			require.NoError(t, l.ConsumeTraces(next, j.traces()))
+			if tt.lost {
+				giveUpToo()
+			}
+			if tt.crash {
+				l.begin()
+			}
+			if tt.next > 0 {
+				require.NoError(t, l.ConsumeTraces(messageOf(t, tt.next), newJob().traces()))
+			}
+			took, breakdown := l.until(t)
+			assert.Equal(t, tt.took, took)
+			assert.Equal(t, tt.reason != "", strings.Contains(breakdown, spans.AttrJoinPartialReason+"="+tt.reason), breakdown)
+		})
+	}
+}
+
 // slow is a backend that answers on demand.
 type slow struct {
 	consumertest.Consumer
