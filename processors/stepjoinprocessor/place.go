@@ -48,21 +48,28 @@ type reading struct {
 	midway bool            // another process has read the beginning
 	read   bool            // by this process
 	lost   <-chan struct{} // closed once the partition is given to another process; nil: not known
+	lostAt time.Time       // when that was seen; zero: not lost
 }
 
 // isLost reports whether another process reads a partition: since a rebalance, until the next message comes here; also since the start of this process, if one
-// before has read the partition.
-func (p places) isLost(partition string) bool {
+// before has read the partition. As this process ends, the receiver gives up all partitions: then only those count that were lost a while before. The first
+// call after the loss notes its time.
+func (p places) isLost(partition string, now time.Time, ending bool) bool {
 	r := p[partition]
 	if r == nil {
 		return false
 	}
 	select {
 	case <-r.lost:
-		return true
 	default:
-		return !r.read
+		if r.read {
+			return false
+		}
 	}
+	if r.lostAt.IsZero() {
+		r.lostAt = now
+	}
+	return !ending || now.Sub(r.lostAt) > handover
 }
 
 // locate returns where a batch comes from, as stated by the kafka receiver in the metadata of ctx, and records its offset as read; the zero place: not from
@@ -86,7 +93,7 @@ func (p places) locate(ctx context.Context, now time.Time, silent time.Duration)
 		p[here.partition] = r
 	}
 	r.next = max(r.next, offset+1)
-	r.read, r.lost = true, ctx.Done() // the kafka receiver's context of the partition
+	r.read, r.lost, r.lostAt = true, ctx.Done(), time.Time{} // the kafka receiver's context of the partition
 	here.midway = r.midway && now.Sub(r.since) < silent
 	return here
 }

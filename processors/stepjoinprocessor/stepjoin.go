@@ -421,7 +421,7 @@ func (p *stepJoin) behind(r *facts.Run, g *facts.Group, now time.Time, all bool,
 	switch behind = r.Behind(until, now, p.cfg.Wait); {
 	case p.offline:
 		return !all && until > unread, p.cfg.Keep
-	case !all && p.places.isLost(r.Partition): // the spans that are missing go to another process
+	case p.places.isLost(r.Partition, now, all): // the spans that are missing go to another process
 		return true, p.cfg.WaitLimit
 	case !behind && hasPlace && r.Awaits(until, now, p.cfg.WaitLimit):
 		return true, p.cfg.WaitLimit
