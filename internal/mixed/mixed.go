@@ -1,5 +1,5 @@
-// Package mixed names the kinds of logs that one file may hold: the output of verl's driver has steps of verl between lines of TransferQueue, which Ray forwards
-// from the workers. Two receivers read such a file.
+// Package mixed names the kinds of logs that one file may hold: the output of verl's driver has steps of verl between lines of TransferQueue, which Ray
+// forwards from the workers. Two receivers read such a file.
 package mixed
 
 import (

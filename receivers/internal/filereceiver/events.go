@@ -70,7 +70,7 @@ type eventful struct {
 	r      *Receiver
 	stream *tail.Stream
 	run    string
-	beside *mixed.Kind           // records of another receiver that the log may hold too; nil: none, or answered
+	beside *mixed.Kind          // records of another receiver that the log may hold too; nil: none, or answered
 	scan   *events.Scanner      // nil until the first line
 	places map[int64]tail.Place // by line number (Scanner.Lines): lines of events that are not complete yet
 	found  []event              // events for the next batch

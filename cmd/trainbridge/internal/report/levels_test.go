@@ -196,7 +196,8 @@ func TestLevelsOfRank(t *testing.T) {
 	}
 }
 
-// Gradients are reduced during the backward pass, whose timer has the waiting for a rank with a longer forward pass: fwd and bwd together grow alike on all ranks.
+// Gradients are reduced during the backward pass, whose timer has the waiting for a rank with a longer forward pass: fwd and bwd together grow alike on all
+// ranks.
 func TestLevelsOfForward(t *testing.T) {
 	for name, slow := range map[string]float64{"one": 0.8, "none": 0} {
 		dir := t.TempDir()

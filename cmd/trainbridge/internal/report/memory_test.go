@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// A job that ran out of GPU memory, whose memory grew in all its steps, keeps tensors. Memory that the allocator takes in the first steps, the peak of batches of
-// any size, and what a restart gave back, do not grow all along.
+// A job that ran out of GPU memory, whose memory grew in all its steps, keeps tensors. Memory that the allocator takes in the first steps, and the peak of
+// batches of any size, do not grow all along.
 func TestGrownMemory(t *testing.T) {
 	const died = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
 	rnd := rand.New(rand.NewPCG(1, 2))
