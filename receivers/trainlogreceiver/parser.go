@@ -80,6 +80,9 @@ func (p *parser) Line(text []byte, out step.Out) (tail.Verdict, string) {
 			text, out = rest, prefixed{out, p}
 		}
 	}
+	if logger.Rank(text, &p.prefix) {
+		out = prefixed{out, p}
+	}
 	stamp := p.prefix // put back after the tries that change the prefix
 	if text[0] == '{' && p.depth < envelope.MaxDepth {
 		if v, reason, mine := p.readObject(text, out); mine {

@@ -162,6 +162,8 @@ var wrappers = []wrapper{
 	{name: "Determined", wrap: printf("[TIME] f6114bb3 [rank=3] || INFO: LINE", "2006-01-02T15:04:05.000000Z"), clock: true, rank: "3", frames: true},
 	{name: "Determined, no level", wrap: printf("[TIME] f6114bb3 || LINE", "2006-01-02T15:04:05Z"), frames: true},
 	{name: "Determined's container", wrap: printf("[rank=3] LINE", ""), rank: "3", frames: true},
+	{name: "logging, rank", wrap: printf("TIME [INFO] [rank3] LINE", "2006-01-02 15:04:05,000"), clock: true, rank: "3"},
+	{name: "logging, rank before the level", wrap: printf("TIME [rank 3] [INFO] LINE", "2006-01-02 15:04:05,000"), clock: true, rank: "3"},
 	{name: "Ray", wrap: printf("(TrainWorker pid=41233, ip=10.0.0.12) LINE", ""), host: "10.0.0.12"},
 	{name: "Ray, colour", wrap: printf("\x1b[36m(TrainWorker pid=41233, ip=10.0.0.12)\x1b[0m LINE", ""), host: "10.0.0.12"},
 	{name: "torchrun --tee", wrap: printf("[default3]:LINE", "")},

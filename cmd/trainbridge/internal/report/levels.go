@@ -130,7 +130,11 @@ func (l *levels) change(i int) {
 	seen := l.proofOf(from, from.Each())
 	gpus := l.slowGPUs(before, s)
 	flushed, _ := l.flushed(s)
-	if base := l.base(i, part, gpus != "" || flushed != ""); base >= 0 {
+	base := l.base(i, part, gpus != "" || flushed != "")
+	if late != nil && base < 0 {
+		base = i - 1 // the other ranks do as much work as before
+	}
+	if base >= 0 {
 		steps := 0.0
 		for k := s.From; k < s.To; k++ {
 			steps += float64(l.steps[k].Steps)
@@ -239,7 +243,7 @@ func (l *levels) work(before, s *regimes.Segment) (times float64, by digest.Figu
 	return 0, 0, false
 }
 
-// over is the median of the series' buckets that lie wholly within a segment; NaN: none.
+// over is the median of the series' buckets that lie wholly within a segment; NaN: none. A timer at zero has a span of 1 ns.
 func (l *levels) over(of *digest.Series, s *regimes.Segment) float64 {
 	from, to := l.steps[s.From].Number, l.steps[s.To-1].Number
 	if from < 0 || to < 0 {
@@ -251,7 +255,10 @@ func (l *levels) over(of *digest.Series, s *regimes.Segment) float64 {
 			values = append(values, b.Mean())
 		}
 	}
-	return stat.MedianInPlace(values)
+	if m := stat.MedianInPlace(values); !(m < 2e-9) {
+		return m
+	}
+	return 0
 }
 
 // grown is the part of a step that grew by most of a change to longer steps, s; "": no part did.

@@ -203,6 +203,7 @@ func TestLevelsOfForward(t *testing.T) {
 		dir := t.TempDir()
 		for rank := range 4 {
 			var log strings.Builder
+			at := time.Date(2026, 9, 1, 0, 0, 0, 0, time.UTC)
 			for i := 1; i <= 60; i++ {
 				forward, step := 0.3+0.002*float64((i+rank)%5), 0.6
 				if i > 30 {
@@ -211,16 +212,43 @@ func TestLevelsOfForward(t *testing.T) {
 				if i > 30 && rank == 2 {
 					forward += slow
 				}
-				at := time.Date(2026, 9, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(1e9 * step * float64(i)))
-				fmt.Fprintf(&log, "%s [INFO] [rank%d] step %d/60 loss=2.5 step_time=%.3fs fwd=%.3fs bwd=%.3fs\n",
+				at = at.Add(time.Duration(1e9 * step))
+				fmt.Fprintf(&log, "%s [INFO] [rank%d] step %d/60 loss=2.5 step_time=%.3fs data=0.000s fwd=%.3fs bwd=%.3fs\n",
 					at.Format("2006-01-02 15:04:05,000"), rank, i, step, forward, step-forward)
 			}
-			require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("rank%d.log", rank)), []byte(log.String()), 0o600))
+			require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("worker-%d.log", rank)), []byte(log.String()), 0o600))
 		}
 		text := reported(t, dir)
 		assert.Contains(t, text, "From step 31 on a step takes 1.4 s instead of 600 ms", name)
-		assert.Equal(t, slow > 0, strings.Contains(text, "(rank 2 1.1 s for the forward pass instead of 304 ms, and the others wait)"), text)
+		assert.Equal(t, slow > 0, strings.Contains(text, "(rank 2 1.1 s for the forward pass instead of 304 ms, and the others wait), for the same work: 24 s more in all"), text)
+		assert.Equal(t, slow > 0, strings.Contains(text, "from step 31 on, of rank 2"), text)
 	}
+}
+
+// A timer at zero is 0 s, and a rank that alone loads data for long is named.
+func TestLevelsOfLoadingRank(t *testing.T) {
+	dir := t.TempDir()
+	for rank := range 3 {
+		var log strings.Builder
+		at := time.Date(2026, 9, 1, 0, 0, 0, 0, time.UTC)
+		for i := 1; i <= 40; i++ {
+			step, loading, waiting := 0.6+0.002*float64(i%5), 0.0, 0.1
+			if i > 20 {
+				step += 2
+				if rank == 1 {
+					loading = 2
+				} else {
+					waiting += 2
+				}
+			}
+			at = at.Add(time.Duration(1e9 * step))
+			fmt.Fprintf(&log, "%s [INFO] [rank%d] step %d/40 loss=2.5 step_time=%.3fs data=%.3fs fwd=0.500s bwd=%.3fs\n",
+				at.Format("2006-01-02 15:04:05,000"), rank, i, step, loading, waiting)
+		}
+		require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("worker-%d.log", rank)), []byte(log.String()), 0o600))
+	}
+	text := reported(t, dir)
+	assert.Contains(t, text, "(rank 1 2 s for loading data instead of 0 s, and the others wait), for the same work: 40 s more in all")
 }
 
 // A record of several steps is told by the first of them, with its parts as those of a step.

@@ -178,6 +178,13 @@ func bracket(b []byte, p *Prefix) ([]byte, bool) {
 	return rest, true
 }
 
+// Rank notes a rank in brackets before a message, "[rank2] step 5", and reports whether there is one. The text stays as it is: some formats begin with a rank,
+// and a format that takes any text passes over the brackets.
+func Rank(b []byte, p *Prefix) bool {
+	end := bytes.Index(b[:min(len(b), most)], []byte("] "))
+	return end > 1 && b[0] == '[' && rank(b[1:end], p)
+}
+
 // namesHydra reports whether brackets hold the name of a logger of Hydra's: "[train][INFO] - message", behind the time in brackets
 // (facebookresearch/hydra, hydra/conf/hydra/job_logging/default.yaml).
 func namesHydra(in, behind []byte) bool {

@@ -47,6 +47,17 @@ func TestNext(t *testing.T) {
 	assert.Contains(t, rests, "step 0 loss 2.3641 time 0.029s")
 }
 
+func TestRank(t *testing.T) {
+	for text, want := range map[string]bool{
+		"[rank2] step 5": true, "[RANK 2]  step 5": true, "[rank2]: step 5": false, "[step 2] loss 5": false, "[rank2, 3] step": false, "[rank2]": false,
+		"rank2] step": false, "[": false,
+	} {
+		var p Prefix
+		assert.Equal(t, want, Rank([]byte(text), &p), text)
+		assert.Equal(t, Prefix{HasRank: want, Rank: map[bool]int64{true: 2}[want]}, p, text)
+	}
+}
+
 func TestPrefix(t *testing.T) {
 	for text, want := range map[string]Prefix{
 		"[RANK3] x":                    {Sure: true, Rank: 3, HasRank: true, Seconds: math.NaN()},
