@@ -18,7 +18,53 @@ const (
 	mixed           = 6    // one in that many steps is not slow, if as steady as all others
 	leastMixed      = 8    // steps of a mixture, at least
 	steady          = 0.05 // of their median: the distance of the quartiles of steady steps
+	leastEven       = 5    // steps at even distances, at least
+	apart           = 1.5  // times the excess of all other steps: that of steps at even distances
 )
+
+// evenly makes the longest steps Slow if they come at even distances during the whole attempt, and are apart from all others: in the noise of a shared machine
+// none of them is slow by itself, but noise keeps no distance.
+func (j *judge) evenly() {
+	var long []int // more than twice their usual time
+	for _, i := range j.known {
+		if s := &j.run.Steps[i]; (s.State == Usual || s.State == Slow) && j.over[i] > s.Usual {
+			long = append(long, i)
+		}
+	}
+	slices.SortFunc(long, func(a, b int) int { return cmp.Or(cmp.Compare(j.over[b], j.over[a]), cmp.Compare(a, b)) })
+	for n := leastEven; n <= len(long); n++ {
+		next := j.run.Steps[long[n-1]].Usual
+		if n < len(long) {
+			next = j.over[long[n]]
+		}
+		if j.over[long[n-1]] < apart*next {
+			continue
+		}
+		steps := slices.Sorted(slices.Values(long[:n]))
+		if p := j.distance(steps); p.Every > 1 && j.regular(steps, p) {
+			for _, i := range steps {
+				j.run.Steps[i].State = Slow
+			}
+			return
+		}
+	}
+}
+
+// distance returns the period of some steps, in order, that begins at the first number of the attempt and goes on to the last; the zero Period: there is none.
+func (j *judge) distance(steps []int) (p Period) {
+	every := j.number(steps[1]) - j.number(steps[0])
+	for n := range steps[1:] {
+		if j.number(steps[n+1])-j.number(steps[n]) != every {
+			return p
+		}
+	}
+	before := j.number(steps[0]) - j.number(j.known[0])
+	after := j.number(j.known[len(j.known)-1]) - j.number(steps[len(steps)-1])
+	if every < 1 || before >= every || after >= every {
+		return p
+	}
+	return Period{Every: every, Rest: mod(j.number(steps[0]), every)}
+}
 
 // period finds periods among the slow steps, the strongest first, up to a few. The steps of a period are then no longer slow, unless among each other. What is
 // left is compared with the periods of earlier steps (Attempt.Earlier).

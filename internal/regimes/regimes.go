@@ -143,6 +143,7 @@ func Judge(of Attempt) *Run {
 		j.judge(i)
 	}
 	j.warm()
+	j.evenly()
 	j.period()
 	j.mixtures()
 	return j.run

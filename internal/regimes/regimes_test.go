@@ -344,7 +344,41 @@ func TestPeriod(t *testing.T) {
 	}
 }
 
-// Warm-up steps have their own state, also after a restart.
+// Long steps at even distances are a period, though the noise is such that none of them is slow by itself. Long steps at other distances are none.
+func TestEvenlyLong(t *testing.T) {
+	for seed := range uint64(200) {
+		rnd := rand.New(rand.NewPCG(seed, 7))
+		var noise, even, odd Attempt
+		for n := range 60 {
+			x := 0.4 + math.Exp(rnd.NormFloat64()-1) // a shared machine
+			noise.Seconds = append(noise.Seconds, x)
+			even.Seconds = append(even.Seconds, x)
+			odd.Seconds = append(odd.Seconds, x)
+			if n%10 == 9 {
+				even.Seconds[n], odd.Seconds[n] = 14+rnd.Float64(), 14+rnd.Float64()
+			}
+		}
+		odd.Seconds[29], odd.Seconds[31] = 0.6, odd.Seconds[29]
+		if slices.Max(noise.Seconds) < 9 {
+			run := Judge(even)
+			require.Len(t, run.Periods, 1, seed)
+			assert.Equal(t, []int64{10, 9, 6, 6}, []int64{run.Periods[0].Every, run.Periods[0].Rest, int64(run.Periods[0].Slow), int64(run.Periods[0].Of)}, seed)
+			assert.Empty(t, Judge(odd).Periods, seed)
+		}
+		assert.Empty(t, Judge(noise).Periods, seed)
+	}
+	// Of the real steps of a job with a pause after each tenth, beside a load of 40 on two cores, none is slow by itself.
+	seconds := []float64{
+		3.2, 0.828, 0.423, 2.391, 1.628, 1.043, 1.294, 0.421, 0.598, 5.549, 2.366, 0.871, 3.408, 1.517, 1.93, 0.558, 2.405, 1.843, 0.531, 7.087,
+		0.417, 0.723, 0.421, 1.233, 1.202, 0.619, 0.829, 0.428, 0.754, 5.61, 1.365, 0.501, 0.42, 0.501, 0.432, 0.428, 0.553, 0.483, 0.429, 5.49,
+		0.908, 0.879, 0.515, 0.548, 0.421, 1.386, 1.618, 2.534, 1.221, 5.792, 0.77, 0.476, 0.553, 1.46, 0.594, 0.753, 0.597, 0.74, 1.5, 5.875,
+	}
+	run := Judge(Attempt{Seconds: seconds})
+	require.Len(t, run.Periods, 1)
+	assert.Equal(t, []int64{10, 9, 6}, []int64{run.Periods[0].Every, run.Periods[0].Rest, int64(run.Periods[0].Slow)})
+	assert.InDelta(t, 30, run.Periods[0].Excess, 1)
+}
+
 // Three steps of a period that earlier steps had are no slow steps; without the earlier steps, and where one takes longer, each is.
 func TestEarlierPeriod(t *testing.T) {
 	of := Attempt{}
@@ -375,6 +409,7 @@ func TestPeriodsOfOneDistance(t *testing.T) {
 	}
 }
 
+// Warm-up steps have their own state, also after a restart.
 func TestFirst(t *testing.T) {
 	j := steps(1, 60, flat(4), lognormal(0.02))
 	j.Seconds[0], j.Seconds[1], j.Seconds[30] = 60, 12, 45
