@@ -192,13 +192,14 @@ func attemptOf(steps []Step) regimes.Attempt {
 }
 
 // leadingSteps returns a copy of the steps of the leading log, in stored order. Logs of one training repeat the same steps, so the account uses one log only. A
-// log with a clock leads before one without; among these, a log with the time of each step before one with medians; then the log that covers most steps; then
-// the log found first (the lowest number).
+// log with a clock leads before one without; among these, a log with lengths of steps before one with none; then a log with the time of each step before one
+// with medians; then the log that covers most steps; then the log found first (the lowest number).
 func (l *Ledger) leadingSteps() []Step {
-	covered, typical := map[log]int64{}, map[log]int{}
+	covered, typical, hasLengths := map[log]int64{}, map[log]int{}, l.withLengths()
+	of := func(s *Step) log { return log{s.Source, s.Synthetic, hasLengths[s.Writer]} }
 	for i := 0; i < len(l.steps); { // mostly the next step is of the same log
-		key, n := log{l.steps[i].Source, l.steps[i].Synthetic}, int64(0)
-		for ; i < len(l.steps) && key == (log{l.steps[i].Source, l.steps[i].Synthetic}); i++ {
+		key, n := of(&l.steps[i]), int64(0)
+		for ; i < len(l.steps) && key == of(&l.steps[i]); i++ {
 			n += int64(l.steps[i].Steps)
 			if l.steps[i].Typical {
 				typical[key] = 1
@@ -206,28 +207,35 @@ func (l *Ledger) leadingSteps() []Step {
 		}
 		covered[key] += n
 	}
-	clock := func(key log) int {
-		if key.synthetic {
-			return 0
-		}
-		return 1
-	}
+	one := map[bool]int{true: 1}
 	var best log
 	chosen := false
-	for other, n := range covered { // in any order: no two logs are equal in all three
-		better := cmp.Or(cmp.Compare(clock(other), clock(best)), cmp.Compare(typical[best], typical[other]), cmp.Compare(n, covered[best]),
-			cmp.Compare(best.source, other.source)) > 0
+	for other, n := range covered { // in any order: no two logs are equal in all of these
+		better := cmp.Or(cmp.Compare(one[best.synthetic], one[other.synthetic]), cmp.Compare(one[other.lengths], one[best.lengths]),
+			cmp.Compare(typical[best], typical[other]), cmp.Compare(n, covered[best]), cmp.Compare(best.source, other.source)) > 0
 		if !chosen || better {
 			best, chosen = other, true
 		}
 	}
 	out := make([]Step, 0, len(l.steps))
 	for i := range l.steps {
-		if s := &l.steps[i]; s.Source == best.source && s.Synthetic == best.synthetic {
+		if s := &l.steps[i]; of(s) == best {
 			out = append(out, *s)
 		}
 	}
 	return out
+}
+
+// withLengths returns, by writer, whether any step has a length. Of the records that Hugging Face's Trainer writes to two files, those beside the bar have one.
+func (l *Ledger) withLengths() (has []bool) {
+	for i := range l.steps {
+		s := &l.steps[i]
+		if more := int(s.Writer) + 1 - len(has); more > 0 {
+			has = append(has, make([]bool, more)...)
+		}
+		has[s.Writer] = has[s.Writer] || s.End > s.Start
+	}
+	return has
 }
 
 // medianStep returns the median time of a step, s; NaN: no step has a time.

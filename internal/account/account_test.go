@@ -124,6 +124,21 @@ func TestNanoseconds(t *testing.T) {
 	assert.Len(t, a.Attempts, 1)
 }
 
+// Of two logs of the same steps, as a trainer's standard output and standard error, the one without lengths of steps changes nothing, wherever its records are.
+func TestLogWithoutLengths(t *testing.T) {
+	for _, at := range []int64{0, 50, 1000} {
+		var l Ledger
+		run(&l, 0, 1, 60, Step{Steps: 1})
+		for n := int64(1); n <= 60; n++ {
+			add(&l, Step{Start: second(at), End: second(at), Number: n, Steps: 1, Writer: 1})
+		}
+		a := accountOf(t, &l)
+		assert.InDelta(t, 120, a.Wall, 1e-9, at)
+		assert.InDelta(t, 120, a.Seconds[InStep], 1e-9, at)
+		assert.EqualValues(t, 60, a.Steps, at)
+	}
+}
+
 // Logs of no clock have the times at which their files were last written: one that ended early is no attempt before the others. One that begins with a later
 // step is of an attempt of its own.
 func TestWritersWithoutClock(t *testing.T) {

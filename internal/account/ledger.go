@@ -182,6 +182,7 @@ func (l *Ledger) Merge() bool {
 type log struct {
 	source    int16
 	synthetic bool
+	lengths   bool // some step of the writer has a length, for leadingSteps
 }
 
 // mostCovered bounds the steps of a record known to be in other records too.
@@ -245,7 +246,7 @@ func (l *Ledger) joinPairs(closely bool) {
 	waits := map[who]int{} // position of the last kept record, which the next may join
 	kept := l.steps[:0]
 	for _, s := range l.steps {
-		of := who{log{s.Source, s.Synthetic}, 0}
+		of := who{log{source: s.Source, synthetic: s.Synthetic}, 0}
 		if !closely {
 			of.writer = s.Writer
 		}
