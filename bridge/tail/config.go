@@ -24,7 +24,8 @@ import (
 type Config struct {
 	// Include lists the files to read, as globs with ** (doublestar). Required, unless IncludeByContent is set.
 	Include []string `mapstructure:"include"`
-	// IncludeByContent lists globs of logs of any kind, shared by several receivers: each file is read only by the receiver that first understands a line.
+	// IncludeByContent lists globs of logs of any kind, shared by several receivers: each file is read only by the receiver that first understands a line, or
+	// by two where two kinds of logs stand in one file (internal/mixed).
 	// Files in a receiver's Include belong to the receiver.
 	IncludeByContent []string `mapstructure:"include_by_content"`
 	// Exclude lists globs of files to leave alone.
