@@ -22,8 +22,8 @@ const (
 	apart           = 1.5  // times the excess of all other steps: that of steps at even distances
 )
 
-// evenly makes the longest steps Slow if they come at even distances during the whole attempt, and are apart from all others: in the noise of a shared machine
-// none of them is slow by itself, but noise keeps no distance.
+// evenly makes the longest steps Slow if their distances are even during the whole attempt, and their excess is far from that of all other steps. The noise of
+// a shared machine hides each of these steps, but keeps no distance.
 func (j *judge) evenly() {
 	var long []int // more than twice their usual time
 	for _, i := range j.known {
@@ -50,7 +50,7 @@ func (j *judge) evenly() {
 	}
 }
 
-// distance returns the period of some steps, in order, that begins at the first number of the attempt and goes on to the last; the zero Period: there is none.
+// distance returns the period of some steps, in order, from the beginning of the attempt to the end; the zero Period: none.
 func (j *judge) distance(steps []int) (p Period) {
 	every := j.number(steps[1]) - j.number(steps[0])
 	for n := range steps[1:] {

@@ -344,7 +344,7 @@ func TestPeriod(t *testing.T) {
 	}
 }
 
-// Long steps at even distances are a period, though the noise is such that none of them is slow by itself. Long steps at other distances are none.
+// Long steps at even distances are a period, though in such noise no step is slow by itself. Long steps at other distances are no period.
 func TestEvenlyLong(t *testing.T) {
 	for seed := range uint64(200) {
 		rnd := rand.New(rand.NewPCG(seed, 7))
@@ -367,7 +367,7 @@ func TestEvenlyLong(t *testing.T) {
 		}
 		assert.Empty(t, Judge(noise).Periods, seed)
 	}
-	// Of the real steps of a job with a pause after each tenth, beside a load of 40 on two cores, none is slow by itself.
+	// The real steps of a job with a pause after each tenth step, beside a load of 40 on two cores.
 	seconds := []float64{
 		3.2, 0.828, 0.423, 2.391, 1.628, 1.043, 1.294, 0.421, 0.598, 5.549, 2.366, 0.871, 3.408, 1.517, 1.93, 0.558, 2.405, 1.843, 0.531, 7.087,
 		0.417, 0.723, 0.421, 1.233, 1.202, 0.619, 0.829, 0.428, 0.754, 5.61, 1.365, 0.501, 0.42, 0.501, 0.432, 0.428, 0.553, 0.483, 0.429, 5.49,
