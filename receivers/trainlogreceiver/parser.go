@@ -202,14 +202,13 @@ func (p *parser) strip(text []byte, rests [][]byte) (n int) {
 }
 
 // barLen returns the length of a tqdm bar at the beginning of a line with another text after, printed before the bar's line ended: "50%|##| 1/2 [00:01<00:01,
-// 1.00it/s]step 1 loss 2.3". 0: no bar, or no other text; and 0 if a dict is the text, since the parser of Hugging Face's dicts reads both together.
+// 1.00it/s]step 1 loss 2.3". 0: no bar, or no other text; and 0 with a dict after, since the parser of Hugging Face's dicts reads both together.
 func barLen(text []byte) int {
 	if !bytes.Contains(text, percentMark) {
 		return 0
 	}
 	_, n := tqdm.Parse(text)
-	rest := bytes.TrimSpace(text[n:])
-	if n == 0 || len(rest) == 0 || bytes.HasPrefix(rest, dictMark) {
+	if n == 0 || len(bytes.TrimSpace(text[n:])) == 0 || bytes.Contains(text[n:], dictMark) {
 		return 0
 	}
 	return n
